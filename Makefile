@@ -1,0 +1,37 @@
+# Every target sets up what it needs; on a fresh machine `make demo` is the first command.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help setup demo test lint lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
+
+setup: $(STAMP)  ## make .venv and install the locked dependencies
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(STAMP)  ## train, export, serve and query on built-in data
+	@$(BIN)/python demo.py
+
+test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+lock: $(STAMP)  ## resolve requirements.lock anew for all supported Pythons
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 \
+	    --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

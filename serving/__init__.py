@@ -1,0 +1,1 @@
+"""From a trained run to answers over gRPC and REST."""

@@ -1,0 +1,1 @@
+"""Training pipelines built on keras_gru."""
