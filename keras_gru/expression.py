@@ -101,9 +101,12 @@ def _value(tree: ast.expr, names: Mapping[str, Array]) -> Array:
 
 
 def _index(tree: ast.expr) -> int | tuple[int, ...]:
-    match tree:
-        case ast.Constant(value=int() as position):
-            return position
-        case ast.Tuple(elts=items):
-            return tuple(position for item in items if isinstance(position := _index(item), int))
+    try:
+        index = ast.literal_eval(tree)
+    except ValueError:
+        index = None
+    if isinstance(index, int) or (
+        isinstance(index, tuple) and all(isinstance(i, int) for i in index)
+    ):
+        return index
     raise ValueError(f"expression: expected an integer index, got {ast.unparse(tree)!r}")

@@ -215,7 +215,7 @@ def load_example(name: str) -> WorkedExample:
 def load_examples() -> list[WorkedExample]:
     """All worked examples, in the order of their texts."""
     examples = [load_example(name) for name in example_paths()]
-    return sorted(examples, key=lambda example: (example.content["text"], example.content["order"]))
+    return sorted(examples, key=lambda example: int(example.content["order"]))
 
 
 def _names(found: Trace | None, step: int | None) -> Values:
