@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_gru import GRU
 from keras_gru.network import parse_network
 from keras_gru.trace import trace
+from keras_gru.variants import MGUCell
 from keras_gru.worked_example import load_example, load_examples
 from tests import oracle
 from tests.keras_gru.plain_network import NUMPY, by_autodiff, forward, probe_shapes
@@ -397,3 +398,36 @@ def test_a_gru_has_fewer_parameters_because_it_has_three_blocks():
         counts[type(layer).__name__] = layer.count_params()
     block = 5 * (3 + 5 + 1)
     assert counts == {"LSTM": 4 * block, "GRU": 3 * block, "SimpleRNN": block}
+
+
+@confirms("AR-4")
+def test_the_minimal_gru_without_a_gate_in_its_candidate_is_another_cell(rng):
+    x, h = rng.normal(size=(1, 4, 2)), rng.normal(size=(1, 3))
+    kernel, recurrent, bias = (rng.normal(size=shape) for shape in ((2, 6), (3, 6), 6))
+
+    def states(inside, keeps):
+        """The text's cell keeps with its gate f = 1 − z: the z block changes its sign."""
+        s, found = h[0], []
+        for step in x[0]:
+            a = step @ kernel[:, :3] + s @ recurrent[:, :3] + bias[:3]
+            f = oracle.sigmoid(-a if keeps else a)
+            past = f * s if inside else s
+            g = np.tanh(step @ kernel[:, 3:] + past @ recurrent[:, 3:] + bias[3:])
+            s = f * s + (1 - f) * g if keeps else (1 - f) * s + f * g
+            found.append(s)
+        return np.array(found)
+
+    of_the_text = states(inside=False, keeps=True)
+    published = states(inside=True, keeps=False)
+    for gate_candidate in (True, False):
+        cell = MGUCell(3, gate_candidate=gate_candidate, dtype="float64")
+        layer = keras.layers.RNN(cell, return_sequences=True, dtype="float64")
+        layer.build(x.shape)
+        layer.set_weights([kernel, recurrent, bias])
+        by_layer = layer(x, initial_state=tf.constant(h))[0]
+        if gate_candidate:
+            np.testing.assert_allclose(published, by_layer, atol=1e-12)
+            assert np.max(np.abs(of_the_text - by_layer)) > 0.01
+        else:
+            np.testing.assert_allclose(of_the_text, by_layer, atol=1e-12)
+            assert np.max(np.abs(published - by_layer)) > 0.01
