@@ -10,7 +10,7 @@ from rich.console import Console
 
 from keras_gru.network import Network, NetworkError, read_network
 from keras_gru.trace import trace
-from keras_gru.trace_report import render
+from keras_gru.trace_report import Layout, render
 from keras_gru.worked_example import example_paths, load_example, load_examples
 from keras_gru.worked_example_report import summary_table, write_markdown
 
@@ -70,7 +70,8 @@ def _trace(options: argparse.Namespace) -> int:
         json.dump(found.to_json(), sys.stdout, indent=1)
         sys.stdout.write("\n")
     else:
-        Console().print(render(found, options.decimals))
+        console = Console()
+        console.print(render(found, Layout(console.width, options.decimals)))
     return 0
 
 

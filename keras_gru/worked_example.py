@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from keras_gru.expression import addends, decimals, evaluate, parse
-from keras_gru.network import Array, Network, parse_network
+from keras_gru.network import Array, Network, NetworkError, parse_network
 from keras_gru.trace import Substitutes, Trace, Values, trace
 
 _PACKAGED = Path(__file__).parent / "worked_examples"
@@ -70,11 +70,23 @@ class WorkedExample:
         return list(self.content.get("errata", []))
 
     def network(self, variant: str | None = None) -> Network | None:
-        """The network, or one of its named variants; None for pure arithmetic."""
+        """The network, or one of its named variants; None for pure arithmetic.
+
+        Raises:
+            NetworkError: the example has no such variant.
+        """
         fields = self.content.get("network")
         if fields is None:
             return None
-        return parse_network({**fields, **self.content["variants"][variant]} if variant else fields)
+        if variant is None:
+            return parse_network(fields)
+        variants = self.content.get("variants", {})
+        if variant not in variants:
+            known = (
+                f"expected one of {', '.join(variants)}" if variants else f"{self.name} has none"
+            )
+            raise NetworkError(f"variant: {known}, got {variant!r}")
+        return parse_network({**fields, **variants[variant]})
 
     @cached_property
     def verdicts(self) -> list[Verdict]:

@@ -36,17 +36,14 @@ def summary_table(examples: Sequence[WorkedExample]) -> Table:
     """One line per example: its text and how many of its numbers hold."""
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True)
-    table.add_column("title", no_wrap=True, overflow="ellipsis")
     for heading in ("lines", "agree", "rounding", "differ", "errata"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("title")
     for example in examples:
         count = Counter(verdict.status for verdict in example.verdicts)
         counts = [len(example.verdicts), count[AGREES], count[CARRIED], count[DIFFERS]]
-        table.add_row(
-            example.name,
-            example.content["title"],
-            *(str(number) for number in (*counts, len(example.errata))),
-        )
+        numbers = (str(number) for number in (*counts, len(example.errata)))
+        table.add_row(example.name, *numbers, example.content["title"])
     return table
 
 
