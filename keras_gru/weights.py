@@ -7,6 +7,7 @@ A packed tensor holds the three gates side by side on its last axis, in Keras' o
 `kernel`              (D, 3U)
 `recurrent_kernel`    (U, 3U)
 `bias`                (2, 3U) with `reset_after` (row 0 input, row 1 recurrent), else (3U,)
+`layer_norm_gain`     (2, 3U), row 0 of the input projection, row 1 of the recurrent one
 ====================  ==========================================================
 """
 
@@ -38,10 +39,12 @@ class StepWeights(NamedTuple):
         recurrent: recurrent kernels, one (U, U) per gate.
         candidate_bias: b′_g of equation (3a), (U,), or None. The other recurrent biases are
             added to the projected input, where they cost nothing per step.
+        gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.
     """
 
     recurrent: Gates[Tensor]
     candidate_bias: Tensor | None
+    gain: Gates[Tensor] | None = None
 
 
 def kernel_shape(features: int, units: int) -> tuple[int, int]:
@@ -57,6 +60,11 @@ def recurrent_kernel_shape(units: int) -> tuple[int, int]:
 def bias_shape(units: int, reset_after: bool) -> tuple[int, ...]:
     """Shape of the packed bias; with `reset_after` it has a row for each matmul."""
     return (2, GATE_COUNT * units) if reset_after else (GATE_COUNT * units,)
+
+
+def layer_norm_gain_shape(units: int) -> tuple[int, int]:
+    """Shape of the packed gains of layer normalisation."""
+    return 2, GATE_COUNT * units
 
 
 def split_gates(packed: Tensor) -> Gates[Tensor]:
@@ -82,6 +90,9 @@ def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, T
     return input_bias + tf.concat([z, r, tf.zeros_like(g)], axis=-1), g
 
 
-def step_weights(recurrent_kernel: Tensor, candidate_bias: Tensor | None) -> StepWeights:
-    """Split a packed recurrent kernel (U, 3U) for use in a step."""
-    return StepWeights(split_gates(recurrent_kernel), candidate_bias)
+def step_weights(
+    recurrent_kernel: Tensor, candidate_bias: Tensor | None, gain: Tensor | None = None
+) -> StepWeights:
+    """Split a packed recurrent kernel (U, 3U), and gain (3U,), for use in a step."""
+    gains = None if gain is None else split_gates(gain)
+    return StepWeights(split_gates(recurrent_kernel), candidate_bias, gains)
