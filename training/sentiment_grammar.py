@@ -81,9 +81,10 @@ _OPENERS = (
     "as a fan of the genre I must say: ", "after two hours I can say: ", "as so often, ",
 )  # fmt: skip
 _CLOSERS = (
-    "", "", "", "", " I saw it with my sister.", " The cinema was half full.", 
-    " It runs two hours.",    " The director made it in one summer.", " That is all there is to say.", " Now you know.",
-    " I watched it on a rainy Sunday.", " We talked about it all the way home.",
+    "", "", "", "", " I saw it with my sister.", " The cinema was half full.",
+    " It runs two hours.", " The director made it in one summer.", " That is all there is to say.",
+    " Now you know.", " I watched it on a rainy Sunday.",
+    " We talked about it all the way home.",
 )  # fmt: skip
 
 
