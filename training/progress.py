@@ -56,8 +56,9 @@ class TrainingProgress:
             self._bar.update(self._task, best=f"{accuracy:.1%}")
         self._console.print(
             f"epoch {record.epoch:>{len(str(self._epochs))}}/{self._epochs}  "
-            f"loss {record.train['loss']:.4f}  accuracy {record.train['accuracy']:.1%}  "
+            f"loss {record.train['loss']:.4f}  "
             f"val loss {record.validation['loss']:.4f}  val accuracy {accuracy:.1%}  "
             f"{record.seconds:.1f} s{'  *' if best else ''}",
             highlight=False,
+            soft_wrap=True,
         )

@@ -37,6 +37,10 @@ class SentimentData:
     notes: tuple[str, ...] = ()
     """What a reader of the report should know about the rows."""
 
+    def parts(self) -> dict[str, LabelledTexts]:
+        """The parts by name: train, validation, test."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
 
 def load_sentiment_data(config: DataConfig, seed: int) -> SentimentData:
     """Reads or generates the rows and splits them.
