@@ -1,1 +1,6 @@
 """keras_gru: a GRU layer for Keras 3 that people can check by hand."""
+
+from keras_gru.cell import GRUCell
+from keras_gru.layer import GRU
+
+__all__ = ["GRU", "GRUCell"]

@@ -1,0 +1,233 @@
+"""One step of a GRU as a Keras cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_gru.dropout import VariationalDropout, check_rate
+from keras_gru.step import Convention, step
+from keras_gru.weights import (
+    bias_shape,
+    kernel_shape,
+    merge_bias,
+    recurrent_kernel_shape,
+    split_gates,
+    step_weights,
+)
+
+Tensor = Any
+
+UPDATE_GATES = ("keep", "replace")
+
+
+@keras.saving.register_keras_serializable(package="keras_gru")
+class GRUCell(keras.layers.Layer, VariationalDropout):
+    """Cell of a gated recurrent unit; drop-in for `keras.layers.GRUCell`.
+
+    With `x` the input, `h` the previous and `h′` the new state (numbers of DERIVATION.md)::
+
+        z  = σ(x·W_z + b_z + h·U_z + b′_z)                    update gate            (1)
+        r  = σ(x·W_r + b_r + h·U_r + b′_r)                    reset gate             (2)
+        g  = φ(x·W_g + b_g + r ⊙ (h·U_g + b′_g))              reset_after=True       (3a)
+        g  = φ(x·W_g + b_g + (r ⊙ h)·U_g)                     reset_after=False      (3b)
+        h′ = z ⊙ h + (1 − z) ⊙ g                              update_gate="keep"     (4a)
+        h′ = (1 − z) ⊙ h + z ⊙ g                              update_gate="replace"  (4b)
+
+    Weights are packed `z | r | g` on the last axis: `kernel` (D, 3U), `recurrent_kernel` (U, 3U),
+    `bias` (2, 3U) with `reset_after`, else (3U,): the layout of `keras.layers.GRUCell`, so that
+    `get_weights` and `set_weights` interchange with it.
+
+    Args:
+        units: Size U of the state; a positive integer.
+        activation: φ, of the candidate. None is the identity.
+        recurrent_activation: σ, of the two gates. None is the identity.
+        use_bias: Whether there are biases.
+        kernel_initializer: Initializer of `kernel`.
+        recurrent_initializer: Initializer of `recurrent_kernel`.
+        bias_initializer: Initializer of `bias`.
+        kernel_regularizer: Regularizer of `kernel`.
+        recurrent_regularizer: Regularizer of `recurrent_kernel`.
+        bias_regularizer: Regularizer of `bias`.
+        kernel_constraint: Constraint of `kernel`.
+        recurrent_constraint: Constraint of `recurrent_kernel`.
+        bias_constraint: Constraint of `bias`.
+        dropout: Rate in [0, 1) at which inputs are dropped in training; one mask for all gates.
+        recurrent_dropout: Rate in [0, 1) at which states are dropped on their way into the
+            matmuls in training; one mask per gate.
+        reset_after: Reset gate after the matmul (3a; cuDNN, PyTorch, Keras' default) or before
+            (3b; Cho et al. 2014, arXiv:1406.1078v3).
+        seed: Seed of the dropout masks.
+        update_gate: `"keep"` (4a; Keras, PyTorch, cuDNN) or `"replace"` (4b; Cho et al. 2014,
+            Chung et al. 2014, arXiv:1412.3555).
+        implementation: 0, 1 or 2; accepted for configurations of `keras.layers.GRUCell`, where it
+            chooses between arrangements of the same equations. Kept in the config, without effect.
+        **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: (B, D).
+        states: Previous state (B, U), or a list or tuple of one.
+        training: Whether dropout applies.
+
+    Returns:
+        The output (B, U) and the new state, nested like `states`.
+
+    Raises:
+        ValueError: An argument is outside the values named above.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        recurrent_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        recurrent_constraint: Any = None,
+        bias_constraint: Any = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        reset_after: bool = True,
+        seed: int | None = None,
+        *,
+        update_gate: str = "keep",
+        implementation: int = 2,
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(units, bool) or int(units) != units or units <= 0:
+            raise ValueError(
+                f"Argument `units` must be a positive integer. Received: units={units!r}"
+            )
+        if update_gate not in UPDATE_GATES:
+            raise ValueError(
+                f"Argument `update_gate` must be one of {UPDATE_GATES}. "
+                f"Received: update_gate={update_gate!r}"
+            )
+        if implementation not in (0, 1, 2):
+            raise ValueError(
+                "Argument `implementation` must be 0, 1 or 2. "
+                f"Received: implementation={implementation!r}"
+            )
+        super().__init__(**kwargs)
+        self.units = int(units)
+        self.activation = keras.activations.get(activation)
+        self.recurrent_activation = keras.activations.get(recurrent_activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.recurrent_regularizer = keras.regularizers.get(recurrent_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.recurrent_constraint = keras.constraints.get(recurrent_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.dropout = check_rate("dropout", dropout)
+        self.recurrent_dropout = check_rate("recurrent_dropout", recurrent_dropout)
+        self.reset_after = bool(reset_after)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.update_gate = update_gate
+        self.implementation = implementation
+        self.state_size = self.units
+        self.output_size = self.units
+
+    @property
+    def convention(self) -> Convention:
+        """Which of the published GRUs this cell is."""
+        return Convention(
+            self.reset_after, self.update_gate, self.activation, self.recurrent_activation
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Create the weights for inputs (B, D)."""
+        features = input_shape[-1]
+        if features is None:
+            raise ValueError(
+                f"The last axis of the inputs of {self.name!r} must be known. "
+                f"Received: input_shape={tuple(input_shape)}"
+            )
+        self.kernel = self.add_weight(
+            shape=kernel_shape(features, self.units),
+            name="kernel",
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+        )
+        self.recurrent_kernel = self.add_weight(
+            shape=recurrent_kernel_shape(self.units),
+            name="recurrent_kernel",
+            initializer=self.recurrent_initializer,
+            regularizer=self.recurrent_regularizer,
+            constraint=self.recurrent_constraint,
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=bias_shape(self.units, self.reset_after),
+                name="bias",
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )
+        self.built = True
+
+    def call(self, inputs: Tensor, states: Any, training: bool = False) -> tuple[Tensor, Any]:
+        """Advance by one step; see the class."""
+        nested = isinstance(states, list | tuple)
+        h = tf.cast(states[0] if nested else states, self.compute_dtype)
+        recurrent_mask = None
+        if training:
+            mask = self.get_dropout_mask(inputs)
+            inputs = inputs if mask is None else inputs * mask
+            recurrent_mask = self.get_recurrent_dropout_mask(h)
+        bias = None if self.bias is None else tf.convert_to_tensor(self.bias)
+        projection_bias, candidate_bias = merge_bias(bias, self.reset_after)
+        projected = tf.matmul(inputs, self.kernel)
+        if projection_bias is not None:
+            projected += projection_bias
+        h, _ = step(
+            split_gates(projected),
+            h,
+            step_weights(tf.convert_to_tensor(self.recurrent_kernel), candidate_bias),
+            self.convention,
+            recurrent_mask,
+        )
+        return h, [h] if nested else h
+
+    def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
+        """A zero state, [(batch_size, U)], in the compute dtype."""
+        return [tf.zeros((batch_size, self.units), dtype=self.compute_dtype)]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, for a complete round trip."""
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "recurrent_activation": keras.activations.serialize(self.recurrent_activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "recurrent_regularizer": keras.regularizers.serialize(self.recurrent_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
+            "recurrent_constraint": keras.constraints.serialize(self.recurrent_constraint),
+            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+            "dropout": self.dropout,
+            "recurrent_dropout": self.recurrent_dropout,
+            "reset_after": self.reset_after,
+            "seed": self.seed,
+            "update_gate": self.update_gate,
+            "implementation": self.implementation,
+        }

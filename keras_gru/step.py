@@ -1,0 +1,176 @@
+"""One time step of a GRU, forward and backward: the equations, and nothing else.
+
+Numbers in parentheses are those of DERIVATION.md. Shapes: `h` and every gate (B, U); `x` is the
+projected input, one (B, U) per gate, with the merged bias of `weights.merge_bias` in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_gru.weights import Gates, StepWeights
+
+Tensor = Any
+Activation = Callable[[Tensor], Tensor]
+
+# σ′ and φ′ of (9), (10) and (12) in terms of the activation's output, which the forward pass keeps.
+DERIVATIVE_FROM_OUTPUT: dict[Activation, Activation] = {
+    keras.activations.sigmoid: lambda y: y * (1 - y),
+    keras.activations.hard_sigmoid: lambda y: tf.cast((y > 0) & (y < 1), y.dtype) / 6,
+    keras.activations.tanh: lambda y: 1 - tf.square(y),
+    keras.activations.relu: lambda y: tf.cast(y > 0, y.dtype),
+    keras.activations.linear: tf.ones_like,
+}
+
+
+@dataclass(frozen=True)
+class Convention:
+    """Which of the published GRUs the equations describe."""
+
+    reset_after: bool = True
+    """(3a) if true, as in Keras, cuDNN and PyTorch; (3b) if false, as in Cho et al. 2014 v3."""
+
+    update_gate: str = "keep"
+    """`"keep"`: z keeps the old state (4a); `"replace"`: z lets the candidate in (4b)."""
+
+    activation: Activation = keras.activations.tanh
+    """φ, of the candidate."""
+
+    recurrent_activation: Activation = keras.activations.sigmoid
+    """σ, of the two gates."""
+
+    @property
+    def differentiable_by_hand(self) -> bool:
+        """Whether both activations have a derivative in `DERIVATIVE_FROM_OUTPUT`."""
+        return (
+            self.activation in DERIVATIVE_FROM_OUTPUT
+            and self.recurrent_activation in DERIVATIVE_FROM_OUTPUT
+        )
+
+
+class Saved(NamedTuple):
+    """What the backward step needs of the forward step; all (B, U).
+
+    `q` is the recurrent part of the candidate before the reset gate (3a), or None when the reset
+    gate is applied before the matmul.
+    """
+
+    z: Tensor
+    r: Tensor
+    g: Tensor
+    q: Tensor | None
+
+
+class StepGradients(NamedTuple):
+    """Gradients of the loss with respect to what enters a step; all (B, U).
+
+    `x` holds (δa_z, δa_r, δa_g). `q` is δq of (11a), or None.
+    """
+
+    h: Tensor
+    x: Gates[Tensor]
+    q: Tensor | None
+
+
+def step(
+    x: Gates[Tensor],
+    h: Tensor,
+    weights: StepWeights,
+    convention: Convention,
+    recurrent_mask: Gates[Tensor] | None = None,
+) -> tuple[Tensor, Saved]:
+    """Advance the state by one time step.
+
+    Args:
+        x: projected input with its bias, one (B, U) per gate.
+        h: previous state, (B, U).
+        weights: recurrent kernels and the candidate's recurrent bias.
+        convention: reset placement, update convention, activations.
+        recurrent_mask: dropout masks, one (B, U) per gate, that scale `h` on its way into that
+            gate's matmul (Gal & Ghahramani 2016), or None.
+
+    Returns:
+        The new state, (B, U), and what `step_backward` needs.
+    """
+    h_z, h_r, h_g = masked_states(h, recurrent_mask)
+    U = weights.recurrent
+    z = convention.recurrent_activation(x.z + tf.matmul(h_z, U.z))  # (1)
+    r = convention.recurrent_activation(x.r + tf.matmul(h_r, U.r))  # (2)
+    q = None
+    if convention.reset_after:
+        q = tf.matmul(h_g, U.g)
+        if weights.candidate_bias is not None:
+            q += weights.candidate_bias
+        g = convention.activation(x.g + r * q)  # (3a)
+    else:
+        g = convention.activation(x.g + tf.matmul(r * h_g, U.g))  # (3b)
+    if convention.update_gate == "keep":
+        h_new = z * h + (1 - z) * g  # (4a)
+    else:
+        h_new = (1 - z) * h + z * g  # (4b)
+    return h_new, Saved(z, r, g, q)
+
+
+def step_backward(
+    dh_new: Tensor,
+    saved: Saved,
+    h: Tensor,
+    weights: StepWeights,
+    convention: Convention,
+    recurrent_mask: Gates[Tensor] | None = None,
+) -> StepGradients:
+    """Carry the gradient back through one time step.
+
+    Args:
+        dh_new: δh′, gradient with respect to the new state, (B, U) (6).
+        saved: second result of `step`.
+        h: previous state, (B, U).
+        weights: as given to `step`.
+        convention: as given to `step`.
+        recurrent_mask: as given to `step`.
+
+    Returns:
+        Gradients with respect to the previous state, the projected input, and q.
+    """
+    z, r, g, q = saved
+    gate_derivative = DERIVATIVE_FROM_OUTPUT[convention.recurrent_activation]
+    candidate_derivative = DERIVATIVE_FROM_OUTPUT[convention.activation]
+    U = weights.recurrent
+    if convention.update_gate == "keep":
+        dz = dh_new * (h - g)  # (7)
+        dg = dh_new * (1 - z)  # (8)
+        dh = dh_new * z  # (13), direct path
+    else:
+        dz = dh_new * (g - h)
+        dg = dh_new * z
+        dh = dh_new * (1 - z)
+    da_z = dz * gate_derivative(z)  # (9)
+    da_g = dg * candidate_derivative(g)  # (10)
+    dq = None
+    if convention.reset_after:
+        dq = da_g * r  # (11a)
+        dr = da_g * q
+        dh_g = tf.matmul(dq, U.g, transpose_b=True)  # (13), candidate path
+    else:
+        h_g = masked_states(h, recurrent_mask).g
+        drh = tf.matmul(da_g, U.g, transpose_b=True)  # (11b)
+        dr = drh * h_g
+        dh_g = drh * r
+    da_r = dr * gate_derivative(r)  # (12)
+    dh_z = tf.matmul(da_z, U.z, transpose_b=True)  # (13), gate path
+    dh_r = tf.matmul(da_r, U.r, transpose_b=True)
+    if recurrent_mask is not None:
+        dh_z, dh_r, dh_g = (d * m for d, m in zip((dh_z, dh_r, dh_g), recurrent_mask, strict=True))
+    return StepGradients(dh + dh_g + dh_z + dh_r, Gates(da_z, da_r, da_g), dq)
+
+
+def masked_states(h: Tensor, recurrent_mask: Gates[Tensor] | None) -> Gates[Tensor]:
+    """The state (..., U) as each gate's matmul sees it."""
+    if recurrent_mask is None:
+        return Gates(h, h, h)
+    return Gates(*(h * mask for mask in recurrent_mask))

@@ -1,0 +1,87 @@
+"""Layout of a GRU's weights: the only place that knows gate order, shapes and bias rows.
+
+A packed tensor holds the three gates side by side on its last axis, in Keras' order
+`z | r | g` (update gate, reset gate, candidate):
+
+====================  ==========================================================
+`kernel`              (D, 3U)
+`recurrent_kernel`    (U, 3U)
+`bias`                (2, 3U) with `reset_after` (row 0 input, row 1 recurrent), else (3U,)
+====================  ==========================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import tensorflow as tf
+
+Tensor = Any  # a tf.Tensor; TensorFlow ships no complete types
+
+T = TypeVar("T")
+
+GATE_COUNT = 3
+
+
+class Gates(NamedTuple, Generic[T]):
+    """One value per gate: update gate, reset gate, candidate."""
+
+    z: T
+    r: T
+    g: T
+
+
+class StepWeights(NamedTuple):
+    """What one time step needs beside its projected input.
+
+    Attributes:
+        recurrent: recurrent kernels, one (U, U) per gate.
+        candidate_bias: b′_g of equation (3a), (U,), or None. The other recurrent biases are
+            added to the projected input, where they cost nothing per step.
+    """
+
+    recurrent: Gates[Tensor]
+    candidate_bias: Tensor | None
+
+
+def kernel_shape(features: int, units: int) -> tuple[int, int]:
+    """Shape of the packed input kernel."""
+    return features, GATE_COUNT * units
+
+
+def recurrent_kernel_shape(units: int) -> tuple[int, int]:
+    """Shape of the packed recurrent kernel."""
+    return units, GATE_COUNT * units
+
+
+def bias_shape(units: int, reset_after: bool) -> tuple[int, ...]:
+    """Shape of the packed bias; with `reset_after` it has a row for each matmul."""
+    return (2, GATE_COUNT * units) if reset_after else (GATE_COUNT * units,)
+
+
+def split_gates(packed: Tensor) -> Gates[Tensor]:
+    """Cut a packed tensor (..., 3U) into its three gates (..., U)."""
+    return Gates(*tf.split(packed, GATE_COUNT, axis=-1))
+
+
+def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, Tensor | None]:
+    """Fold the recurrent biases that commute with the input projection into it.
+
+    Args:
+        bias: packed bias, (2, 3U) if `reset_after` else (3U,), or None.
+        reset_after: reset placement.
+
+    Returns:
+        The bias (3U,) of the input projection and the candidate's own recurrent bias (U,), which
+        must stay inside the step because the reset gate scales it (3a). Either may be None.
+    """
+    if bias is None or not reset_after:
+        return bias, None
+    input_bias, recurrent_bias = tf.unstack(bias)
+    z, r, g = split_gates(recurrent_bias)
+    return input_bias + tf.concat([z, r, tf.zeros_like(g)], axis=-1), g
+
+
+def step_weights(recurrent_kernel: Tensor, candidate_bias: Tensor | None) -> StepWeights:
+    """Split a packed recurrent kernel (U, 3U) for use in a step."""
+    return StepWeights(split_gates(recurrent_kernel), candidate_bias)

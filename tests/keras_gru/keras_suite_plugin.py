@@ -1,0 +1,12 @@
+"""pytest plugin for Keras' own test files: `keras.layers.GRU` and `GRUCell` become ours."""
+
+import keras.src.layers
+
+import keras_gru
+
+keras.src.layers.GRU = keras_gru.GRU
+keras.src.layers.GRUCell = keras_gru.GRUCell
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "requires_trainable_backend: used by Keras' own tests")
