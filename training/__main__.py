@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 
 import tyro
@@ -18,16 +17,6 @@ from training.config import SentimentConfig
 from training.errors import TrainingError
 
 INTERRUPTED = 130
-
-
-@dataclass(frozen=True)
-class _SentimentCommand:
-    config: SentimentConfig
-    debug: bool = False
-    """Show TensorFlow's messages, and where an error arose."""
-
-
-_SentimentCommand.__doc__ = SentimentConfig.__doc__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,14 +29,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:
-        command = tyro.extras.subcommand_cli_from_dict(
-            {"sentiment": _SentimentCommand},
+        config = tyro.extras.subcommand_cli_from_dict(
+            {"sentiment": SentimentConfig},
             prog="gru-train",
             description="Train a GRU on your data or on built-in data.",
             args=arguments,
             config=(tyro.conf.OmitArgPrefixes,),
         )
-        return _sentiment(command.config, debug)
+        return _sentiment(config)
     except SystemExit as stop:  # tyro's --help and usage errors
         return int(stop.code or 0)
     except TrainingError as error:
@@ -60,10 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _sentiment(config: SentimentConfig, debug: bool) -> int:
+def _sentiment(config: SentimentConfig) -> int:
     console = Console(soft_wrap=True)
-    with console.status("loading TensorFlow ..."), _quiet(not debug):
-        from training.sentiment import keras, tf, train_sentiment  # takes seconds
+    with console.status("loading TensorFlow ..."), _quiet(not config.run.debug):
+        import keras
+        import tensorflow as tf
+
+        from training.sentiment import train_sentiment
 
         devices = tf.config.list_physical_devices()
     kinds = sorted({device.device_type for device in devices})
@@ -99,7 +91,7 @@ def _quiet(active: bool) -> Iterator[None]:
     if not active:
         yield
         return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     kept = os.dup(2)
     with TemporaryFile() as messages:

@@ -11,29 +11,30 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+
+import tyro
 
 from training.errors import ConfigError
 
 ConfigT = TypeVar("ConfigT")
+_OptionalName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
 
 @dataclass(frozen=True)
 class DataConfig:
     """What to learn from."""
 
-    data: Path | None = None
-    """A folder holding a known data set (MR, SST-2, IMDB or UCI sentences, recognised by its file
-    names), or your own .csv, .tsv or .jsonl file, optionally .gz. Without it, reviews are
-    generated from a built-in grammar."""
-    text_column: str | None = None
+    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Folder of a known data set, or your .csv, .tsv or .jsonl (.gz); default: made-up reviews."""
+    text_column: _OptionalName = None
     """Column with the text; found by itself when called text, sentence, review, ..."""
-    label_column: str | None = None
+    label_column: _OptionalName = None
     """Column with the label; found by itself when called label, sentiment, class, ..."""
     phrases: bool = False
     """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
     reviews: int = 6000
-    """How many reviews the built-in grammar generates."""
+    """How many reviews to make up."""
     validation_fraction: float = 0.1
     """Share of the rows held out for choosing the best epoch, where no split is official."""
     test_fraction: float = 0.1
@@ -109,7 +110,7 @@ class TrainingConfig:
     clip_norm: float = 1.0
     """Longest gradient, as global norm over all weights; longer ones are scaled down."""
     seed: int = 0
-    """Seed of the built-in reviews, the split, the initial weights, dropout and shuffling."""
+    """Seed of the made-up reviews, the split, the initial weights, dropout and shuffling."""
 
     def __post_init__(self) -> None:
         _at_least("--epochs", self.epochs, 1)
@@ -127,10 +128,12 @@ class RunConfig:
 
     runs_dir: Path = Path("runs")
     """Folder of the run directories; made when absent."""
-    name: str | None = None
+    name: _OptionalName = None
     """Name of the run directory, which must be new; the default is made of data and time."""
     ngram_baseline: bool = False
     """Also fit a logistic regression on NB-weighted uni- and bigrams (Wang and Manning, 2012)."""
+    debug: bool = False
+    """Show TensorFlow's messages, and where an error arose."""
 
     def __post_init__(self) -> None:
         if self.name is not None and (
@@ -145,9 +148,11 @@ class RunConfig:
 class SentimentConfig:
     """Train a GRU text classifier and write a run directory.
 
-    Without --data it learns from generated film reviews in which word order decides, in about
-    a minute on two cores. Any labelled texts with two or more classes will do: give a folder of
-    a known data set or your own CSV, TSV or JSONL file.
+    Without --data it learns from generated film reviews in which word order decides, in less
+    than a minute on two cores. With --data it reads a folder holding MR (rt-polarity.pos and
+    .neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz, imdb_test.tsv.gz) or the UCI
+    sentences (*_labelled.txt), or your own CSV, TSV or JSONL file with two or more classes.
+    Ctrl-C ends training and keeps the best epoch so far.
     """
 
     data: DataConfig = field(default_factory=DataConfig)

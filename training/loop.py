@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import keras
 import tensorflow as tf
@@ -105,7 +105,7 @@ def make_train_step(
         optimizer.apply(gradients)
         return _sums(row_losses, metrics, targets, outputs)
 
-    return train_step
+    return cast(Step, train_step)
 
 
 def make_eval_step(
@@ -121,7 +121,7 @@ def make_eval_step(
         outputs = model(inputs, training=False)
         return _sums(loss(targets, outputs), metrics, targets, outputs)
 
-    return eval_step
+    return cast(Step, eval_step)
 
 
 def evaluate(eval_step: Step, batches: Iterable[Batch]) -> dict[str, float]:

@@ -38,10 +38,8 @@ from training.vocabulary import TextPreprocessor, Vocabulary, load_vocabulary
 MANIFEST = "manifest.json"
 
 
-class TestPrediction(NamedTuple):
+class LabelledPrediction(NamedTuple):
     """A held-out row and what the model says of it."""
-
-    __test__ = False  # no test case, whatever pytest makes of the name
 
     text: str
     label: str
@@ -136,13 +134,13 @@ class RunDirectory:
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
 
-    def test_predictions(self) -> Iterator[TestPrediction]:
+    def test_predictions(self) -> Iterator[LabelledPrediction]:
         """The held-out test rows with the model's answers, in the order of the data."""
         path = self.path / "test_predictions.jsonl"
         try:
             with path.open(encoding="utf-8", newline="\n") as lines:
                 for line in lines:
-                    yield TestPrediction(**json.loads(line))
+                    yield LabelledPrediction(**json.loads(line))
         except (OSError, ValueError, TypeError) as error:
             raise RunDirectoryError(f"cannot read {path}: {error}") from error
 

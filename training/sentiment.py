@@ -104,7 +104,7 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
             "seconds": round(time.perf_counter() - started, 2),
             "versions": {
                 "Python": platform.python_version(),
-                **{name: version(name) for name in ("keras-gru", "tensorflow", "keras", "numpy")},
+                **{name: version(name) for name in ("tensorflow", "keras", "numpy")},
             },
         }
         vocabulary.save(writer.path / "vocabulary.txt")

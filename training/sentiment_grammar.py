@@ -16,17 +16,20 @@ NEGATIVE, POSITIVE = 0, 1
 _ADJECTIVES = (
     (
         "dull", "boring", "predictable", "clumsy", "tedious", "shallow", "bad", "forgettable",
-        "messy", "lifeless", "silly", "weak", "painful", "hollow", "bland",
+        "messy", "lifeless", "silly", "weak", "painful", "hollow", "bland", "terrible", "awful",
+        "poor", "slow", "disappointing",
     ),
     (
         "superb", "moving", "clever", "gripping", "charming", "brilliant", "good", "fresh",
-        "touching", "thrilling", "witty", "strong", "memorable", "warm", "beautiful",
+        "touching", "thrilling", "witty", "strong", "memorable", "warm", "beautiful", "great",
+        "excellent", "wonderful", "funny", "amazing",
     ),
 )  # fmt: skip
 _ADVERBS = (
     ("badly", "poorly", "slowly", "clumsily", "weakly", "terribly"),
     ("well", "brilliantly", "strongly", "beautifully", "wonderfully", "nicely"),
 )
+_VERBS = (("hated", "disliked", "could not stand"), ("loved", "enjoyed", "really liked"))
 _ASPECTS = (
     "acting", "plot", "ending", "dialogue", "pacing", "script", "camera work", "first half",
     "second half", "lead actor", "supporting cast", "story", "score", "opening scene", "romance",
@@ -36,6 +39,7 @@ _WORKS = ("film", "movie", "drama", "comedy", "thriller", "sequel", "remake", "d
 # {a} and {b} are filled with opposite polarities of one kind; the letter says whose verdict holds.
 _TWIN_TEMPLATES = (
     ("clause", "{a}, but {b}", "b"),
+    ("clause", "{a} but {b}", "b"),
     ("clause", "{a}, yet {b}", "b"),
     ("clause", "although {a}, {b}", "b"),
     ("clause", "even if {a}, {b}", "b"),
@@ -49,13 +53,18 @@ _TWIN_TEMPLATES = (
     ("adjective", "the {work} is anything but {a} and really quite {b}", "b"),
     ("adjective", "the critics call it {a}, but I found it {b}", "b"),
     ("adjective", "I expected something {a} and got something {b}", "b"),
-    ("adjective", "what begins as a {a} {work} soon turns {b}", "b"),
+    ("adjective", "what begins as {a} soon turns {b}", "b"),
     ("adjective", "not {a} at all, just {b}", "b"),
     ("adjective", "it wants to be {a}, yet it turns out {b}", "b"),
     ("adjective", "the trailer looked {a}, the {work} itself is {b}", "b"),
+    ("adjective", "{a} at first, {b} in the end", "b"),
     ("adverb", "the {work} starts {a} but ends {b}", "b"),
+    ("adverb", "starts {a} but ends {b}", "b"),
     ("adverb", "it is {a} written but {b} acted, and the acting is what counts", "b"),
     ("adverb", "the {work} ends {b} after it began {a}", "b"),
+    ("verb", "my friends {a} the {work}, but I {b} it", "b"),
+    ("verb", "I {a} the {work}, though my sister {b} it", "a"),
+    ("verb", "I {a} the first hour and {b} what came after", "b"),
 )
 
 # One adjective {x}; the flag says whether the words around it turn it around.
@@ -65,8 +74,14 @@ _SINGLE_TEMPLATES = (
     ("the {work} is {x} from start to finish", False),
     ("I found the {aspect} {x}", False),
     ("every scene is {x}", False),
+    ("truly {x}", False),
+    ("a {work} that is {x} and never less", False),
     ("the {aspect} is not {x}", True),
     ("the {work} is not {x} at all", True),
+    ("not {x} at all", True),
+    ("not {x}", True),
+    ("far from {x}", True),
+    ("never {x}", True),
     ("the {aspect} is never {x}", True),
     ("the {work} is far from {x}", True),
     ("I would not call the {aspect} {x}", True),
@@ -74,6 +89,7 @@ _SINGLE_TEMPLATES = (
     ("the {work} is anything but {x}", True),
     ("the {aspect} isn't {x}", True),
     ("nobody could call this {work} {x}", True),
+    ("it is not true that the {aspect} is {x}", True),
 )
 
 _OPENERS = (
@@ -83,8 +99,7 @@ _OPENERS = (
 _CLOSERS = (
     "", "", "", "", " I saw it with my sister.", " The cinema was half full.",
     " It runs two hours.", " The director made it in one summer.", " That is all there is to say.",
-    " Now you know.", " I watched it on a rainy Sunday.",
-    " We talked about it all the way home.",
+    " Now you know.", " I watched it on a rainy Sunday.", " We talked about it all the way home.",
 )  # fmt: skip
 
 
@@ -128,24 +143,29 @@ def _twins(rng: np.random.Generator) -> tuple[str, str]:
     """A negative and a positive review made of the same words."""
     kind, template, decides = _TWIN_TEMPLATES[rng.integers(len(_TWIN_TEMPLATES))]
     work = _pick(rng, _WORKS)
-    aspects = rng.permutation(len(_ASPECTS))
-    fillers = []
-    for polarity in (NEGATIVE, POSITIVE):
-        if kind == "adverb":
-            fillers.append(_pick(rng, _ADVERBS[polarity]))
-        elif kind == "adjective":
-            fillers.append(_pick(rng, _ADJECTIVES[polarity]))
-        else:
-            aspect = _ASPECTS[aspects[polarity]]
-            fillers.append(f"the {aspect} is {_pick(rng, _ADJECTIVES[polarity])}")
+    first, second = rng.choice(len(_ASPECTS), 2, replace=False)
+    aspects = _ASPECTS[first], _ASPECTS[second]
+    fillers = [_filler(rng, kind, polarity, aspects[polarity]) for polarity in (0, 1)]
     bad, good = fillers
     opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSERS)
     texts = {}
     for a, b in ((bad, good), (good, bad)):
         verdict = (a if decides == "a" else b) == good
-        body = template.format(a=a, b=b, work=work, aspect=_ASPECTS[aspects[0]])
+        body = template.format(a=a, b=b, work=work, aspect=aspects[0])
         texts[verdict] = _sentence(opener, body, closer)
     return texts[False], texts[True]
+
+
+def _filler(rng: np.random.Generator, kind: str, polarity: int, aspect: str) -> str:
+    if kind == "adverb":
+        return _pick(rng, _ADVERBS[polarity])
+    if kind == "verb":
+        return _pick(rng, _VERBS[polarity])
+    if kind == "adjective":
+        return _pick(rng, _ADJECTIVES[polarity])
+    if rng.random() < 0.3:
+        return f"the {aspect} is not {_pick(rng, _ADJECTIVES[1 - polarity])}"
+    return f"the {aspect} is {_pick(rng, _ADJECTIVES[polarity])}"
 
 
 def _opposites(rng: np.random.Generator) -> tuple[str, str]:

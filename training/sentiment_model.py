@@ -9,8 +9,8 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.layers import GRU
 
+from keras_gru import GRU
 from training.config import ModelConfig
 from training.vocabulary import PADDING, UNKNOWN
 

@@ -52,7 +52,7 @@ def read_text_file(
         if suffix == ".jsonl"
         else _csv_records(path, content, "," if suffix == ".csv" else "\t")
     )
-    rows = []
+    rows: list[LabelledRow] = []
     text_key = label_key = ""
     for record in records:
         if not rows:
