@@ -74,7 +74,7 @@ def read_text_proto(path: str, message: MessageT) -> MessageT:
     except text_format.ParseError as error:
         where = f"{error.GetLine() or 1}:{error.GetColumn() or 1}"
         reason = re.sub(r"^\d+:\d+ ?: ?", "", str(error))
-        print(  # noqa: T201
+        print(
             f"Error parsing text-format {message.DESCRIPTOR.full_name}: {where}: {reason}",
             file=sys.stderr,
         )

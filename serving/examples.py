@@ -37,8 +37,8 @@ class Classification:
         labels = np.full(known.shape, b"", object) if self.labels is None else self.labels
         scores = np.zeros(known.shape, np.float32) if self.scores is None else self.scores
         return [
-            list(zip(*pair, strict=True))
-            for pair in zip(labels.tolist(), scores.tolist(), strict=True)
+            list(zip(label_row.tolist(), score_row.tolist(), strict=True))
+            for label_row, score_row in zip(labels, scores, strict=True)
         ]
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, TextIO
 
@@ -155,7 +155,7 @@ def parse_flags(argv: Sequence[str], stdout: TextIO | None = None) -> Flags:
         InvalidArgument: A flag has a value it cannot have.
     """
     out = sys.stdout if stdout is None else stdout
-    flags = Flags()
+    given: dict[str, Any] = {}
     unknown = []
     for argument in argv:
         if argument in ("--help", "-h"):
@@ -168,15 +168,14 @@ def parse_flags(argv: Sequence[str], stdout: TextIO | None = None) -> Flags:
         if match.group(2) is None and not isinstance(known.default, bool):
             unknown.append(argument)
             continue
-        value = True if match.group(2) is None else _value(known, match.group(2))
-        flags = replace(flags, **{known.name: value})
+        given[known.name] = True if match.group(2) is None else _value(known, match.group(2))
     if unknown:
         for argument in unknown:
             print(f"unknown argument: {argument}", file=out)
         if any(argument.lstrip("-").split("=")[0] in _BY_NAME for argument in unknown):
             print("(flags take their value after '=': --port=8500)", file=out)
         print(usage(), file=out)
-    return flags
+    return Flags(**given)
 
 
 def _value(known: Field[Any], text: str) -> bool | int | float | str:

@@ -8,7 +8,6 @@ from concurrent.futures import Executor
 from typing import Any, NoReturn, TypeVar
 
 import grpc
-import grpc.aio
 from google.protobuf.message import Message
 
 from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
@@ -47,7 +46,7 @@ class _Service:
         self,
         call: Callable[[RequestT, int], ResponseT],
         request: RequestT,
-        context: grpc.aio.ServicerContext[Any, Any],
+        context: Any,
     ) -> ResponseT:
         remaining = context.time_remaining()
         timeout_ms = 0 if remaining is None else max(1, int(remaining * 1000))
@@ -58,12 +57,13 @@ class _Service:
             await abort(context, error)
 
 
-async def abort(context: grpc.aio.ServicerContext[Any, Any], error: ServingError) -> NoReturn:
+async def abort(context: Any, error: ServingError) -> NoReturn:
     """End a call with the status of an error, cut to the length TF Serving allows."""
     text = error.message
     if len(text) > _MAX_MESSAGE:
         text = text[:_MAX_MESSAGE] + "...TRUNCATED"
     await context.abort(GRPC_STATUS[error.code], text)
+    raise AssertionError("abort returned") from error
 
 
 class PredictionService(_Service):

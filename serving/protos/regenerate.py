@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         files = descriptors(pyi_out=HERE.parent.parent)
     except RuntimeError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(error, file=sys.stderr)
         return 1
     for file in files:
         target = HERE / f"{Path(file.name).stem}_pb2.py"
@@ -80,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
         scratch.replace(target)
         stub = target.with_suffix(".pyi")
         stub.write_text(f"{STUB_HEAD}{stub.read_text()}")
-    print(f"{len(files)} modules written to {HERE}")  # noqa: T201
+    print(f"{len(files)} modules written to {HERE}")
     return 0
 
 

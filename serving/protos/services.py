@@ -53,12 +53,12 @@ def generic_handler(service: ServiceDescriptor, implementation: object) -> grpc.
     handlers = {}
     for method in service.methods:
         request, response = _classes(method)
-        handlers[method.name] = grpc.unary_unary_rpc_method_handler(  # type: ignore[no-untyped-call]
+        handlers[method.name] = grpc.unary_unary_rpc_method_handler(
             getattr(implementation, method.name),
             request_deserializer=request.FromString,
             response_serializer=response.SerializeToString,
         )
-    handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(  # type: ignore[no-untyped-call]
+    handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
         service.full_name, handlers
     )
     return handler
