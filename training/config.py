@@ -99,7 +99,7 @@ class TrainingConfig:
 
     epochs: int = 15
     """Most passes over the training rows."""
-    patience: int = 3
+    patience: int = 4
     """Stop after so many epochs without a better validation accuracy."""
     batch_size: int = 64
     """Rows per step."""

@@ -69,6 +69,14 @@ def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path
     _save(figure, path)
 
 
+def wilson_interval(share: float, rows: int) -> tuple[float, float]:
+    """95 % confidence interval of a share observed in ``rows`` independent rows (Wilson, 1927)."""
+    z2 = 1.959964**2
+    centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
+    half = (z2 * (share * (1 - share) / rows + z2 / (4 * rows**2))) ** 0.5 / (1 + z2 / rows)
+    return centre - half, centre + half
+
+
 def write_summary(
     metrics: Mapping[str, Any], classes: Sequence[str], mistakes: Sequence[Mapping[str, Any]]
 ) -> str:
@@ -96,12 +104,13 @@ def write_summary(
         lines.append(
             f"| {name} | {result['validation_accuracy']:.2%} | {result['test_accuracy']:.2%} |"
         )
-    error = (model["test"]["accuracy"] * (1 - model["test"]["accuracy"]) / rows["test"]) ** 0.5
+    low, high = wilson_interval(model["test"]["accuracy"], rows["test"])
     lines += [
         "",
-        f"One standard error of the GRU's test accuracy is {error:.2%}. The best of "
-        f"{metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the validation "
-        "rows; so are the baselines' penalties. The test rows were used once, at the end.",
+        f"The GRU's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). The best "
+        f"of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
+        "validation rows; so are the baselines' penalties. The test rows were used once, at the "
+        "end.",
     ]
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]

@@ -30,6 +30,7 @@ _ADVERBS = (
     ("well", "brilliantly", "strongly", "beautifully", "wonderfully", "nicely"),
 )
 _VERBS = (("hated", "disliked", "could not stand"), ("loved", "enjoyed", "really liked"))
+_WORDS = {"adjective": _ADJECTIVES, "adverb": _ADVERBS, "verb": _VERBS}
 _ASPECTS = (
     "acting", "plot", "ending", "dialogue", "pacing", "script", "camera work", "first half",
     "second half", "lead actor", "supporting cast", "story", "score", "opening scene", "romance",
@@ -67,29 +68,35 @@ _TWIN_TEMPLATES = (
     ("verb", "I {a} the first hour and {b} what came after", "b"),
 )
 
-# One adjective {x}; the flag says whether the words around it turn it around.
+# One word {x}; the flag says whether the words around it turn it around.
 _SINGLE_TEMPLATES = (
-    ("the {aspect} is {x}", False),
-    ("the {aspect} is truly {x}", False),
-    ("the {work} is {x} from start to finish", False),
-    ("I found the {aspect} {x}", False),
-    ("every scene is {x}", False),
-    ("truly {x}", False),
-    ("a {work} that is {x} and never less", False),
-    ("the {aspect} is not {x}", True),
-    ("the {work} is not {x} at all", True),
-    ("not {x} at all", True),
-    ("not {x}", True),
-    ("far from {x}", True),
-    ("never {x}", True),
-    ("the {aspect} is never {x}", True),
-    ("the {work} is far from {x}", True),
-    ("I would not call the {aspect} {x}", True),
-    ("nothing about the {aspect} is {x}", True),
-    ("the {work} is anything but {x}", True),
-    ("the {aspect} isn't {x}", True),
-    ("nobody could call this {work} {x}", True),
-    ("it is not true that the {aspect} is {x}", True),
+    ("adjective", "the {aspect} is {x}", False),
+    ("adjective", "the {aspect} is truly {x}", False),
+    ("adjective", "the {work} is {x} from start to finish", False),
+    ("adjective", "I found the {aspect} {x}", False),
+    ("adjective", "every scene is {x}", False),
+    ("adjective", "truly {x}", False),
+    ("adjective", "a {work} that is {x} and never less", False),
+    ("adverb", "the {work} is {x} acted", False),
+    ("adverb", "it all ends {x}", False),
+    ("verb", "I {x} it", False),
+    ("verb", "I {x} every minute of it", False),
+    ("verb", "I {x} the {aspect}", False),
+    ("verb", "we all {x} this {work}", False),
+    ("adjective", "the {aspect} is not {x}", True),
+    ("adjective", "the {work} is not {x} at all", True),
+    ("adjective", "not {x} at all", True),
+    ("adjective", "not {x}", True),
+    ("adjective", "far from {x}", True),
+    ("adjective", "never {x}", True),
+    ("adjective", "the {aspect} is never {x}", True),
+    ("adjective", "the {work} is far from {x}", True),
+    ("adjective", "I would not call the {aspect} {x}", True),
+    ("adjective", "nothing about the {aspect} is {x}", True),
+    ("adjective", "the {work} is anything but {x}", True),
+    ("adjective", "the {aspect} isn't {x}", True),
+    ("adjective", "nobody could call this {work} {x}", True),
+    ("adjective", "it is not true that the {aspect} is {x}", True),
 )
 
 _OPENERS = (
@@ -157,25 +164,22 @@ def _twins(rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _filler(rng: np.random.Generator, kind: str, polarity: int, aspect: str) -> str:
-    if kind == "adverb":
-        return _pick(rng, _ADVERBS[polarity])
-    if kind == "verb":
-        return _pick(rng, _VERBS[polarity])
-    if kind == "adjective":
-        return _pick(rng, _ADJECTIVES[polarity])
+    if kind != "clause":
+        return _pick(rng, _WORDS[kind][polarity])
     if rng.random() < 0.3:
         return f"the {aspect} is not {_pick(rng, _ADJECTIVES[1 - polarity])}"
     return f"the {aspect} is {_pick(rng, _ADJECTIVES[polarity])}"
 
 
 def _opposites(rng: np.random.Generator) -> tuple[str, str]:
-    """A negative and a positive review from one template, with adjectives of both polarities."""
-    template, turned = _SINGLE_TEMPLATES[rng.integers(len(_SINGLE_TEMPLATES))]
+    """A negative and a positive review from one template, with words of both polarities."""
+    kind, template, turned = _SINGLE_TEMPLATES[rng.integers(len(_SINGLE_TEMPLATES))]
     work, aspect = _pick(rng, _WORKS), _pick(rng, _ASPECTS)
     opener, closer = _pick(rng, _OPENERS), _pick(rng, _CLOSERS)
     texts = {}
     for polarity in (NEGATIVE, POSITIVE):
-        body = template.format(x=_pick(rng, _ADJECTIVES[polarity]), work=work, aspect=aspect)
+        word = _pick(rng, _WORDS[kind][polarity])
+        body = template.format(x=word, work=work, aspect=aspect)
         texts[(polarity == POSITIVE) != turned] = _sentence(opener, body, closer)
     return texts[False], texts[True]
 
