@@ -24,7 +24,7 @@ OUTPUT = Path("demo_output")
 PAIRS = 4
 START_TIMEOUT = 60.0  # seconds
 
-console = Console()
+console = Console(soft_wrap=True, highlight=False)
 
 
 def main() -> int:
@@ -98,7 +98,7 @@ def _server(base_path: Path) -> Iterator[tuple[str, str]]:
         f"--model_name={base_path.name}",
         f"--model_base_path={base_path}",
     )
-    console.print(f"[dim]python -m serving serve {' '.join(flags)}[/dim]", soft_wrap=True)
+    console.print(f"[dim]python -m serving serve {' '.join(flags)}[/dim]")
     with (
         (OUTPUT / "server.log").open("wb") as log,
         _child("-m", "serving", "serve", *flags, stdout=log, stderr=subprocess.STDOUT) as child,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 # Modules are imported when their command is asked for: help and the light commands stay fast.
 COMMANDS = {
-    "export": ("serving.export", "write a trained run as the next version of a SavedModel"),
+    "export": ("serving.export_command", "write a trained run as the next version of a SavedModel"),
     "serve": ("serving.server", "serve SavedModels over gRPC and REST, with TF Serving's flags"),
     "predict": ("serving.predict", "ask a running server"),
     "verify": ("serving.verify", "compare a version's answers with those at export"),

@@ -6,7 +6,6 @@ directory is all that an engine needs.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import json
@@ -76,27 +75,31 @@ class SentimentModule(tf.Module):
         }
 
 
-def export_run(run: RunDirectory, target: Path) -> Path:
+def export_run(path: Path, target: Path) -> Path:
     """Write a run's model as the next version of a served model.
 
     The version is built beside its place, checked to be portable and pure, compared with the
     Keras model by a fresh process, and only then given its number: there is never half a version.
 
     Args:
-        run: a finished run.
+        path: a run directory.
         target: base path of the served model; its children are versions.
 
     Returns:
         The directory of the new version, `target/<number>`.
 
     Raises:
-        ExportError: the target cannot be written, or the written model fails a check.
-        TrainingError: the run is not whole.
+        ExportError: the run is not whole, the target cannot be written, or the written model
+            fails a check.
     """
-    model = run.load_model()
-    preprocessor = run.preprocessor()
-    module = SentimentModule(model, preprocessor, run.classes)
-    golden = _golden_requests(model, preprocessor, run)
+    try:
+        run = RunDirectory.open(path)
+        model = run.load_model()
+        preprocessor = run.preprocessor()
+        module = SentimentModule(model, preprocessor, run.classes)
+        golden = _golden_requests(model, preprocessor, run)
+    except TrainingError as error:
+        raise ExportError(str(error)) from error
     try:
         target.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=".export-", dir=target))
@@ -194,38 +197,3 @@ def _publish(aside: Path, target: Path) -> Path:
                 continue
             raise
         return version
-
-
-def main(argv: list[str]) -> int:
-    """`python -m serving export RUN --to DIRECTORY`; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m serving export",
-        description="Write a run's best model as the next version of a served model: a SavedModel "
-        "that takes raw texts, checked against the Keras model in a fresh process.",
-        epilog="example: python -m serving export runs/my-run --to models/sentiment",
-    )
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory of `gru-train`")
-    parser.add_argument(
-        "--to",
-        type=Path,
-        required=True,
-        metavar="DIRECTORY",
-        help="base path of the served model; the version becomes DIRECTORY/<next number>",
-    )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        version = export_run(RunDirectory.open(arguments.run), arguments.to)
-    except (ExportError, TrainingError) as error:
-        if arguments.debug:
-            raise
-        print(f"export: {error}", file=sys.stderr)
-        return 2
-    base = arguments.to.resolve()
-    print(f"exported {version}")
-    print("serve it:")
-    print(
-        "  python -m serving serve --port=8500 --rest_api_port=8501 "
-        f"--model_name={base.name} --model_base_path={base}"
-    )
-    return 0

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from serving.errors import ServingError
+from serving.quiet import quiet_stderr
 
 GOLDEN = Path("assets.extra") / "golden.json"
 TOLERANCE = 1e-5
@@ -111,10 +112,10 @@ def replay(golden: list[dict[str, Any]], predict: Predict, tolerance: float = TO
 def main(argv: list[str]) -> int:
     """`python -m serving verify VERSION`; returns the exit status, 1 for a wrong answer."""
     parser = argparse.ArgumentParser(
-        prog="python -m serving verify",
+        prog="gru-serve verify",
         description="Load one version of an exported model and compare its answers with those "
         "that the Keras model gave at export.",
-        epilog="example: python -m serving verify models/sentiment/1",
+        epilog="example: gru-serve verify models/sentiment/1",
     )
     parser.add_argument("version", type=Path, metavar="VERSION", help="directory of the version")
     parser.add_argument(
@@ -123,14 +124,14 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     try:
         golden = read_golden(arguments.version)
-        from serving.predictor import Predictor  # TensorFlow takes seconds; errors need none
-
+        with quiet_stderr():
+            from serving.predictor import Predictor
         predictor = Predictor(arguments.version)
         verdict = replay(
             golden, lambda name, inputs: predictor.predict(inputs, name), arguments.tolerance
         )
     except (VerificationError, ServingError) as error:
-        print(f"verify: {error}", file=sys.stderr)
+        print(f"gru-serve verify: {error}", file=sys.stderr)
         return 1 if isinstance(error, WrongAnswerError) else 2
     print(
         f"{arguments.version}: {verdict.requests} requests with {verdict.rows} rows answered as at "

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import serving.export
-from serving.export import main
+from serving.export_command import main
 from serving.portability import portability_faults
 from serving.predictor import Predictor
 from serving.verify import GOLDEN, WrongAnswerError, read_golden, replay
