@@ -35,7 +35,7 @@ class VariationalDropout(DropoutRNNCell):
     recurrent_kernel: Any
     seed_generator: keras.random.SeedGenerator
     _dropout_mask: Tensor | None = None
-    _recurrent_dropout_mask: Gates[Tensor] | None = None
+    _recurrent_dropout_mask: Gates | None = None
     _dropconnect_mask: Tensor | None = None
 
     def get_dropout_mask(self, step_input: Tensor) -> Tensor | None:
@@ -44,7 +44,7 @@ class VariationalDropout(DropoutRNNCell):
             self._dropout_mask = self._draw(tf.ones_like(step_input), self.dropout)
         return self._dropout_mask
 
-    def get_recurrent_dropout_mask(self, step_input: Tensor) -> Gates[Tensor] | None:
+    def get_recurrent_dropout_mask(self, step_input: Tensor) -> Gates | None:
         """Masks of the state, one per gate, each like `step_input` (B, U); None if none apply."""
         self.get_dropconnect_mask()  # keras.layers.RNN asks for masks before its loop only here
         if self._recurrent_dropout_mask is None and in_training_call(self.recurrent_dropout):

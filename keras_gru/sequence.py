@@ -23,7 +23,7 @@ class Recurrence(NamedTuple):
 
     weights: StepWeights
     convention: Convention
-    recurrent_mask: Gates[Tensor] | None
+    recurrent_mask: Gates | None
 
 
 class Sequence(NamedTuple):
@@ -38,7 +38,7 @@ class Sequence(NamedTuple):
 
     states: Tensor | None
     final: Tensor
-    gates: Gates[Tensor] | None
+    gates: Gates | None
 
 
 class Trajectory(NamedTuple):
@@ -64,7 +64,7 @@ def gru_sequence(
     *,
     mask: Tensor | None = None,
     go_backwards: bool = False,
-    recurrent_mask: Gates[Tensor] | None = None,
+    recurrent_mask: Gates | None = None,
     zoneout: Tensor | None = None,
     return_sequences: bool = True,
     return_gates: bool = False,
@@ -119,7 +119,7 @@ def gru_sequence(
 
 
 def _recur(
-    x: Gates[Tensor],
+    x: Gates,
     initial_state: Tensor,
     recurrence: Recurrence,
     mask: Tensor | None,
@@ -151,7 +151,7 @@ def _recur(
 
 
 def _forward(
-    x: Gates[Tensor],
+    x: Gates,
     h0: Tensor,
     recurrence: Recurrence,
     mask: Tensor | None,

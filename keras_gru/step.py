@@ -73,16 +73,16 @@ class StepGradients(NamedTuple):
     """
 
     h: Tensor
-    x: Gates[Tensor]
+    x: Gates
     q: Tensor | None
 
 
 def step(
-    x: Gates[Tensor],
+    x: Gates,
     h: Tensor,
     weights: StepWeights,
     convention: Convention,
-    recurrent_mask: Gates[Tensor] | None = None,
+    recurrent_mask: Gates | None = None,
 ) -> tuple[Tensor, Saved]:
     """Advance the state by one time step.
 
@@ -123,7 +123,7 @@ def step_backward(
     h: Tensor,
     weights: StepWeights,
     convention: Convention,
-    recurrent_mask: Gates[Tensor] | None = None,
+    recurrent_mask: Gates | None = None,
 ) -> StepGradients:
     """Carry the gradient back through one time step without layer normalisation.
 
@@ -170,7 +170,7 @@ def step_backward(
     return StepGradients(dh + dh_g + dh_z + dh_r, Gates(da_z, da_r, da_g), dq)
 
 
-def masked_states(h: Tensor, recurrent_mask: Gates[Tensor] | None) -> Gates[Tensor]:
+def masked_states(h: Tensor, recurrent_mask: Gates | None) -> Gates:
     """The state (..., U) as each gate's matmul sees it."""
     if recurrent_mask is None:
         return Gates(h, h, h)

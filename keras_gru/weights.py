@@ -13,23 +13,21 @@ A packed tensor holds the three gates side by side on its last axis, in Keras' o
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 Tensor = Any  # a tf.Tensor; TensorFlow ships no complete types
 
-T = TypeVar("T")
-
 GATE_COUNT = 3
 
 
-class Gates(NamedTuple, Generic[T]):
+class Gates(NamedTuple):
     """One value per gate: update gate, reset gate, candidate."""
 
-    z: T
-    r: T
-    g: T
+    z: Any
+    r: Any
+    g: Any
 
 
 class StepWeights(NamedTuple):
@@ -42,9 +40,9 @@ class StepWeights(NamedTuple):
         gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.
     """
 
-    recurrent: Gates[Tensor]
+    recurrent: Gates
     candidate_bias: Tensor | None
-    gain: Gates[Tensor] | None = None
+    gain: Gates | None = None
 
 
 def kernel_shape(features: int, units: int) -> tuple[int, int]:
@@ -67,7 +65,7 @@ def layer_norm_gain_shape(units: int) -> tuple[int, int]:
     return 2, GATE_COUNT * units
 
 
-def split_gates(packed: Tensor) -> Gates[Tensor]:
+def split_gates(packed: Tensor) -> Gates:
     """Cut a packed tensor (..., 3U) into its three gates (..., U)."""
     return Gates(*tf.split(packed, GATE_COUNT, axis=-1))
 
