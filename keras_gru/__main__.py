@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
 
-from keras_gru.network import Network, NetworkError, read_network
+from keras_gru.network import Network, read_network
+from keras_gru.network_fields import NetworkError
 from keras_gru.trace import trace
 from keras_gru.trace_report import Layout, render
 from keras_gru.worked_example import example_paths, load_example, load_examples
@@ -21,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))
-    except (NetworkError, OSError, ValueError) as error:
+    except (NetworkError, OSError, ValueError, ModuleNotFoundError) as error:
         sys.stderr.write(f"{parser.prog}: error: {error}\n")
         return 2
     except BrokenPipeError:
@@ -61,6 +65,38 @@ def _parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("output", type=Path, help="the Markdown file to write")
     audit.set_defaults(run=_audit)
+
+    compare = commands.add_parser(
+        "compare",
+        help="train RNN, LSTM, GRU, MGU and coupled GRU side by side",
+        description="Measure what gates are good for: the adding problem over growing lengths with "
+        "the gradient that reaches each state, the completion of one word, and the next character "
+        "of a text. Writes report.md, runs.json and plots. The default takes a few minutes on two "
+        "cores; Ctrl-C reports the runs that are complete.",
+        epilog="example: python -m keras_gru compare --lengths 30 100 --seeds 3 --output runs/long",
+    )
+    compare.add_argument("--output", type=Path, default=Path("runs/comparison"), help="a folder")
+    compare.add_argument(
+        "--tasks",
+        nargs="+",
+        choices=("adding", "word", "corpus"),
+        metavar="TASK",
+        default=["adding", "word", "corpus"],
+        help="of adding, word, corpus; default all",
+    )
+    compare.add_argument("--lengths", nargs="+", type=int, metavar="T", default=[10, 30, 60])
+    compare.add_argument("--updates", type=int, default=800, help="of each run, at most")
+    compare.add_argument("--units", type=int, default=32)
+    compare.add_argument(
+        "--match",
+        choices=("units", "parameters"),
+        default="units",
+        help="what the cells have in common; parameters: about as many as a GRU of --units",
+    )
+    compare.add_argument("--learning-rate", type=float, default=0.005)
+    compare.add_argument("--seeds", type=int, default=1, help="runs of each cell and task")
+    compare.add_argument("--corpus", type=Path, help="a text file of 5,000 characters or more")
+    compare.set_defaults(run=_compare)
     return parser
 
 
@@ -99,6 +135,45 @@ def _audit(options: argparse.Namespace) -> int:
     write_markdown(load_examples(), options.output)
     sys.stdout.write(f"wrote {options.output}\n")
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from keras_gru.comparison import ComparisonConfig, Run
+    from keras_gru.comparison_report import write_report
+    from keras_gru.comparison_tasks import read_corpus, run_comparison
+
+    config = ComparisonConfig(
+        lengths=tuple(options.lengths),
+        updates=options.updates,
+        units=options.units,
+        match=options.match,
+        learning_rate=options.learning_rate,
+        seeds=options.seeds,
+        corpus=options.corpus,
+    )
+    if "corpus" in options.tasks:
+        read_corpus(config.corpus)  # a bad file should not wait for the other tasks
+    runs: list[Run] = []
+    interrupted = False
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    loss_column = TextColumn("loss {task.fields[loss]:.4f}")
+    with RichProgress(*columns, loss_column, TimeRemainingColumn(), transient=True) as shown:
+        bar = shown.add_task("", total=config.updates, loss=float("nan"))
+
+        def progress(name: str, done: int, total: int, loss: float) -> None:
+            shown.update(bar, description=name, completed=done, total=total, loss=loss)
+
+        try:
+            runs.extend(run_comparison(config, tuple(options.tasks), progress))
+        except KeyboardInterrupt:
+            interrupted = True
+    if not runs:
+        sys.stderr.write("interrupted before a run was complete; nothing written\n")
+        return 130
+    report = write_report(config, runs, options.output)
+    Console().print(Markdown(report.read_text(encoding="utf-8")))
+    sys.stdout.write(f"wrote {report}\n")
+    return 130 if interrupted else 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from keras_gru.network import Array
+from keras_gru.network_fields import Array
 
 _OPERATORS: dict[type[ast.operator], Callable[[Array, Array], Array]] = {
     ast.Add: operator.add,

@@ -17,12 +17,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from keras_gru.network_fields import Array, NetworkError, array, choice, mapping, required
 
 GATES = ("z", "r", "g")
 UPDATE_GATES = ("keep", "replace")
@@ -45,10 +43,6 @@ _FIELDS = (
     "tokens",
     "classes",
 )
-
-
-class NetworkError(ValueError):
-    """A network file that cannot be run; the message names field, expectation and value."""
 
 
 @dataclass(frozen=True)
@@ -125,22 +119,22 @@ def parse_network(content: object) -> Network:
     Raises:
         NetworkError: naming the field, what was expected and what came.
     """
-    fields = _mapping(content, "network", _FIELDS)
-    update_gate = _choice(fields, "update_gate", UPDATE_GATES)
-    reset_after = _required(fields, "reset_after", "true or false")
+    fields = mapping(content, "network", _FIELDS)
+    update_gate = choice(fields, "update_gate", UPDATE_GATES)
+    reset_after = required(fields, "reset_after", "true or false")
     if not isinstance(reset_after, bool):
         raise NetworkError(f"reset_after: expected true or false, got {reset_after!r}")
-    inputs = _array(_required(fields, "inputs", "a list of input vectors"), "inputs", (None, None))
+    inputs = array(required(fields, "inputs", "a list of input vectors"), "inputs", (None, None))
     if inputs.size == 0:
         raise NetworkError(
             f"inputs: expected at least one step and one feature, got {inputs.shape}"
         )
     steps, features = inputs.shape
-    weights = _required(fields, "weights", "an object with z, r, g, or kernel, recurrent_kernel")
+    weights = required(fields, "weights", "an object with z, r, g, or kernel, recurrent_kernel")
     kernel, recurrent_kernel, bias, recurrent_bias = _weights(weights, features, reset_after)
     units = recurrent_kernel["z"].shape[0]
     initial_state = (
-        _array(fields["initial_state"], "initial_state", (units,))
+        array(fields["initial_state"], "initial_state", (units,))
         if fields.get("initial_state") is not None
         else np.zeros(units)
     )
@@ -149,8 +143,8 @@ def parse_network(content: object) -> Network:
     return Network(
         update_gate=update_gate,
         reset_after=reset_after,
-        activation=_choice(fields, "activation", ACTIVATIONS, "tanh"),
-        recurrent_activation=_choice(fields, "recurrent_activation", ACTIVATIONS, "sigmoid"),
+        activation=choice(fields, "activation", ACTIVATIONS, "tanh"),
+        recurrent_activation=choice(fields, "recurrent_activation", ACTIVATIONS, "sigmoid"),
         kernel=kernel,
         recurrent_kernel=recurrent_kernel,
         bias=bias,
@@ -161,7 +155,7 @@ def parse_network(content: object) -> Network:
         output_bias=output_bias,
         loss=loss,
         targets=_targets(fields.get("targets"), steps, outputs, loss),
-        reduction=_choice(fields, "reduction", REDUCTIONS, "mean"),
+        reduction=choice(fields, "reduction", REDUCTIONS, "mean"),
         learning_rate=_learning_rate(fields.get("learning_rate")),
         tokens=_labels(fields.get("tokens"), "tokens", steps),
         classes=_labels(fields.get("classes"), "classes", outputs),
@@ -173,43 +167,41 @@ def _weights(
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
     if isinstance(content, dict) and "kernel" in content:
         return _stacked_weights(content, features, reset_after)
-    gates = _mapping(content, "weights", GATES)
+    gates = mapping(content, "weights", GATES)
     kernel, recurrent_kernel, bias, recurrent_bias = {}, {}, {}, {}
     units: int | None = None
     for gate in GATES:
         at = f"weights.{gate}"
         known = ("W", "U", "b", "b_recurrent") if reset_after else ("W", "U", "b")
-        parts = _mapping(_required(gates, gate, "an object with W, U, b", "weights."), at, known)
-        U = _array(
-            _required(parts, "U", "a (units, units) matrix", f"{at}."), f"{at}.U", (units, units)
+        parts = mapping(required(gates, gate, "an object with W, U, b", "weights."), at, known)
+        U = array(
+            required(parts, "U", "a (units, units) matrix", f"{at}."), f"{at}.U", (units, units)
         )
         if U.shape[0] != U.shape[1]:
             raise NetworkError(f"{at}.U: expected a square (units, units) matrix, got {U.shape}")
         units = U.shape[0]
-        W = _required(parts, "W", "a (units, inputs) matrix", f"{at}.")
-        kernel[gate] = _array(W, f"{at}.W", (units, features)).T
+        W = required(parts, "W", "a (units, inputs) matrix", f"{at}.")
+        kernel[gate] = array(W, f"{at}.W", (units, features)).T
         recurrent_kernel[gate] = U.T
         zeros = [0.0] * units
-        bias[gate] = _array(parts.get("b", zeros), f"{at}.b", (units,))
-        recurrent_bias[gate] = _array(
-            parts.get("b_recurrent", zeros), f"{at}.b_recurrent", (units,)
-        )
+        bias[gate] = array(parts.get("b", zeros), f"{at}.b", (units,))
+        recurrent_bias[gate] = array(parts.get("b_recurrent", zeros), f"{at}.b_recurrent", (units,))
     return kernel, recurrent_kernel, bias, recurrent_bias
 
 
 def _stacked_weights(
     content: object, features: int, reset_after: bool
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
-    stacked = _mapping(content, "weights", ("kernel", "recurrent_kernel", "bias"))
+    stacked = mapping(content, "weights", ("kernel", "recurrent_kernel", "bias"))
     what = "a (units, 3 * units) matrix"
-    recurrent = _required(stacked, "recurrent_kernel", what, "weights.")
-    U = _array(recurrent, "weights.recurrent_kernel", (None, None))
+    recurrent = required(stacked, "recurrent_kernel", what, "weights.")
+    U = array(recurrent, "weights.recurrent_kernel", (None, None))
     units = U.shape[0]
     if U.shape != (units, 3 * units) or units == 0:
         raise NetworkError(f"weights.recurrent_kernel: expected {what}, got {U.shape}")
-    W = _array(stacked["kernel"], "weights.kernel", (features, 3 * units))
+    W = array(stacked["kernel"], "weights.kernel", (features, 3 * units))
     shape = (2, 3 * units) if reset_after else (3 * units,)
-    b = _array(stacked.get("bias", np.zeros(shape).tolist()), "weights.bias", shape)
+    b = array(stacked.get("bias", np.zeros(shape).tolist()), "weights.bias", shape)
     rows = b.reshape(-1, 3 * units)
     recurrent_row = rows[1] if reset_after else np.zeros(3 * units)
     by_gate = [
@@ -222,14 +214,14 @@ def _stacked_weights(
 def _output(content: object, units: int) -> tuple[Array | None, Array | None, str]:
     if content is None:
         return None, None, LOSSES[0]
-    parts = _mapping(content, "output", ("W", "b", "loss"))
-    W = _array(
-        _required(parts, "W", "an (outputs, units) matrix", "output."), "output.W", (None, units)
+    parts = mapping(content, "output", ("W", "b", "loss"))
+    W = array(
+        required(parts, "W", "an (outputs, units) matrix", "output."), "output.W", (None, units)
     )
     if W.shape[0] == 0:
         raise NetworkError(f"output.W: expected at least one row, got {W.shape}")
-    b = _array(parts.get("b", [0.0] * W.shape[0]), "output.b", (W.shape[0],))
-    return W.T, b, _choice(parts, "loss", LOSSES, prefix="output.")
+    b = array(parts.get("b", [0.0] * W.shape[0]), "output.b", (W.shape[0],))
+    return W.T, b, choice(parts, "loss", LOSSES, prefix="output.")
 
 
 def _targets(content: object, steps: int, outputs: int, loss: str) -> tuple[Array | None, ...]:
@@ -240,7 +232,7 @@ def _targets(content: object, steps: int, outputs: int, loss: str) -> tuple[Arra
     if not isinstance(content, Sequence) or isinstance(content, str) or len(content) != steps:
         raise NetworkError(f"targets: expected a list of {steps} targets or nulls, got {content!r}")
     targets = tuple(
-        None if target is None else _array(target, f"targets[{t}]", (outputs,))
+        None if target is None else array(target, f"targets[{t}]", (outputs,))
         for t, target in enumerate(content)
     )
     if all(target is None for target in targets):
@@ -262,7 +254,7 @@ def _targets(content: object, steps: int, outputs: int, loss: str) -> tuple[Arra
 def _learning_rate(content: object) -> float | None:
     if content is None:
         return None
-    rate = float(_array(content, "learning_rate", ()))
+    rate = float(array(content, "learning_rate", ()))
     if rate <= 0:
         raise NetworkError(f"learning_rate: expected a positive number, got {rate}")
     return rate
@@ -278,62 +270,3 @@ def _labels(content: object, name: str, count: int) -> tuple[str, ...]:
     ):
         raise NetworkError(f"{name}: expected a list of {count} strings, got {content!r}")
     return tuple(content)
-
-
-def _mapping(content: object, name: str, known: Sequence[str]) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise NetworkError(
-            f"{name}: expected an object with {', '.join(known)}, got {content!r:.60}"
-        )
-    unknown = [key for key in content if key not in known]
-    if unknown:
-        raise NetworkError(f"{name}: expected only {', '.join(known)}, got {unknown[0]!r}")
-    return content
-
-
-def _required(fields: Mapping[str, Any], name: str, expected: str, prefix: str = "") -> Any:
-    if fields.get(name) is None:
-        raise NetworkError(f"{prefix}{name}: expected {expected}, got nothing")
-    return fields[name]
-
-
-def _choice(
-    fields: Mapping[str, Any],
-    name: str,
-    choices: Sequence[str],
-    default: str | None = None,
-    prefix: str = "",
-) -> str:
-    value = fields.get(name, default)
-    if not isinstance(value, str) or value not in choices:
-        raise NetworkError(f"{prefix}{name}: expected one of {', '.join(choices)}, got {value!r}")
-    return value
-
-
-def _array(content: object, name: str, shape: tuple[int | None, ...]) -> Array:
-    """Convert nested lists of numbers, naming the first element that is none of them."""
-    _check_numbers(content, name, len(shape))
-    try:
-        array = np.asarray(content, dtype=np.float64)
-    except ValueError as error:
-        raise NetworkError(
-            f"{name}: expected rows of equal length, got rows that differ"
-        ) from error
-    wanted = f"({', '.join('any' if size is None else str(size) for size in shape)})"
-    if array.ndim != len(shape):
-        raise NetworkError(f"{name}: expected shape {wanted}, got {array.shape}")
-    if any(size not in (None, got) for size, got in zip(shape, array.shape, strict=True)):
-        raise NetworkError(f"{name}: expected shape {wanted}, got {array.shape}")
-    return array
-
-
-def _check_numbers(content: object, name: str, depth: int) -> None:
-    if isinstance(content, list):
-        for index, item in enumerate(content):
-            _check_numbers(item, f"{name}[{index}]", depth - 1)
-    elif depth > 0:
-        raise NetworkError(f"{name}: expected a list, got {content!r}")
-    elif isinstance(content, bool) or not isinstance(content, (int, float)):
-        raise NetworkError(f"{name}: expected a number, got {content!r}")
-    elif not math.isfinite(content):
-        raise NetworkError(f"{name}: expected a finite number, got {content}")

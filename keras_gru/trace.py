@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.network import GATES, Array, Network
+from keras_gru.network import GATES, Network
+from keras_gru.network_fields import Array
 
 Values = dict[str, Array]
 Substitutes = Mapping[tuple[int | None, str], Array]

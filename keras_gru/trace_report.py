@@ -9,7 +9,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from keras_gru.network import GATES, Array, Network
+from keras_gru.network import GATES, Network
+from keras_gru.network_fields import Array
 from keras_gru.trace import Trace, Values
 
 _GATE_NAMES = {"z": "update gate", "r": "reset gate", "g": "candidate", "out": "output layer"}

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from keras_gru.expression import addends, decimals, evaluate, parse
-from keras_gru.network import Array, Network, NetworkError, parse_network
+from keras_gru.network import Network, parse_network
+from keras_gru.network_fields import Array, NetworkError
 from keras_gru.trace import Substitutes, Trace, Values, trace
 
 _PACKAGED = Path(__file__).parent / "worked_examples"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from keras_gru.network import Array
+from keras_gru.network_fields import Array
 from keras_gru.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
 
 _INTRODUCTION = """# Worked examples

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from keras_gru import GRU
-from keras_gru.network import GATES, NetworkError, parse_network, read_network
+from keras_gru.network import GATES, parse_network, read_network
+from keras_gru.network_fields import NetworkError
 from keras_gru.trace import trace
 from keras_gru.weights import Gates
 from tests import oracle
