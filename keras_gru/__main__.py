@@ -164,7 +164,8 @@ def _compare(options: argparse.Namespace) -> int:
             shown.update(bar, description=name, completed=done, total=total, loss=loss)
 
         try:
-            runs.extend(run_comparison(config, tuple(options.tasks), progress))
+            for run in run_comparison(config, tuple(options.tasks), progress):
+                runs.append(run)  # noqa: PERF402: an interruption keeps what is complete
         except KeyboardInterrupt:
             interrupted = True
     if not runs:

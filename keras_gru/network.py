@@ -106,7 +106,7 @@ def read_network(path: Path) -> Network:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NetworkError(f"{path}: expected a JSON file, got {error}") from error
     if isinstance(content, dict) and "network" in content:
         content = content["network"]

@@ -1,6 +1,6 @@
 """Fields of a network's JSON: read one, or say which one is wrong and how."""
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+_LARGEST = sys.float_info.max
 
 
 class NetworkError(ValueError):
@@ -72,5 +74,5 @@ def _check_numbers(content: object, name: str, depth: int) -> None:
         raise NetworkError(f"{name}: expected a list, got {content!r}")
     elif isinstance(content, bool) or not isinstance(content, (int, float)):
         raise NetworkError(f"{name}: expected a number, got {content!r}")
-    elif not math.isfinite(content):
+    elif not -_LARGEST <= content <= _LARGEST:
         raise NetworkError(f"{name}: expected a finite number, got {content}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_gru.network import GATES, Network
-from keras_gru.network_fields import Array
+from keras_gru.network_fields import Array, NetworkError
 
 Values = dict[str, Array]
 Substitutes = Mapping[tuple[int | None, str], Array]
@@ -54,6 +54,12 @@ class _Notebook:
 
     def __call__(self, name: str, value: Any) -> Array:
         array = np.asarray(value, dtype=np.float64)
+        if not np.all(np.isfinite(array)):
+            place = "totals" if self._step is None else f"step {self._step}"
+            raise NetworkError(
+                f"{place}, {name}: expected finite values, got {array.tolist()}; "
+                "the weights or inputs are too large"
+            )
         self.computed[name] = array
         substitute = self._substitutes.get((self._step, name))
         if substitute is not None:
@@ -70,18 +76,22 @@ def trace(network: Network, substitutes: Substitutes | None = None) -> Trace:
         substitutes: values to continue with in place of computed ones, by (step, name), NaN
             where the computed one stays. The trace still holds the computed value: so each
             line of a printed calculation can be checked from the lines above it.
+
+    Raises:
+        NetworkError: a quantity overflows.
     """
     notes = [_Notebook(t, substitutes or {}) for t in range(len(network.inputs))]
     totals = _Notebook(None, substitutes or {})
     h = network.initial_state
-    for t, note in enumerate(notes):
-        h = _forward(network, t, h, note)
-    if network.targets:
-        _losses(network, notes, totals)
-        dh = np.zeros(network.units)
-        for note in reversed(notes):
-            dh = _backward(network, dh, note)
-        _accumulate(network, notes, totals)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t, note in enumerate(notes):
+            h = _forward(network, t, h, note)
+        if network.targets:
+            _losses(network, notes, totals)
+            dh = np.zeros(network.units)
+            for note in reversed(notes):
+                dh = _backward(network, dh, note)
+            _accumulate(network, notes, totals)
     return Trace(network, tuple(note.computed for note in notes), totals.computed)
 
 

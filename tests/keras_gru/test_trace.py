@@ -201,6 +201,16 @@ def test_saturated_gates_and_scores_stay_finite():
             assert np.all(np.isfinite(value)), name
 
 
+def test_overflow_names_step_and_quantity():
+    fields = random_fields(12, inputs=[[1.0, 1.0, 1.0], [1e308, 1e308, 1e308], [0.0, 0.0, 0.0]])
+    for gate in GATES:
+        fields["weights"][gate]["W"] = [[10.0] * 3] * 2
+    with pytest.raises(
+        NetworkError, match=r"step 1, xW_z: expected finite values, got \[inf, inf\]"
+    ):
+        trace(parse_network(fields))
+
+
 BAD = [
     (("update_gate",), "forget", r"update_gate: expected one of keep, replace, got 'forget'"),
     (("update_gate",), None, r"update_gate: expected one of keep, replace, got None"),
@@ -229,6 +239,7 @@ BAD = [
     (("weights", "z", "W"), [[1, 2, 3], [4, 5]], r"weights.z.W: expected rows of equal length"),
     (("weights",), {"kernel": [[1.0]]}, r"weights.recurrent_kernel: expected a .* got nothing"),
     (("inputs",), [[1, 2, "a"]], r"inputs\[0\]\[2\]: expected a number, got 'a'"),
+    (("inputs",), [[1, 2, 10**400]], r"inputs\[0\]\[2\]: expected a finite number, got 1000"),
     (("inputs",), [[1, 2, True]], r"inputs\[0\]\[2\]: expected a number, got True"),
     (("inputs",), [1, 2, 3], r"inputs\[0\]: expected a list, got 1"),
     (("inputs",), [], r"inputs: expected shape"),
@@ -269,6 +280,9 @@ def test_bad_files_are_named(tmp_path):
     path = tmp_path / "network.json"
     path.write_text('{"inputs": [1, }')
     with pytest.raises(NetworkError, match=r"network.json: expected a JSON file, got Expecting"):
+        read_network(path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(NetworkError, match=r"network.json: expected a JSON file"):
         read_network(path)
     path.write_text("[1, 2]")
     with pytest.raises(NetworkError, match=r"network: expected an object with update_gate"):
