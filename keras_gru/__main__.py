@@ -165,7 +165,7 @@ def _compare(options: argparse.Namespace) -> int:
 
         try:
             for run in run_comparison(config, tuple(options.tasks), progress):
-                runs.append(run)  # noqa: PERF402: an interruption keeps what is complete
+                runs.append(run)  # one by one: an interruption keeps what is complete
         except KeyboardInterrupt:
             interrupted = True
     if not runs:

@@ -253,20 +253,21 @@ def test_the_lstm_candidate_reads_the_previous_output(rng):
     cell.set_weights([W, U, b])
     x = rng.normal(size=(4, 2))
 
-    def states(candidate_reads):
+    def states(candidate_reads="output", squash=np.tanh):
         h, c, found = np.zeros(3), np.zeros(3), []
         for step in x:
             past = h if candidate_reads == "output" else c
             a_i, a_f, _, a_o = np.split(step @ W + h @ U + b, 4)
             g = np.tanh((step @ W + past @ U + b)[6:9])
             c = oracle.sigmoid(a_f) * c + oracle.sigmoid(a_i) * g
-            h = oracle.sigmoid(a_o) * np.tanh(c)
+            h = oracle.sigmoid(a_o) * squash(c)
             found.append(h)
         return np.array(found)
 
     for confirmation in (layer(x[None])[0], cell(x[None])[0]):
-        np.testing.assert_allclose(states("output"), confirmation, atol=1e-12)
+        np.testing.assert_allclose(states(), confirmation, atol=1e-12)
         assert np.max(np.abs(states("cell") - confirmation)) > 0.01
+        assert np.max(np.abs(states(squash=oracle.sigmoid) - confirmation)) > 0.01
 
 
 def vanilla_rnn(rng):
