@@ -19,7 +19,7 @@ Every number that four teaching texts print about the GRU, beside the number tha
 are JSON files in [worked_examples/](worked_examples/); equation numbers are those of
 [DERIVATION.md](../keras_gru/DERIVATION.md). This file is generated:
 `python -m keras_gru audit docs/worked_examples.md`. See one example from its first gate to its
-updated weights with `python -m keras_gru trace good_movie`.
+updated weights with `python -m keras_gru trace good_movie` ([trace.md](trace.md)).
 
 - **agrees**: equal to the printed precision.
 - **rounding carried**: the printed line follows from the printed line before it, whose rounding

@@ -133,3 +133,22 @@ def test_the_committed_document_is_up_to_date(tmp_path, capsys):
     assert path.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8")
     assert [entry.name for entry in tmp_path.iterdir()] == ["worked_examples.md"]
     assert main(["audit", str(tmp_path / "missing" / "x.md")]) == 2
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "trace.md"
+
+
+def test_the_guide_names_every_quantity():
+    named = set(re.findall(r"`(\w+)`", GUIDE.read_text(encoding="utf-8")))
+    for fields in NETWORKS.values():
+        found = trace(parse_network(fields))
+        names = {name for step in found.steps for name in step} | set(found.totals)
+        assert {name for name in names if not name.startswith("new_")} <= named
+
+
+def test_the_network_of_the_guide_runs(tmp_path, capsys):
+    example = re.search(r"```json\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    path = tmp_path / "network.json"
+    path.write_text(example)
+    assert main(["trace", str(path)]) == 0
+    assert 'Backward, step 1: "second"' in capsys.readouterr().out
