@@ -139,7 +139,7 @@ def _audit(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     from keras_gru.comparison import ComparisonConfig, Run
-    from keras_gru.comparison_report import write_report
+    from keras_gru.comparison_report import write_report, write_runs
     from keras_gru.comparison_tasks import read_corpus, run_comparison
 
     config = ComparisonConfig(
@@ -165,7 +165,12 @@ def _compare(options: argparse.Namespace) -> int:
 
         try:
             for run in run_comparison(config, tuple(options.tasks), progress):
-                runs.append(run)  # one by one: an interruption keeps what is complete
+                runs.append(run)
+                write_runs(config, runs, options.output)
+                shown.console.print(
+                    f"{run.task}, {run.length} steps: {run.architecture}, seed {run.seed}: "
+                    f"{run.updates} updates in {run.seconds:.1f} s, loss {run.losses[-1]:.4f}"
+                )
         except KeyboardInterrupt:
             interrupted = True
     if not runs:

@@ -21,27 +21,32 @@ _COLOURS = dict(
 Rows = list[list[str]]
 
 
-def write_report(config: ComparisonConfig, runs: Sequence[Run], folder: Path) -> Path:
-    """Write runs.json, report.md and the plots; returns the report's path.
-
-    Raises:
-        ModuleNotFoundError: matplotlib is not installed.
-    """
+def write_runs(config: ComparisonConfig, runs: Sequence[Run], folder: Path) -> None:
+    """Write runs.json: the configuration and every run so far, whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "config": {**asdict(config), "corpus": str(config.corpus) if config.corpus else None},
         "runs": [run.to_json() for run in runs],
     }
-    pictures = _plots(runs, folder)
+    _write(folder / "runs.json", json.dumps(content, indent=1))
+
+
+def write_report(config: ComparisonConfig, runs: Sequence[Run], folder: Path) -> Path:
+    """Write report.md and the plots; returns the report's path.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is not installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     report = folder / "report.md"
-    for path, text in (
-        (folder / "runs.json", json.dumps(content, indent=1)),
-        (report, markdown(config, runs, pictures)),
-    ):
-        temporary = path.with_name(f".{path.name}.new")
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+    _write(report, markdown(config, runs, _plots(runs, folder)))
     return report
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
 
 
 def markdown(config: ComparisonConfig, runs: Sequence[Run], pictures: Sequence[str] = ()) -> str:

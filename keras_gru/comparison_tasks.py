@@ -136,8 +136,10 @@ def word_run(config: ComparisonConfig, name: str, seed: int, progress: Progress)
         while True:
             yield inputs, targets
 
+    predict = tf.function(model)
+
     def right() -> float:
-        return float(np.mean(np.argmax(model(inputs), axis=-1) == targets))
+        return float(np.mean(np.argmax(predict(inputs), axis=-1) == targets))
 
     def solved(_: list[float]) -> bool:
         return right() == 1.0

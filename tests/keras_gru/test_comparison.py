@@ -1,5 +1,6 @@
 import json
 import re
+from itertools import islice
 
 import keras
 import numpy as np
@@ -219,7 +220,7 @@ def test_the_command_writes_report_runs_and_pictures(tmp_path, capsys):
 
 def test_an_interrupted_command_reports_what_is_complete(tmp_path, monkeypatch, capsys):
     def interrupted(config, tasks, progress):
-        yield from list(run_comparison(config, ("word",), progress))[:2]
+        yield from islice(run_comparison(config, ("word",), progress), 2)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("keras_gru.comparison_tasks.run_comparison", interrupted)
