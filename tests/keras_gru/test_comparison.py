@@ -200,7 +200,9 @@ def test_findings_say_where_the_gru_is_not_better():
     assert "GRU | 4 | 100" in markdown(ComparisonConfig(), [run_with("GRU", 300)])
 
 
-def test_the_command_writes_report_runs_and_pictures(tmp_path, capsys):
+def test_the_command_writes_report_runs_and_pictures(tmp_path, capsys, monkeypatch):
+    for name in ("LSTM", "MGU", "coupled GRU"):
+        monkeypatch.delitem(ARCHITECTURES, name)
     corpus = tmp_path / "text.txt"
     corpus.write_text(TEXT)
     folder = tmp_path / "out"
