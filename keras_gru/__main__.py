@@ -74,28 +74,35 @@ def _parser() -> argparse.ArgumentParser:
         "of a text. Writes report.md, runs.json and plots. The default takes a few minutes on two "
         "cores; Ctrl-C reports the runs that are complete.",
         epilog="example: python -m keras_gru compare --lengths 30 100 --seeds 3 --output runs/long",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    compare.add_argument("--output", type=Path, default=Path("runs/comparison"), help="a folder")
-    compare.add_argument(
-        "--tasks",
+    option = compare.add_argument
+    option("--output", type=Path, default=Path("runs/comparison"), help="folder to write to")
+    tasks = ("adding", "word", "corpus")
+    option("--tasks", nargs="+", choices=tasks, default=list(tasks), help="what to train on")
+    option(
+        "--lengths",
         nargs="+",
-        choices=("adding", "word", "corpus"),
-        metavar="TASK",
-        default=["adding", "word", "corpus"],
-        help="of adding, word, corpus; default all",
+        type=int,
+        default=[10, 30, 60],
+        help="sequence lengths of the adding problem",
     )
-    compare.add_argument("--lengths", nargs="+", type=int, metavar="T", default=[10, 30, 60])
-    compare.add_argument("--updates", type=int, default=800, help="of each run, at most")
-    compare.add_argument("--units", type=int, default=32)
-    compare.add_argument(
+    option("--updates", type=int, default=800, help="weight updates of each run, at most")
+    option("--units", type=int, default=32, help="size of the state")
+    option(
         "--match",
         choices=("units", "parameters"),
         default="units",
         help="what the cells have in common; parameters: about as many as a GRU of --units",
     )
-    compare.add_argument("--learning-rate", type=float, default=0.005)
-    compare.add_argument("--seeds", type=int, default=1, help="runs of each cell and task")
-    compare.add_argument("--corpus", type=Path, help="a text file of 5,000 characters or more")
+    option("--learning-rate", type=float, default=0.005, help="of Adam, the same for all cells")
+    option("--seeds", type=int, default=1, help="runs of each cell and task")
+    option(
+        "--corpus",
+        type=Path,
+        help="text file of 5,000 characters or more; without it, scikit-learn's data set "
+        "descriptions",
+    )
     compare.set_defaults(run=_compare)
     return parser
 

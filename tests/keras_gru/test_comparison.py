@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import fields
 from itertools import islice
 
 import keras
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gru.__main__ import main
+from keras_gru.__main__ import _parser, main
 from keras_gru.architectures import ARCHITECTURES, build_model, parameters, units_with
 from keras_gru.comparison import ComparisonConfig, Run, gradient_flow, train
 from keras_gru.comparison_report import findings, markdown
@@ -237,3 +238,13 @@ def test_bad_options_are_named(tmp_path, capsys):
     assert "lengths: expected numbers of 2 or more" in capsys.readouterr().err
     assert main(["compare", "--corpus", str(tmp_path / "none.txt"), "--output", str(tmp_path)]) == 2
     assert "none.txt" in capsys.readouterr().err
+
+
+def test_defaults_of_the_command_are_those_of_the_configuration():
+    options = vars(_parser().parse_args(["compare"]))
+    config = ComparisonConfig()
+    for field in fields(config):
+        if field.name != "batch_size":
+            value = options[field.name]
+            expected = getattr(config, field.name)
+            assert (tuple(value) if isinstance(value, list) else value) == expected, field.name
