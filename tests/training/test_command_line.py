@@ -38,7 +38,7 @@ def write(tmp_path, content):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (lambda tmp: ["--data", str(tmp / "none.csv")], "cannot read"),
+        (lambda tmp: ["--data", str(tmp / "none.csv")], "there is no file or folder"),
         (lambda tmp: ["--data", str(tmp)], "no known data set"),
         (lambda tmp: write(tmp, b"a,b\n1,2\n"), "looks like the text"),
         (lambda tmp: write(tmp, b"text,label\na,x\nb,x\nc,x\n"), "at least two classes"),
@@ -74,7 +74,7 @@ def test_usage_errors_are_status_2(capsys, arguments, message):
 
 
 def test_debug_shows_where_an_error_arose(tmp_path):
-    with pytest.raises(Exception, match="cannot read"):
+    with pytest.raises(Exception, match="there is no file"):
         main(["sentiment", "--debug", "--data", str(tmp_path / "none.csv"), "--runs-dir",
               str(tmp_path / "runs")])  # fmt: skip
 
