@@ -1,4 +1,4 @@
-"""Keras' own check of a layer's contract (build, config, shapes, fit, mixed precision), per option."""
+"""Keras' own check of a layer's contract (build, config, shapes, fit, dtypes), per option."""
 
 import warnings
 
