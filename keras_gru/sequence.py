@@ -99,7 +99,7 @@ def gru_sequence(
     if go_backwards:
         x = tf.reverse(x, [0])
         time_mask = None if time_mask is None else tf.reverse(time_mask, [0])
-    projected = tf.tensordot(x, kernel, 1)  # (T, B, 3U)
+    projected = _project(x, kernel)  # (T, B, 3U)
     if projection_bias is not None:
         projected += projection_bias
     gates_in = split_gates(projected)
@@ -176,8 +176,9 @@ def _forward(
             h_new = share * h + (1 - share) * h_new
         if masks is not None:
             h_new = tf.where(masks.read(t), h_new, h)  # (5)
+        h_new.set_shape(h0.shape)
         run = Trajectory(
-            final=tf.ensure_shape(h_new, h0.shape),
+            final=h_new,
             states=tuple(a.write(t, h_new) for a in run.states),
             previous=tuple(a.write(t, h) for a in run.previous),
             saved=tuple(a.write(t, v) for a, v in zip(run.saved, saved, strict=False)),
@@ -232,7 +233,8 @@ def _backward(
             dh = tf.where(valid, dh_previous, dh)
             parts = tuple(tf.where(valid, part, tf.zeros_like(part)) for part in parts)
         grads = tuple(a.write(t, part) for a, part in zip(grads, parts, strict=True))
-        return t - 1, tf.ensure_shape(dh, d_final.shape), grads
+        dh.set_shape(d_final.shape)
+        return t - 1, dh, grads
 
     _, dh0, arrays = tf.while_loop(
         lambda t, *_: t >= 0,
@@ -279,6 +281,15 @@ def _unstack(stacked: Tensor) -> Tensor:
     return array.unstack(stacked)
 
 
+def _project(x: Tensor, kernel: Tensor) -> Tensor:
+    """One large matrix product: (T, B, D), (D, V) → (T, B, V)."""
+    steps, batch = tf.unstack(tf.shape(x)[:2])
+    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
+    out = tf.reshape(flat, [steps, batch, kernel.shape[-1]])
+    return tf.ensure_shape(out, [*x.shape[:2], kernel.shape[-1]])
+
+
 def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
     """Σ over time and batch of aᵀb: (T, B, U), (T, B, V) → (U, V)."""
-    return tf.tensordot(a, b, [[0, 1], [0, 1]])
+    rows_a, rows_b = (tf.reshape(v, [-1, v.shape[-1]]) for v in (a, b))
+    return tf.matmul(rows_a, rows_b, transpose_a=True)

@@ -24,8 +24,9 @@ from serving.protos.model_management_pb2 import ReloadConfigRequest
 from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
-from serving.repository import Repository, VersionStatus
+from serving.repository import Repository
 from serving.signature import DEFAULT_SIGNATURE
+from serving.versions import VersionStatus
 
 GRPC_STATUS = {code: grpc.StatusCode[code.name] for code in Code}
 SIGNATURE_DEF = "signature_def"

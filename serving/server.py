@@ -68,12 +68,13 @@ def _say_failure(error: ServingError) -> None:
 
 
 def _versions() -> str:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    return (
-        f"TensorFlow ModelServer: keras-gru {version('keras-gru')}\n"
-        f"TensorFlow Library: {version('tensorflow')}"
-    )
+    try:
+        own = version("keras-gru")
+    except PackageNotFoundError:
+        own = "(not installed)"
+    return f"TensorFlow ModelServer: keras-gru {own}\nTensorFlow Library: {version('tensorflow')}"
 
 
 class Server:

@@ -74,7 +74,10 @@ def _sentiment(config: SentimentConfig) -> int:
     for name, (validation, test) in results.items():
         console.print(f"{name:{width}}  {validation:>10.1%}  {test:>6.1%}", highlight=False)
     if run.metrics["interrupted"]:
-        console.print(f"\ninterrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept")
+        console.print(
+            f"\ninterrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
+            highlight=False,
+        )
     console.print(f"\nrun     {run.path}", markup=False, highlight=False)
     console.print(f"report  {run.path / 'report.md'}", markup=False, highlight=False)
     console.print(

@@ -100,7 +100,9 @@ def make_train_step(
             outputs = model(inputs, training=True)
             row_losses = loss(targets, outputs)
             objective = tf.add_n([tf.reduce_mean(row_losses), *model.losses])
-        gradients = tape.gradient(objective, model.trainable_variables)
+        gradients = [
+            _summed(gradient) for gradient in tape.gradient(objective, model.trainable_variables)
+        ]
         gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
         optimizer.apply(gradients)
         return _sums(row_losses, metrics, targets, outputs)
@@ -244,6 +246,15 @@ class _Totals:
         if not self._rows:
             raise ValueError("expected at least one row, got none")
         return {name: value / self._rows for name, value in self._sums.items()}
+
+
+def _summed(gradient: Any) -> Any:
+    """Adds up what a sparse gradient holds for the same row; its norm is wrong before."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, place = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
 
 
 def _sums(

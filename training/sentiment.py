@@ -63,19 +63,21 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
     with RunWriter(config.run.runs_dir, config.run.name or _default_name(config)) as writer:
         writer.write_json("config.json", {"task": "sentiment", **to_dict(config)})
         keras.utils.set_random_seed(config.training.seed)
-        data = load_sentiment_data(config.data, config.training.seed)
+        with console.status("reading the data ..."):
+            data = load_sentiment_data(config.data, config.training.seed)
+            vocabulary = build_vocabulary(
+                data.train.texts, config.data.max_vocabulary, config.data.min_count
+            )
+            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens)
+            parts = {
+                name: baselines.TokenRows(token_ids(preprocessor, part.texts), part.labels)
+                for name, part in data.parts().items()
+            }
         _describe(data, console)
-        vocabulary = build_vocabulary(
-            data.train.texts, config.data.max_vocabulary, config.data.min_count
-        )
-        preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens)
-        parts = {
-            name: baselines.TokenRows(token_ids(preprocessor, part.texts), part.labels)
-            for name, part in data.parts().items()
-        }
         model = build_sentiment_model(config.model, len(vocabulary), len(data.classes))
         result, losses = _train(model, parts, config, console)
-        scores = predict_scores(model, parts["test"].ids)
+        with console.status("testing ..."):
+            scores = predict_scores(model, parts["test"].ids)
         floors = _baselines(parts, len(data.classes), config.run.ngram_baseline, console)
 
         predicted = scores.argmax(axis=1)
@@ -95,7 +97,7 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
                 }
                 for floor in floors
             },
-            "same_words": _same_words(parts["test"], predicted, floors[1].test_predictions),
+            "same_words": same_words(parts["test"], predicted, floors[1].test_predictions),
             "per_class": _per_class(data, predicted),
             "best_epoch": result.best_epoch,
             "epochs": len(result.epochs),
@@ -183,10 +185,11 @@ def _train(
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
         )
-    losses = {
-        name: evaluate(eval_step, batches[name].in_length_order())
-        for name in ("validation", "test")
-    }
+    with console.status("testing ..."):
+        losses = {
+            name: evaluate(eval_step, batches[name].in_length_order())
+            for name in ("validation", "test")
+        }
     return result, losses
 
 
@@ -201,24 +204,25 @@ def _baselines(
     return floors
 
 
-def _same_words(
+def same_words(
     test: baselines.TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray
 ) -> dict[str, Any]:
     """How often both of two rows with the same words and different labels are got right."""
     bags: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, row in enumerate(test.ids):
         bags[tuple(sorted(row.tolist()))].append(index)
-    pairs = [
-        (one, other)
-        for rows in bags.values()
-        for position, one in enumerate(rows)
-        for other in rows[position + 1 :]
-        if test.labels[one] != test.labels[other]
-    ]
-    result: dict[str, Any] = {"pairs": len(pairs)}
+
+    def pairs(counted: np.ndarray) -> int:
+        total = 0
+        for indices in bags.values():
+            labels = test.labels[indices][counted[indices]]
+            total += (len(labels) ** 2 - int(np.sum(np.bincount(labels) ** 2))) // 2
+        return total
+
+    everything = pairs(np.ones(len(test.labels), bool))
+    result: dict[str, Any] = {"pairs": everything}
     for name, answers in (("gru", predicted), ("bag_of_words", bag_predicted)):
-        right = answers == test.labels
-        result[name] = float(np.mean([right[i] and right[j] for i, j in pairs])) if pairs else None
+        result[name] = pairs(answers == test.labels) / everything if everything else None
     return result
 
 

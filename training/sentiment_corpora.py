@@ -57,13 +57,16 @@ def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
     Raises:
         DataError: no known layout, or a file is unreadable or malformed.
     """
+    try:
+        found = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise DataError(f"cannot read {folder}: {error.strerror or error}") from error
     for files, reader in _READERS:
-        if all((folder / file).is_file() for file in files):
+        if set(files) <= set(found):
             if phrases and reader is not _read_sst2:
                 raise DataError(f"--phrases is for SST-2; {folder} holds {files[0]}")
             return _read_sst2(folder, phrases) if reader is _read_sst2 else reader(folder)
     layouts = "; ".join(" + ".join(files) for files, _ in _READERS)
-    found = sorted(path.name for path in folder.iterdir())
     shown = ", ".join(found[:5]) + (" ..." if len(found) > 5 else "") or "nothing"
     raise DataError(f"{folder} holds no known data set; expected {layouts}; found {shown}")
 

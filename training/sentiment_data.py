@@ -58,6 +58,8 @@ def load_sentiment_data(config: DataConfig, seed: int) -> SentimentData:
         name = "grammar"
         reviews = generate_reviews(config.reviews, seed)
         train = [Row(review.text, review.label, str(review.group)) for review in reviews]
+    elif not config.data.exists():
+        raise DataError(f"--data: there is no file or folder {config.data}")
     elif config.data.is_dir():
         corpus = read_corpus(config.data, config.phrases)
         name, train, validation, test = corpus.name, corpus.train, corpus.validation, corpus.test
