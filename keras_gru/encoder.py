@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_gru.dropout import check_rate
@@ -75,8 +76,8 @@ class GRUEncoder(keras.layers.Layer):
         dtype: Its dtype or dtype policy.
         trainable: Whether its weights are.
         **gru_options: Any other argument of `GRU`, given to every layer: `reset_after`,
-            `update_gate`, `recurrent_dropout`, initializers and so on. Each layer gets its own
-            copy of an initializer.
+            `update_gate`, `recurrent_dropout`, initializers and so on. Each layer and
+            direction draws its own values from an initializer, seeded or not.
 
     Attributes:
         layers: The layers, bottom first: GRUs, or `keras.layers.Bidirectional` ones.
@@ -127,7 +128,10 @@ class GRUEncoder(keras.layers.Layer):
         self.return_sequences = bool(return_sequences)
         self.return_state = bool(return_state)
         self.seed = seed
-        self.gru_options = gru_options
+        self.gru_options = {
+            option: keras.initializers.get(value) if option.endswith("_initializer") else value
+            for option, value in gru_options.items()
+        }
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
         self.layers = [self._make_layer(index) for index in range(self.num_layers)]
@@ -150,7 +154,7 @@ class GRUEncoder(keras.layers.Layer):
                 go_backwards=bool(go_backwards),
                 name=layer_name,
                 dtype=self.dtype_policy,
-                **_cloned(self.gru_options),
+                **_of_layer(self.gru_options, 2 * index + go_backwards),
             )
             for go_backwards, layer_name in enumerate(names)
         ]
@@ -242,9 +246,17 @@ class GRUEncoder(keras.layers.Layer):
         }
 
 
-def _cloned(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of one layer: an unseeded initializer draws the same values at every call."""
+def _of_layer(options: dict[str, Any], index: int) -> dict[str, Any]:
+    """Options of one layer: an initializer draws the same values at every call."""
     return {
-        name: value.clone() if isinstance(value, keras.Initializer) else value
+        name: _reseeded(value, index) if isinstance(value, keras.Initializer) else value
         for name, value in options.items()
     }
+
+
+def _reseeded(initializer: Any, index: int) -> Any:
+    config = initializer.get_config()
+    if index and isinstance(config.get("seed"), int):
+        (word,) = np.random.SeedSequence([config["seed"], index]).generate_state(1)
+        config["seed"] = int(word >> 1)
+    return initializer.from_config(config)

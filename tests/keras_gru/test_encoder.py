@@ -1,6 +1,7 @@
 """GRUEncoder: shapes, the oracle layer by layer, torch.nn.GRU, masks, files and exports."""
 
 import doctest
+import itertools
 
 import keras
 import numpy as np
@@ -10,6 +11,7 @@ import tensorflow as tf
 import keras_gru.encoder
 from keras_gru import GRU, GRUEncoder
 from keras_gru.convert import load_pytorch, pytorch_state_dict
+from keras_gru.initializers import recommended
 from tests import oracle
 
 MASK = np.array([[0, 0, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0]], bool)
@@ -219,14 +221,20 @@ def test_dropout_zeroes_at_its_rate_anew_at_every_step():
 
 
 @pytest.mark.parametrize("seed", [None, 3])
-def test_layers_start_from_different_values(seed):
-    """One initializer instance given for all layers must not make them equal."""
-    initializer = keras.initializers.GlorotUniform()
-    encoder = GRUEncoder(4, 3, recurrent_initializer=initializer, seed=seed)
-    encoder.build((None, None, 4))
-    first, second, third = (layer.cell.recurrent_kernel.numpy() for layer in encoder.layers)
-    assert np.abs(first - second).max() > 0.01
-    assert np.abs(second - third).max() > 0.01
+def test_layers_and_directions_start_from_different_values(seed):
+    """One initializer for all layers must not make them equal; a seed must make runs equal."""
+    options = recommended(seed=seed)
+    encoder = GRUEncoder(4, 2, bidirectional=True, **options)
+    again = GRUEncoder.from_config(encoder.get_config())
+    kernels = []
+    for e in (encoder, again):
+        e.build((None, None, 8))
+        grus = [g for layer in e.layers for g in (layer.forward_layer, layer.backward_layer)]
+        kernels.append([g.cell.recurrent_kernel.numpy() for g in grus])
+        for a, b in itertools.combinations(kernels[-1], 2):
+            assert np.abs(a - b).max() > 0.01
+    same = [np.array_equal(a, b) for a, b in zip(*kernels, strict=True)]
+    assert same == [seed is not None] * 4
 
 
 CONFIG = {
