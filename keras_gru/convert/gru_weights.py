@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import keras
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from keras_gru.cell import UPDATE_GATES
 from keras_gru.weights import (
@@ -161,9 +162,9 @@ class GRUWeights:
                 "or its `build` method."
             )
         return cls(
-            keras.ops.convert_to_numpy(cell.kernel),
-            keras.ops.convert_to_numpy(cell.recurrent_kernel),
-            keras.ops.convert_to_numpy(cell.bias) if cell.use_bias else None,
+            tf.convert_to_tensor(cell.kernel).numpy(),
+            tf.convert_to_tensor(cell.recurrent_kernel).numpy(),
+            tf.convert_to_tensor(cell.bias).numpy() if cell.use_bias else None,
             bool(cell.reset_after),
             getattr(cell, "update_gate", "keep"),
             keras.activations.serialize(cell.activation),

@@ -65,7 +65,8 @@ def compare_gradient_flow(
         layers: other layers by name; each must return its last output only.
         epochs: how long each network is trained on the batch before (Adam); 0 compares the
             initial values.
-        seed: sets all seeds, for the initial values.
+        seed: given to `keras.utils.set_random_seed` first. Layers given by the caller drew the
+            seeds of their initial values when they were made, so it does not reach those.
 
     Returns:
         The flow of each layer, by name.

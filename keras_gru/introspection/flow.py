@@ -152,4 +152,5 @@ def _gamma_lambda(layer: Any) -> float | None:
     slope = STEEPEST_SLOPE.get(keras.activations.serialize(cell.activation))
     if slope is None:
         return None
-    return slope * float(np.linalg.norm(keras.ops.convert_to_numpy(cell.recurrent_kernel), ord=2))
+    recurrent_kernel = tf.convert_to_tensor(cell.recurrent_kernel).numpy()
+    return slope * float(np.linalg.norm(recurrent_kernel, ord=2))

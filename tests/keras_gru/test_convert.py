@@ -1,11 +1,13 @@
 """Conversions of weights: round trips, and outputs against the other framework itself."""
 
+import doctest
 import itertools
 
 import keras
 import numpy as np
 import pytest
 
+import keras_gru.convert.gru_weights
 from keras_gru import GRU, GRUCell
 from keras_gru.convert import (
     GRUWeights,
@@ -73,6 +75,12 @@ class Extended(GRU):
     def build(self, sequences_shape):
         super().build(sequences_shape)
         self.scale = self.add_weight(shape=(self.units,), name="scale")
+
+
+def test_docstring_example():
+    failures, tried = doctest.testmod(keras_gru.convert.gru_weights)
+    assert tried >= 4
+    assert failures == 0
 
 
 class TestGRUWeights:

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras.src.testing import TestCase
 
 import keras_gru.encoder
 from keras_gru import GRU, GRUEncoder
@@ -94,21 +95,28 @@ def test_equals_oracle_layer_by_layer(options, bidirectional, masked):
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("return_state", [False, True])
 def test_shapes_of_every_return_option(return_state, bidirectional):
-    """Those of torch.nn.GRU, states batch first one by one; eager, symbolic and computed agree."""
-    width = 256 * (1 + bidirectional)
+    """Eager and symbolic."""
+    width = 6 * (1 + bidirectional)
     for return_sequences in (True, False):
-        encoder = GRUEncoder(
-            256, 2, bidirectional, 0.3, return_sequences, return_state, name="shapes"
-        )
-        results = encoder(np.zeros((32, 50, 100), "float32"))
+        encoder = GRUEncoder(6, 2, bidirectional, 0.3, return_sequences, return_state)
+        results = encoder(np.zeros((3, 7, 4), "float32"))
         outputs, *states = results if return_state else [results]
-        assert tuple(outputs.shape) == ((32, 50, width) if return_sequences else (32, width))
-        if return_state:
-            assert tuple(keras.ops.stack(states).shape) == (2, 32, width)
-        symbolic = encoder(keras.Input((None, 100)))
+        assert tuple(outputs.shape) == ((3, 7, width) if return_sequences else (3, width))
+        assert [tuple(s.shape) for s in states] == [(3, width)] * 2 * return_state
+        symbolic = encoder(keras.Input((None, 4)))
         symbolic = list(symbolic) if return_state else [symbolic]
-        assert [s.shape[-1] for s in symbolic] == [width] * len(symbolic)
-        assert len(symbolic) == 1 + 2 * return_state
+        assert [s.shape for s in symbolic] == [
+            (None, None, width) if return_sequences else (None, width),
+            *[(None, width)] * 2 * return_state,
+        ]
+
+
+def test_shapes_of_the_bidirectional_encoder_of_torch():
+    """Those that torch.nn.GRU's outputs and regrouped h_n have for the same arguments."""
+    encoder = GRUEncoder(256, 2, bidirectional=True, return_sequences=True, return_state=True)
+    outputs, *states = encoder(np.zeros((32, 50, 100), "float32"))
+    assert tuple(outputs.shape) == (32, 50, 512)
+    assert tuple(keras.ops.stack(states).shape) == (2, 32, 512)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -317,7 +325,7 @@ def test_functional_model_file_and_export(bidirectional, tmp_path):
 def test_fit_learns_and_trains_every_weight():
     keras.utils.set_random_seed(0)
     rng = np.random.default_rng(4)
-    x = rng.normal(size=(256, 8, 3)).astype("float32")
+    x = rng.normal(size=(256, 5, 3)).astype("float32")
     y = (x[:, 0, 0] > x[:, -1, 1]).astype("float32")
     model = keras.Sequential(
         [GRUEncoder(12, 2, bidirectional=True, dropout=0.1), keras.layers.Dense(1)]
@@ -328,6 +336,22 @@ def test_fit_learns_and_trains_every_weight():
     losses = model.fit(x, y, batch_size=32, epochs=6, verbose=0).history["loss"]
     assert losses[-1] < 0.6 * losses[0]
     assert all((a != b).any() for a, b in zip(model.get_weights(), before, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:`shuffle=True` was passed:UserWarning")  # Keras' own call
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_keras_own_layer_checks(bidirectional):
+    """Config, build, symbolic and eager call, one fit step, mixed precision."""
+    TestCase().run_layer_test(
+        GRUEncoder,
+        init_kwargs={"units": 3, "num_layers": 2, "bidirectional": bidirectional, "dropout": 0.5},
+        input_shape=(3, 2, 4),
+        expected_output_shape=(3, 6 if bidirectional else 3),
+        expected_num_trainable_weights=12 if bidirectional else 6,
+        expected_num_non_trainable_weights=0,
+        supports_masking=True,
+        custom_objects={"GRUEncoder": GRUEncoder},
+    )
 
 
 def test_mixed_precision():
