@@ -5,4 +5,6 @@ from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
 from keras_gru.layer import GRU
 
+__version__ = "0.1.0"
+
 __all__ = ["GRU", "GRUCell", "GRUEncoder", "initializers"]

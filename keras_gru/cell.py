@@ -8,10 +8,11 @@ import keras
 import tensorflow as tf
 
 from keras_gru.dropout import VariationalDropout, check_rate
-from keras_gru.step import Convention, step
+from keras_gru.step import Convention, normalize_gates, step
 from keras_gru.weights import (
     bias_shape,
     kernel_shape,
+    layer_norm_gain_shape,
     merge_bias,
     recurrent_kernel_shape,
     split_gates,
@@ -60,6 +61,15 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
         reset_after: Reset gate after the matmul (3a; cuDNN, PyTorch, Keras' default) or before
             (3b; Cho et al. 2014, arXiv:1406.1078v3).
         seed: Seed of the dropout masks.
+        zoneout: Share in [0, 1) of the units that keep their old value at a step, drawn anew for
+            each step in training, in expectation at inference (Krueger et al. 2017,
+            arXiv:1606.01305).
+        dropconnect: Rate in [0, 1) at which weights of `recurrent_kernel` are dropped in training,
+            once for all steps (Merity et al. 2017, arXiv:1708.02182).
+        layer_norm: Normalise x·W and h·U, each gate over its units, before the biases are added
+            (Ba et al. 2016, arXiv:1607.06450); adds the weight `layer_norm_gain` (2, 3U).
+        learn_initial_state: Start from a trained state, the weight `learned_state` (U,), where no
+            state is given, instead of zeros.
         update_gate: `"keep"` (4a; Keras, PyTorch, cuDNN) or `"replace"` (4b; Cho et al. 2014,
             Chung et al. 2014, arXiv:1412.3555).
         implementation: 0, 1 or 2; accepted for configurations of `keras.layers.GRUCell`, where it
@@ -99,6 +109,10 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
         seed: int | None = None,
         *,
         update_gate: str = "keep",
+        zoneout: float = 0.0,
+        dropconnect: float = 0.0,
+        layer_norm: bool = False,
+        learn_initial_state: bool = False,
         implementation: int = 2,
         **kwargs: Any,
     ) -> None:
@@ -136,6 +150,10 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.update_gate = update_gate
+        self.zoneout = check_rate("zoneout", zoneout)
+        self.dropconnect = check_rate("dropconnect", dropconnect)
+        self.layer_norm = bool(layer_norm)
+        self.learn_initial_state = bool(learn_initial_state)
         self.implementation = implementation
         self.state_size = self.units
         self.output_size = self.units
@@ -178,6 +196,16 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
                 regularizer=self.bias_regularizer,
                 constraint=self.bias_constraint,
             )
+        self.layer_norm_gain = None
+        if self.layer_norm:
+            self.layer_norm_gain = self.add_weight(
+                shape=layer_norm_gain_shape(self.units), name="layer_norm_gain", initializer="ones"
+            )
+        self.learned_state = None
+        if self.learn_initial_state:
+            self.learned_state = self.add_weight(
+                shape=(self.units,), name="learned_state", initializer="zeros"
+            )
         self.built = True
 
     def call(self, inputs: Tensor, states: Any, training: bool = False) -> tuple[Tensor, Any]:
@@ -189,23 +217,56 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
             mask = self.get_dropout_mask(inputs)
             inputs = inputs if mask is None else inputs * mask
             recurrent_mask = self.get_recurrent_dropout_mask(h)
-        bias = None if self.bias is None else tf.convert_to_tensor(self.bias)
-        projection_bias, candidate_bias = merge_bias(bias, self.reset_after)
+        projection_bias, candidate_bias = merge_bias(
+            None if self.bias is None else tf.convert_to_tensor(self.bias), self.reset_after
+        )
         projected = tf.matmul(inputs, self.kernel)
+        recurrent_gain = None
+        if self.layer_norm_gain is not None:
+            input_gain, recurrent_gain = tf.unstack(tf.convert_to_tensor(self.layer_norm_gain))
+            projected = normalize_gates(projected, input_gain)
         if projection_bias is not None:
             projected += projection_bias
-        h, _ = step(
+        h_new, _ = step(
             split_gates(projected),
             h,
-            step_weights(tf.convert_to_tensor(self.recurrent_kernel), candidate_bias),
+            step_weights(self.effective_recurrent_kernel(training), candidate_bias, recurrent_gain),
             self.convention,
             recurrent_mask,
         )
-        return h, [h] if nested else h
+        share = self.zoneout_share(tf.shape(h), training)
+        if share is not None:
+            h_new = share * h + (1 - share) * h_new
+        return h_new, [h_new] if nested else h_new
+
+    def effective_recurrent_kernel(self, training: bool) -> Tensor:
+        """The recurrent kernel (U, 3U), after DropConnect if `training`."""
+        kernel = tf.convert_to_tensor(self.recurrent_kernel)
+        mask = self.get_dropconnect_mask() if training else None
+        return kernel if mask is None else kernel * mask
+
+    def zoneout_share(self, shape: Tensor, training: bool) -> Tensor | None:
+        """Share of the old state to keep: a 0/1 draw of `shape` if `training`, else the rate."""
+        if not self.zoneout:
+            return None
+        if not training:
+            return tf.constant(self.zoneout, self.compute_dtype)
+        draw = keras.random.uniform(shape, seed=self.seed_generator, dtype="float32")
+        return tf.cast(draw < self.zoneout, self.compute_dtype)
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """A zero state, [(batch_size, U)], in the compute dtype."""
-        return [tf.zeros((batch_size, self.units), dtype=self.compute_dtype)]
+        """The state to start from, [(batch_size, U)], in the compute dtype.
+
+        Zeros, or with `learn_initial_state` the learned one (the cell must be built).
+        """
+        zeros = tf.zeros((batch_size, self.units), dtype=self.compute_dtype)
+        if not self.learn_initial_state:
+            return [zeros]
+        if not self.built:
+            raise ValueError(
+                f"Cell {self.name!r} must be built before its learned initial state is asked for."
+            )
+        return [zeros + tf.cast(self.learned_state, self.compute_dtype)]
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, for a complete round trip."""
@@ -229,5 +290,9 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
             "reset_after": self.reset_after,
             "seed": self.seed,
             "update_gate": self.update_gate,
+            "zoneout": self.zoneout,
+            "dropconnect": self.dropconnect,
+            "layer_norm": self.layer_norm,
+            "learn_initial_state": self.learn_initial_state,
             "implementation": self.implementation,
         }

@@ -18,36 +18,54 @@ Tensor = Any
 
 
 class VariationalDropout(DropoutRNNCell):
-    """Mixin of a recurrent cell: one input mask, and one recurrent mask per gate.
+    """Mixin of a recurrent cell: random masks that stay the same at every time step.
 
-    The masks are those of Gal & Ghahramani 2016 (arXiv:1512.05287): the same at every time step.
-    Unlike Keras' own mixin it draws nothing outside training, so that an inference graph holds no
-    random operation and writes no seed.
+    One mask of the inputs and one of the state per gate (Gal & Ghahramani 2016, arXiv:1512.05287),
+    and one of the recurrent kernel (DropConnect; Wan et al. 2013, on recurrent weights Merity et
+    al. 2017, arXiv:1708.02182). Unlike Keras' own mixin it draws nothing outside training, so
+    that an inference graph holds no random operation and writes no seed.
 
-    The cell has `dropout` and `recurrent_dropout`, rates in [0, 1), and `seed_generator`.
+    The cell has the rates `dropout`, `recurrent_dropout` and `dropconnect`, a `recurrent_kernel`
+    and a `seed_generator`.
     """
 
     dropout: float
     recurrent_dropout: float
+    dropconnect: float
+    recurrent_kernel: Any
     seed_generator: keras.random.SeedGenerator
     _dropout_mask: Tensor | None = None
-    _recurrent_dropout_mask: Gates[Tensor] | None = None
+    _recurrent_dropout_mask: Gates | None = None
+    _dropconnect_mask: Tensor | None = None
 
     def get_dropout_mask(self, step_input: Tensor) -> Tensor | None:
-        """Mask of the inputs, shaped and typed like `step_input` (B, D); None if there is none."""
-        if self._dropout_mask is None and _applies(self.dropout):
+        """Mask of the inputs, shaped and typed like `step_input` (B, D); None if none applies."""
+        if self._dropout_mask is None and in_training_call(self.dropout):
             self._dropout_mask = self._draw(tf.ones_like(step_input), self.dropout)
         return self._dropout_mask
 
-    def get_recurrent_dropout_mask(self, step_input: Tensor) -> Gates[Tensor] | None:
+    def get_recurrent_dropout_mask(self, step_input: Tensor) -> Gates | None:
         """Masks of the state, one per gate, each like `step_input` (B, U); None if none apply."""
-        if self._recurrent_dropout_mask is None and _applies(self.recurrent_dropout):
+        self.get_dropconnect_mask()  # keras.layers.RNN asks for masks before its loop only here
+        if self._recurrent_dropout_mask is None and in_training_call(self.recurrent_dropout):
             # One draw of (3, B, U): three draws would be three random ops.
             ones = tf.stack([tf.ones_like(step_input)] * GATE_COUNT)
             self._recurrent_dropout_mask = Gates(
                 *tf.unstack(self._draw(ones, self.recurrent_dropout))
             )
         return self._recurrent_dropout_mask
+
+    def get_dropconnect_mask(self) -> Tensor | None:
+        """Mask of the recurrent kernel, (U, 3U); None if none applies."""
+        if self._dropconnect_mask is None and in_training_call(self.dropconnect):
+            ones = tf.ones_like(tf.convert_to_tensor(self.recurrent_kernel))
+            self._dropconnect_mask = self._draw(ones, self.dropconnect)
+        return self._dropconnect_mask
+
+    def reset_recurrent_dropout_mask(self) -> None:
+        """Forget the masks of the state and of the recurrent kernel."""
+        super().reset_recurrent_dropout_mask()
+        self._dropconnect_mask = None
 
     def _draw(self, ones: Tensor, rate: float) -> Tensor:
         return keras.random.dropout(ones, rate, seed=self.seed_generator)
@@ -60,6 +78,7 @@ def check_rate(name: str, rate: float) -> float:
     return float(rate)
 
 
-def _applies(rate: float) -> bool:
+def in_training_call(rate: float) -> bool:
+    """Whether something of this rate applies: it is above zero, in a call with training=True."""
     context = global_state.get_global_attribute("current_call_ctx")
     return rate > 0 and bool(getattr(context, "training", False))

@@ -8,7 +8,8 @@ import keras
 import tensorflow as tf
 
 from keras_gru.cell import GRUCell
-from keras_gru.sequence import gru_sequence
+from keras_gru.sequence import Sequence, gru_sequence
+from keras_gru.session import CarriedState
 
 Tensor = Any
 
@@ -24,7 +25,7 @@ class _OfCell:
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
-class GRU(keras.layers.RNN):
+class GRU(CarriedState, keras.layers.RNN):
     """Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078); drop-in for `keras.layers.GRU`.
 
     The equations, the weights and all arguments not named here are those of `GRUCell`. The
@@ -40,7 +41,7 @@ class GRU(keras.layers.RNN):
       through time (`sequence.gru_sequence`). Taken whenever both activations are among sigmoid,
       hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
-      activations and with `unroll=True`.
+      activations, with `layer_norm=True` and with `unroll=True`.
 
     Args:
         units: Size U of the state and of the output.
@@ -50,17 +51,22 @@ class GRU(keras.layers.RNN):
         stateful: Carry the state of each row over to the next batch. Needs a fixed batch size.
         unroll: Unroll the loop in the graph. Needs a fixed number of steps.
         zero_output_for_mask: Output zeros at masked steps.
+        return_gates: Also return the update gate, the reset gate and the candidate of every step,
+            (B, T, U) each, in the order of processing and zero at masked steps. Needs the path
+            `"fused"`.
         use_cudnn: `"auto"` or False. This version has no cuDNN path: with True a call is an error.
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        sequences: (B, T, D), T at least 1.
+        sequences: (B, T, D), T at least 1; or a `tf.RaggedTensor` (B, None, D), whose rows are
+            masked at their ends and whose outputs with `return_sequences` are ragged again.
         initial_state: (B, U), or a list of one; zeros by default.
         mask: Boolean (B, T); False marks a step to pass over.
         training: Whether dropout applies.
 
     Returns:
-        The output, or with `return_state` the output and the final state.
+        The output alone, or followed by the final state (`return_state`) and by z, r and g
+        (`return_gates`).
 
     Raises:
         ValueError: An argument or a shape cannot work; the message names it.
@@ -84,6 +90,10 @@ class GRU(keras.layers.RNN):
     reset_after = _OfCell()
     seed = _OfCell()
     update_gate = _OfCell()
+    zoneout = _OfCell()
+    dropconnect = _OfCell()
+    layer_norm = _OfCell()
+    learn_initial_state = _OfCell()
     implementation = _OfCell()
 
     def __init__(
@@ -114,6 +124,11 @@ class GRU(keras.layers.RNN):
         use_cudnn: str | bool = "auto",
         *,
         update_gate: str = "keep",
+        zoneout: float = 0.0,
+        dropconnect: float = 0.0,
+        layer_norm: bool = False,
+        learn_initial_state: bool = False,
+        return_gates: bool = False,
         implementation: int = 2,
         **kwargs: Any,
     ) -> None:
@@ -141,6 +156,10 @@ class GRU(keras.layers.RNN):
             reset_after=reset_after,
             seed=seed,
             update_gate=update_gate,
+            zoneout=zoneout,
+            dropconnect=dropconnect,
+            layer_norm=layer_norm,
+            learn_initial_state=learn_initial_state,
             implementation=implementation,
             name="gru_cell",
             dtype=kwargs.get("dtype"),
@@ -157,6 +176,15 @@ class GRU(keras.layers.RNN):
             **kwargs,
         )
         self.use_cudnn = use_cudnn
+        self.return_gates = bool(return_gates)
+        self._gates: tuple[Tensor, ...] = ()
+        if self.return_gates and self.path != "fused":
+            raise ValueError(
+                "Argument `return_gates` needs the path 'fused': no `unroll`, no `layer_norm`, "
+                "and activations among sigmoid, hard_sigmoid, tanh, relu and linear. "
+                f"Received: unroll={unroll}, layer_norm={layer_norm}, activation={activation!r}, "
+                f"recurrent_activation={recurrent_activation!r}"
+            )
         self.input_spec = keras.layers.InputSpec(ndim=3)
         # `fit(jit_compile="auto")` would compile anew for every length of a bucketed data set.
         self.supports_jit = False
@@ -164,7 +192,8 @@ class GRU(keras.layers.RNN):
     @property
     def path(self) -> str:
         """How the layer runs: `"fused"` or `"loop"`; see the class."""
-        fused = self.cell.convention.differentiable_by_hand and not self.unroll
+        by_hand = self.cell.convention.differentiable_by_hand and not self.layer_norm
+        fused = by_hand and not self.unroll
         return "fused" if fused else "loop"
 
     def build(self, sequences_shape: tuple[int | None, ...], **kwargs: Any) -> None:
@@ -196,49 +225,97 @@ class GRU(keras.layers.RNN):
                     f"Argument `initial_state` of layer {self.name!r} must have shape "
                     f"(batch, {self.units}). Received: {tuple(state.shape)}"
                 )
-        return super().call(sequences, initial_state=initial_state, mask=mask, training=training)
+        results = super().call(sequences, initial_state=initial_state, mask=mask, training=training)
+        if not self.return_gates:
+            return results
+        gates = self._gates
+        self._gates = ()
+        return (*results, *gates) if self.return_state else (results, *gates)
+
+    def __call__(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer; ragged sequences become padded ones with a mask, and back."""
+        if not isinstance(sequences, tf.RaggedTensor):
+            return super().__call__(sequences, *args, **kwargs)
+        if kwargs.get("mask") is not None:
+            raise ValueError(
+                f"Layer {self.name!r} takes the mask of a ragged tensor from its row lengths. "
+                "Received: `mask` beside ragged `sequences`"
+            )
+        mask = tf.sequence_mask(sequences.row_lengths())
+        results = super().__call__(sequences.to_tensor(), *args, **{**kwargs, "mask": mask})
+        shown = tf.reverse(mask, [1]) if self.go_backwards else mask
+        return tf.nest.map_structure(
+            lambda t: tf.ragged.boolean_mask(t, shown) if t.shape.rank == 3 else t, results
+        )
 
     def inner_loop(
         self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Last output, outputs and final states, as `keras.layers.RNN` asks its loop for them."""
         if self.path == "loop":
-            result: tuple[Tensor, Tensor, list[Tensor]] = super().inner_loop(
+            looped: tuple[Tensor, Tensor, list[Tensor]] = super().inner_loop(
                 sequences, initial_state, mask=mask, training=training
             )
-            return result
-        (h0,) = tf.nest.flatten(initial_state)
+            return looped
+        cell = self.cell
+        h0 = tf.convert_to_tensor(tf.nest.flatten(initial_state)[0])
         if mask is not None:
-            (mask,) = tf.nest.flatten(mask)
-            mask = tf.cast(mask, tf.bool)
+            mask = tf.cast(tf.nest.flatten(mask)[0], tf.bool)
         recurrent_mask = None
         if training:
-            input_mask = self.cell.get_dropout_mask(sequences[:, 0, :])
+            input_mask = cell.get_dropout_mask(sequences[:, 0, :])
             if input_mask is not None:
                 sequences *= input_mask[:, tf.newaxis, :]
-            recurrent_mask = self.cell.get_recurrent_dropout_mask(h0)
-        states, final = gru_sequence(
-            tf.cast(sequences, self.cell.compute_dtype),
-            tf.convert_to_tensor(h0),
-            tf.convert_to_tensor(self.cell.kernel),
-            tf.convert_to_tensor(self.cell.recurrent_kernel),
-            None if self.cell.bias is None else tf.convert_to_tensor(self.cell.bias),
-            self.cell.convention,
+            recurrent_mask = cell.get_recurrent_dropout_mask(h0)
+        batch, steps = tf.unstack(tf.shape(sequences)[:2])
+        result = gru_sequence(
+            tf.cast(sequences, cell.compute_dtype),
+            h0,
+            tf.convert_to_tensor(cell.kernel),
+            cell.effective_recurrent_kernel(training),
+            None if cell.bias is None else tf.convert_to_tensor(cell.bias),
+            cell.convention,
             mask=mask,
             go_backwards=self.go_backwards,
             recurrent_mask=recurrent_mask,
+            zoneout=cell.zoneout_share([steps, batch, self.units], training),
             return_sequences=self.return_sequences,
+            return_gates=self.return_gates,
             training=bool(training),
         )
-        if mask is not None and self.go_backwards:
-            mask = tf.reverse(mask, [1])
-        last = final
+        self._gates = tuple(result.gates or ())
+        last, outputs = self._shown(result, mask)
+        return last, outputs, [result.final]
+
+    def _shown(self, result: Sequence, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The last output and all outputs, with Keras' semantics of masked steps."""
+        last, states = result.final, result.states
         if mask is not None:
-            shown = mask if self.zero_output_for_mask else tf.cumsum(tf.cast(mask, tf.int32), 1) > 0
-            last = tf.where(shown[:, -1:], final, tf.zeros_like(final))
+            if self.go_backwards:
+                mask = tf.reverse(mask, [1])
+            started = tf.cumsum(tf.cast(mask, tf.int32), axis=1) > 0
+            shown = mask if self.zero_output_for_mask else started
+            last = tf.where(shown[:, -1:], last, tf.zeros_like(last))
             if states is not None:
                 states = tf.where(shown[..., tf.newaxis], states, tf.zeros_like(states))
-        return last, (last[:, tf.newaxis] if states is None else states), [final]
+        return last, (last[:, tf.newaxis] if states is None else states)
+
+    def compute_output_shape(
+        self, sequences_shape: tuple[int | None, ...], initial_state_shape: Any = None
+    ) -> Any:
+        """Shapes of what a call returns."""
+        shapes = super().compute_output_shape(sequences_shape, initial_state_shape)
+        if not self.return_gates:
+            return shapes
+        gate = (sequences_shape[0], sequences_shape[1], self.units)
+        return (*shapes, gate, gate, gate) if self.return_state else (shapes, gate, gate, gate)
+
+    def compute_mask(self, sequences: Any, mask: Any) -> Any:
+        """Masks of what a call returns: the input's for sequences, none for states and gates."""
+        masks = super().compute_mask(sequences, mask)
+        if not self.return_gates:
+            return masks
+        return [*(masks if self.return_state else [masks]), None, None, None]
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, flat, for a complete round trip."""
@@ -252,6 +329,7 @@ class GRU(keras.layers.RNN):
             **of_cell,
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "use_cudnn": self.use_cudnn,
+            "return_gates": self.return_gates,
         }
 
     @classmethod

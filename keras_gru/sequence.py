@@ -7,6 +7,7 @@ are those of DERIVATION.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -22,7 +23,22 @@ class Recurrence(NamedTuple):
 
     weights: StepWeights
     convention: Convention
-    recurrent_mask: Gates[Tensor] | None
+    recurrent_mask: Gates | None
+
+
+class Sequence(NamedTuple):
+    """Result of `gru_sequence`.
+
+    Attributes:
+        states: state after each step in processing order, (B, T, U), or None if not asked for.
+        final: final state, (B, U).
+        gates: update gate, reset gate and candidate of each step in processing order, one
+            (B, T, U) each and zero at masked steps, or None if not asked for.
+    """
+
+    states: Tensor | None
+    final: Tensor
+    gates: Gates | None
 
 
 class Trajectory(NamedTuple):
@@ -48,10 +64,12 @@ def gru_sequence(
     *,
     mask: Tensor | None = None,
     go_backwards: bool = False,
-    recurrent_mask: Gates[Tensor] | None = None,
+    recurrent_mask: Gates | None = None,
+    zoneout: Tensor | None = None,
     return_sequences: bool = True,
+    return_gates: bool = False,
     training: bool = True,
-) -> tuple[Tensor | None, Tensor]:
+) -> Sequence:
     """Run a GRU over a sequence.
 
     Args:
@@ -64,12 +82,16 @@ def gru_sequence(
         mask: bool (B, T) of any pattern. Where false the state is kept (5).
         go_backwards: run from the last step to the first; the states come in processing order.
         recurrent_mask: dropout masks on the state, one (B, U) per gate, the same at every step.
+        zoneout: share of the old state that each unit keeps at each step, (T, B, U) in
+            processing order or a scalar: h′ becomes k ⊙ h + (1 − k) ⊙ h′ (Krueger et al. 2017,
+            arXiv:1606.01305, equation (2)).
         return_sequences: whether the states of all steps are wanted.
+        return_gates: whether the gates of all steps are wanted.
         training: keep what the backward pass needs. Gradients are right without it as well; the
             forward pass then runs a second time when they are asked for.
 
     Returns:
-        The states, (B, T, U), or None without `return_sequences`; and the final state, (B, U).
+        States, final state, gates.
     """
     projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
     x = tf.transpose(inputs, [1, 0, 2])  # (T, B, D)
@@ -77,33 +99,36 @@ def gru_sequence(
     if go_backwards:
         x = tf.reverse(x, [0])
         time_mask = None if time_mask is None else tf.reverse(time_mask, [0])
-    projected = tf.tensordot(x, kernel, 1)  # (T, B, 3U)
+    projected = _project(x, kernel)  # (T, B, 3U)
     if projection_bias is not None:
         projected += projection_bias
+    gates_in = split_gates(projected)
+    weights = step_weights(recurrent_kernel, candidate_bias)
+    recurrence = Recurrence(weights, convention, recurrent_mask)
+    keep_states = return_sequences or return_gates
     states, final = _recur(
-        split_gates(projected),
-        initial_state,
-        step_weights(recurrent_kernel, candidate_bias),
-        convention,
-        time_mask,
-        recurrent_mask,
-        return_sequences,
-        training,
+        gates_in, initial_state, recurrence, time_mask, zoneout, keep_states, training
     )
-    return (tf.transpose(states, [1, 0, 2]) if return_sequences else None), final
+    gates = None
+    if return_gates and states is not None:
+        previous = tf.concat([initial_state[tf.newaxis], states[:-1]], 0)
+        # All steps at once: given the states, no gate waits for another.
+        _, saved = step(gates_in, previous, *recurrence)
+        gates = Gates(*(_batch_major(_at_valid(gate, time_mask)) for gate in saved[:3]))
+    return Sequence(_batch_major(states) if return_sequences else None, final, gates)
 
 
 def _recur(
-    x: Gates[Tensor],
+    x: Gates,
     initial_state: Tensor,
-    weights: StepWeights,
-    convention: Convention,
+    recurrence: Recurrence,
     mask: Tensor | None,
-    recurrent_mask: Gates[Tensor] | None,
-    return_sequences: bool,
+    zoneout: Tensor | None,
+    keep_states: bool,
     training: bool,
 ) -> tuple[Tensor | None, Tensor]:
     """The recurrence alone, time-major: x (T, B, U) per gate, mask (T, B, 1)."""
+    weights = recurrence.weights
     bias = [] if weights.candidate_bias is None else [weights.candidate_bias]
 
     @tf.custom_gradient
@@ -111,32 +136,33 @@ def _recur(
         x = Gates(*operands[:3])
         h0 = operands[3]
         weights = StepWeights(Gates(*operands[4:7]), operands[7] if bias else None)
-        recurrence = Recurrence(weights, convention, recurrent_mask)
-        run = _forward(x, h0, recurrence, mask, return_sequences or training, training)
+        here = recurrence._replace(weights=weights)
+        run = _forward(x, h0, here, mask, zoneout, keep_states, training)
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
-            kept = run if training else _forward(x, h0, recurrence, mask, True, True)
-            d_states = upstream[0] if return_sequences else None
-            return _backward(d_states, upstream[-1], kept, recurrence, mask, tf.shape(x.z))
+            kept = run if training else _forward(x, h0, here, mask, zoneout, False, True)
+            d_states = upstream[0] if keep_states else None
+            return _backward(d_states, upstream[-1], kept, here, mask, zoneout)
 
-        outputs = (run.states[0].stack(), run.final) if return_sequences else (run.final,)
-        return outputs, gradient
+        return ((run.states[0].stack(),) if keep_states else ()) + (run.final,), gradient
 
     outputs = recur(*x, initial_state, *weights.recurrent, *bias)
-    return (outputs[0] if return_sequences else None), outputs[-1]
+    return (outputs[0] if keep_states else None), outputs[-1]
 
 
 def _forward(
-    x: Gates[Tensor],
+    x: Gates,
     h0: Tensor,
     recurrence: Recurrence,
     mask: Tensor | None,
+    zoneout: Tensor | None,
     keep_states: bool,
     keep_saved: bool,
 ) -> Trajectory:
     steps = tf.shape(x.z)[0]
     inputs = [_unstack(gate) for gate in x]
     masks = None if mask is None else _unstack(mask)
+    kept_share = _per_step(zoneout)
     fields = 4 if recurrence.convention.reset_after else 3
 
     def empty() -> Tensor:
@@ -145,10 +171,14 @@ def _forward(
     def body(t: Tensor, run: Trajectory) -> tuple[Tensor, Trajectory]:
         h = run.final
         h_new, saved = step(Gates(*(a.read(t) for a in inputs)), h, *recurrence)
+        if kept_share is not None:
+            share = kept_share(t)
+            h_new = share * h + (1 - share) * h_new
         if masks is not None:
             h_new = tf.where(masks.read(t), h_new, h)  # (5)
+        h_new.set_shape(h0.shape)
         run = Trajectory(
-            final=tf.ensure_shape(h_new, h0.shape),
+            final=h_new,
             states=tuple(a.write(t, h_new) for a in run.states),
             previous=tuple(a.write(t, h) for a in run.previous),
             saved=tuple(a.write(t, v) for a, v in zip(run.saved, saved, strict=False)),
@@ -174,14 +204,15 @@ def _backward(
     run: Trajectory,
     recurrence: Recurrence,
     mask: Tensor | None,
-    shape: Tensor,
+    zoneout: Tensor | None,
 ) -> list[Tensor]:
     """Gradients in the order of `recur`'s operands; d_states (T, B, U), d_final (B, U)."""
-    steps = shape[0]
+    (previous,) = run.previous
+    steps = previous.size()
     weights, convention, recurrent_mask = recurrence
     upstream = None if d_states is None else _unstack(d_states)
     masks = None if mask is None else _unstack(mask)
-    (previous,) = run.previous
+    kept_share = _per_step(zoneout)
 
     def empty() -> Tensor:
         return tf.TensorArray(d_final.dtype, size=steps, element_shape=d_final.shape)
@@ -190,16 +221,20 @@ def _backward(
         saved = Saved(*(a.read(t) for a in run.saved), *(() if convention.reset_after else (None,)))
         if upstream is not None:
             dh += upstream.read(t)  # (6)
-        back = step_backward(dh, saved, previous.read(t), *recurrence)
+        dh_kept = None if kept_share is None else dh * kept_share(t)
+        dh_step = dh if dh_kept is None else dh - dh_kept
+        back = step_backward(dh_step, saved, previous.read(t), *recurrence)
+        dh_previous = back.h if dh_kept is None else back.h + dh_kept
         parts = (*back.x, back.q)[: len(grads)]
         if masks is None:
-            dh = back.h
+            dh = dh_previous
         else:
             valid = masks.read(t)
-            dh = tf.where(valid, back.h, dh)
+            dh = tf.where(valid, dh_previous, dh)
             parts = tuple(tf.where(valid, part, tf.zeros_like(part)) for part in parts)
         grads = tuple(a.write(t, part) for a, part in zip(grads, parts, strict=True))
-        return t - 1, tf.ensure_shape(dh, d_final.shape), grads
+        dh.set_shape(d_final.shape)
+        return t - 1, dh, grads
 
     _, dh0, arrays = tf.while_loop(
         lambda t, *_: t >= 0,
@@ -219,6 +254,22 @@ def _backward(
     return [*grads[:3], dh0, *d_recurrent, *d_bias]
 
 
+def _per_step(share: Tensor | None) -> Callable[[Tensor], Tensor] | None:
+    """Zoneout as a function of the step: read from (T, B, U), or one scalar for all."""
+    if share is None:
+        return None
+    share = tf.convert_to_tensor(share)
+    return _unstack(share).read if share.shape.rank else lambda _: share
+
+
+def _at_valid(values: Tensor, mask: Tensor | None) -> Tensor:
+    return values if mask is None else tf.where(mask, values, tf.zeros_like(values))
+
+
+def _batch_major(time_major: Tensor) -> Tensor:
+    return tf.transpose(time_major, [1, 0, 2])
+
+
 def _unstack(stacked: Tensor) -> Tensor:
     """A TensorArray over the first axis."""
     array = tf.TensorArray(
@@ -230,6 +281,15 @@ def _unstack(stacked: Tensor) -> Tensor:
     return array.unstack(stacked)
 
 
+def _project(x: Tensor, kernel: Tensor) -> Tensor:
+    """One large matrix product: (T, B, D), (D, V) → (T, B, V)."""
+    steps, batch = tf.unstack(tf.shape(x)[:2])
+    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
+    out = tf.reshape(flat, [steps, batch, kernel.shape[-1]])
+    return tf.ensure_shape(out, [*x.shape[:2], kernel.shape[-1]])
+
+
 def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
     """Σ over time and batch of aᵀb: (T, B, U), (T, B, V) → (U, V)."""
-    return tf.tensordot(a, b, [[0, 1], [0, 1]])
+    rows_a, rows_b = (tf.reshape(v, [-1, v.shape[-1]]) for v in (a, b))
+    return tf.matmul(rows_a, rows_b, transpose_a=True)

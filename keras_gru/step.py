@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_gru.weights import Gates, StepWeights
+from keras_gru.weights import Gates, StepWeights, split_gates
 
 Tensor = Any
 Activation = Callable[[Tensor], Tensor]
@@ -73,16 +73,16 @@ class StepGradients(NamedTuple):
     """
 
     h: Tensor
-    x: Gates[Tensor]
+    x: Gates
     q: Tensor | None
 
 
 def step(
-    x: Gates[Tensor],
+    x: Gates,
     h: Tensor,
     weights: StepWeights,
     convention: Convention,
-    recurrent_mask: Gates[Tensor] | None = None,
+    recurrent_mask: Gates | None = None,
 ) -> tuple[Tensor, Saved]:
     """Advance the state by one time step.
 
@@ -99,16 +99,17 @@ def step(
     """
     h_z, h_r, h_g = masked_states(h, recurrent_mask)
     U = weights.recurrent
-    z = convention.recurrent_activation(x.z + tf.matmul(h_z, U.z))  # (1)
-    r = convention.recurrent_activation(x.r + tf.matmul(h_r, U.r))  # (2)
+    gain = weights.gain or Gates(None, None, None)
+    z = convention.recurrent_activation(x.z + _recurrent(h_z, U.z, gain.z))  # (1)
+    r = convention.recurrent_activation(x.r + _recurrent(h_r, U.r, gain.r))  # (2)
     q = None
     if convention.reset_after:
-        q = tf.matmul(h_g, U.g)
+        q = _recurrent(h_g, U.g, gain.g)
         if weights.candidate_bias is not None:
             q += weights.candidate_bias
         g = convention.activation(x.g + r * q)  # (3a)
     else:
-        g = convention.activation(x.g + tf.matmul(r * h_g, U.g))  # (3b)
+        g = convention.activation(x.g + _recurrent(r * h_g, U.g, gain.g))  # (3b)
     if convention.update_gate == "keep":
         h_new = z * h + (1 - z) * g  # (4a)
     else:
@@ -122,9 +123,9 @@ def step_backward(
     h: Tensor,
     weights: StepWeights,
     convention: Convention,
-    recurrent_mask: Gates[Tensor] | None = None,
+    recurrent_mask: Gates | None = None,
 ) -> StepGradients:
-    """Carry the gradient back through one time step.
+    """Carry the gradient back through one time step without layer normalisation.
 
     Args:
         dh_new: δh′, gradient with respect to the new state, (B, U) (6).
@@ -169,8 +170,28 @@ def step_backward(
     return StepGradients(dh + dh_g + dh_z + dh_r, Gates(da_z, da_r, da_g), dq)
 
 
-def masked_states(h: Tensor, recurrent_mask: Gates[Tensor] | None) -> Gates[Tensor]:
+def masked_states(h: Tensor, recurrent_mask: Gates | None) -> Gates:
     """The state (..., U) as each gate's matmul sees it."""
     if recurrent_mask is None:
         return Gates(h, h, h)
     return Gates(*(h * mask for mask in recurrent_mask))
+
+
+def normalize_gates(packed: Tensor, gain: Tensor) -> Tensor:
+    """Layer normalisation of a packed projection (..., 3U), each gate over its own U features.
+
+    Ba et al. 2016 (arXiv:1607.06450), equations (3) and (4) without the bias, which the
+    projection gets afterwards anyway; `gain` is (3U,).
+    """
+    gates = [_normalize(gate) for gate in split_gates(packed)]
+    return tf.concat(gates, axis=-1) * gain
+
+
+def _recurrent(h: Tensor, kernel: Tensor, gain: Tensor | None) -> Tensor:
+    projected = tf.matmul(h, kernel)
+    return projected if gain is None else _normalize(projected) * gain
+
+
+def _normalize(a: Tensor, epsilon: float = 1e-3) -> Tensor:
+    mean, variance = tf.nn.moments(a, axes=[-1], keepdims=True)
+    return (a - mean) * tf.math.rsqrt(variance + epsilon)

@@ -7,28 +7,27 @@ A packed tensor holds the three gates side by side on its last axis, in Keras' o
 `kernel`              (D, 3U)
 `recurrent_kernel`    (U, 3U)
 `bias`                (2, 3U) with `reset_after` (row 0 input, row 1 recurrent), else (3U,)
+`layer_norm_gain`     (2, 3U), row 0 of the input projection, row 1 of the recurrent one
 ====================  ==========================================================
 """
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 Tensor = Any  # a tf.Tensor; TensorFlow ships no complete types
 
-T = TypeVar("T")
-
 GATE_COUNT = 3
 
 
-class Gates(NamedTuple, Generic[T]):
+class Gates(NamedTuple):
     """One value per gate: update gate, reset gate, candidate."""
 
-    z: T
-    r: T
-    g: T
+    z: Any
+    r: Any
+    g: Any
 
 
 class StepWeights(NamedTuple):
@@ -38,10 +37,12 @@ class StepWeights(NamedTuple):
         recurrent: recurrent kernels, one (U, U) per gate.
         candidate_bias: b′_g of equation (3a), (U,), or None. The other recurrent biases are
             added to the projected input, where they cost nothing per step.
+        gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.
     """
 
-    recurrent: Gates[Tensor]
+    recurrent: Gates
     candidate_bias: Tensor | None
+    gain: Gates | None = None
 
 
 def kernel_shape(features: int, units: int) -> tuple[int, int]:
@@ -59,7 +60,12 @@ def bias_shape(units: int, reset_after: bool) -> tuple[int, ...]:
     return (2, GATE_COUNT * units) if reset_after else (GATE_COUNT * units,)
 
 
-def split_gates(packed: Tensor) -> Gates[Tensor]:
+def layer_norm_gain_shape(units: int) -> tuple[int, int]:
+    """Shape of the packed gains of layer normalisation."""
+    return 2, GATE_COUNT * units
+
+
+def split_gates(packed: Tensor) -> Gates:
     """Cut a packed tensor (..., 3U) into its three gates (..., U)."""
     return Gates(*tf.split(packed, GATE_COUNT, axis=-1))
 
@@ -82,6 +88,9 @@ def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, T
     return input_bias + tf.concat([z, r, tf.zeros_like(g)], axis=-1), g
 
 
-def step_weights(recurrent_kernel: Tensor, candidate_bias: Tensor | None) -> StepWeights:
-    """Split a packed recurrent kernel (U, 3U) for use in a step."""
-    return StepWeights(split_gates(recurrent_kernel), candidate_bias)
+def step_weights(
+    recurrent_kernel: Tensor, candidate_bias: Tensor | None, gain: Tensor | None = None
+) -> StepWeights:
+    """Split a packed recurrent kernel (U, 3U), and gain (3U,), for use in a step."""
+    gains = None if gain is None else split_gates(gain)
+    return StepWeights(split_gates(recurrent_kernel), candidate_bias, gains)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_gru
 from keras_gru import GRU, GRUCell
+from serving.portability import portability_faults
 from tests import oracle
 
 MASK = np.array([[0, 0, 1, 1, 0, 1], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]], bool)
@@ -354,6 +355,24 @@ def test_call_errors_name_the_layer():
         layer(np.zeros((2, 0, 3), "float32"))
     with pytest.raises(ValueError, match=r"use_cudnn.*no cuDNN path"):
         GRU(4, use_cudnn=True)(np.zeros((2, 5, 3), "float32"))
+
+
+def test_keras_export_is_portable_and_equal(tmp_path):
+    model = keras.Sequential(
+        [
+            keras.layers.Input((None, 4)),
+            keras.layers.Masking(),
+            keras.layers.Bidirectional(GRU(5, dropout=0.5, return_sequences=True)),
+            GRU(3, recurrent_dropout=0.5, zoneout=0.1),
+        ]
+    )
+    model.export(tmp_path, verbose=False)
+    assert portability_faults(tmp_path) == []
+    x = np.array(inputs()[0])
+    x[1, 3:] = 0  # masked
+    served = tf.saved_model.load(tmp_path).signatures["serving_default"]
+    (answer,) = served(tf.constant(x)).values()
+    np.testing.assert_allclose(answer, model(x), rtol=1e-5, atol=1e-6)
 
 
 def test_stateful_rejects_another_batch_size():

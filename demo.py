@@ -1,0 +1,177 @@
+"""The whole line in one command: train, export, serve, ask over REST and gRPC.
+
+`make demo` runs it. Everything it makes lies under demo_output/; everything it starts, it stops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+OUTPUT = Path("demo_output")
+PAIRS = 4
+START_TIMEOUT = 60.0  # seconds
+
+console = Console(soft_wrap=True, highlight=False)
+
+
+def main() -> int:
+    """Run the demonstration; returns the exit status."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    began = time.monotonic()
+    try:
+        name = time.strftime("demo-%Y%m%d-%H%M%S")
+        run = OUTPUT / "runs" / name
+        models = OUTPUT / "models" / "sentiment"
+        _title("1  Train a GRU on generated reviews in which word order decides")
+        _run("-m", "training", "sentiment", "--runs-dir", str(run.parent), "--name", name)
+        _title("2  Export it: raw text in, label out, checked in a fresh process")
+        _run("-m", "serving", "export", str(run), "--to", str(models))
+        _title("3  Serve it as tensorflow_model_server would, and ask over both transports")
+        with _server(models.resolve()) as (rest, grpc):
+            wrong = _ask(run, rest, grpc)
+    except subprocess.CalledProcessError as error:
+        console.print(f"demo: the command above ended with status {error.returncode}", style="red")
+        return 1
+    except KeyboardInterrupt:
+        console.print("\ndemo: interrupted; everything it started has been stopped")
+        return 130
+    _title("What is left")
+    console.print(f"run      {run}   report.md, curves.png, confusion_matrix.png")
+    console.print(f"model    {_newest(models)}")
+    console.print(f"server   {OUTPUT / 'server.log'}")
+    console.print(f"took     {time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+def _title(text: str) -> None:
+    console.print(f"\n[bold]{text}[/bold]")
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _child(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A Python process in a session of its own, which does not outlive the context.
+
+    Ctrl-C reaches only this process, which then ends the child and all that the child started.
+    """
+    child = subprocess.Popen([sys.executable, *arguments], start_new_session=True, **options)
+    try:
+        yield child
+    finally:
+        for number, patience in ((signal.SIGTERM, 10), (signal.SIGKILL, None)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(patience)
+                break
+
+
+def _run(*arguments: str) -> None:
+    with _child(*arguments) as child:
+        if status := child.wait():
+            raise subprocess.CalledProcessError(status, arguments)
+
+
+@contextlib.contextmanager
+def _server(base_path: Path) -> Iterator[tuple[str, str]]:
+    """The embedded server on two free ports; gives its REST and gRPC addresses."""
+    rest_port, grpc_port = _free_ports(2)
+    flags = (
+        f"--port={grpc_port}",
+        f"--rest_api_port={rest_port}",
+        f"--model_name={base_path.name}",
+        f"--model_base_path={base_path}",
+    )
+    console.print(f"[dim]python -m serving serve {' '.join(flags)}[/dim]")
+    with (
+        (OUTPUT / "server.log").open("wb") as log,
+        _child("-m", "serving", "serve", *flags, stdout=log, stderr=subprocess.STDOUT) as child,
+    ):
+        deadline = time.monotonic() + START_TIMEOUT
+        while not _listens(rest_port) or not _listens(grpc_port):
+            if child.poll() is not None or time.monotonic() > deadline:
+                console.print((OUTPUT / "server.log").read_text("utf-8", errors="replace"))
+                raise subprocess.CalledProcessError(child.returncode or 1, "serve")
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{rest_port}", f"grpc://127.0.0.1:{grpc_port}"
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def _ask(run: Path, rest: str, grpc: str) -> int:
+    """Ask about pairs of held-out reviews made of the same words; returns the wrong answers."""
+    from serving.client import connect
+
+    pairs = _same_words_pairs(run)[:PAIRS]
+    rows = [row for pair in pairs for row in pair]
+    texts = [row["text"] for row in rows]
+    answers = {}
+    for transport, url in (("REST", rest), ("gRPC", grpc)):
+        with connect(url) as client:
+            answers[transport] = client.predict({"text": texts}, model="sentiment")
+    table = Table(title="Held-out reviews: the two of each pair have the same words")
+    table.add_column("review", ratio=1)
+    table.add_column("label")
+    for transport in answers:
+        table.add_column(f"{transport} answer", no_wrap=True)
+    wrong = 0
+    for i, row in enumerate(rows):
+        cells = []
+        for answer in answers.values():
+            label = answer["label"][i].decode()
+            colour = "green" if label == row["label"] else "red"
+            wrong += label != row["label"]
+            cells.append(f"[{colour}]{label} {answer['probability'][i]:.3f}[/{colour}]")
+        table.add_row(row["text"], row["label"], *cells, end_section=i % 2 == 1)
+    console.print(table)
+    return wrong
+
+
+def _same_words_pairs(run: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Pairs of test rows that have the same words in another order, and opposite labels."""
+    pairs, seen = [], {}
+    with (run / "test_predictions.jsonl").open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            words = "".join(c if c.isalnum() or c == "'" else " " for c in row["text"].lower())
+            key = tuple(sorted(words.split()))
+            other = seen.setdefault(key, row)
+            if other["label"] != row["label"]:
+                pairs.append((other, row))
+                del seen[key]
+    return sorted(pairs, key=lambda pair: len(pair[0]["text"]))
+
+
+def _newest(models: Path) -> Path:
+    return max(models.glob("[0-9]*"), key=lambda version: int(version.name))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""`gru-serve COMMAND ...`, also `python -m serving COMMAND ...`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+# Modules are imported when their command is asked for: help and the light commands stay fast.
+COMMANDS = {
+    "export": ("serving.export_command", "write a trained run as the next version of a SavedModel"),
+    "serve": ("serving.server", "serve SavedModels over gRPC and REST, with TF Serving's flags"),
+    "predict": ("serving.predict", "ask a running server"),
+    "verify": ("serving.verify", "compare a version's answers with those at export"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: Command and its arguments; the process's own when None.
+
+    Returns:
+        The exit status; 2 for a command that does not exist.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0 if arguments else 2
+    command, *rest = arguments
+    if command not in COMMANDS:
+        print(
+            f"gru-serve: expected a command ({', '.join(COMMANDS)}); got {command!r}",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        return int(importlib.import_module(COMMANDS[command][0]).main(rest))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    return (
+        "usage: gru-serve COMMAND ...\n\nFrom a trained run to answers over gRPC and REST.\n\n"
+        f"commands:\n{rows}\n\n"
+        "gru-serve COMMAND --help tells more."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""TF Serving's configuration files: text protos, checked, as frozen dataclasses."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from google.protobuf import text_format
+from google.protobuf.message import Message
+
+from serving.errors import InvalidArgument, NotFound
+from serving.protos import pool
+from serving.protos.batching_parameters_pb2 import BatchingParameters
+from serving.protos.model_server_config_pb2 import ModelConfig, ModelServerConfig, ModelType
+from serving.protos.monitoring_config_pb2 import MonitoringConfig
+from serving.protos.ssl_config_pb2 import SSLConfig
+
+PLATFORM = "tensorflow"
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+@dataclass(frozen=True)
+class VersionPolicy:
+    """Which versions of a model to serve.
+
+    Attributes:
+        kind: "latest", "all" or "specific".
+        num_versions: For "latest": how many of the highest.
+        versions: For "specific".
+    """
+
+    kind: str = "latest"
+    num_versions: int = 1
+    versions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """One model to serve.
+
+    Attributes:
+        name: In requests.
+        base_path: The directory that holds the version directories.
+        policy: Which versions.
+        labels: Version numbers by label.
+    """
+
+    name: str
+    base_path: Path
+    policy: VersionPolicy = field(default_factory=VersionPolicy)
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_text_proto(path: str, message: MessageT) -> MessageT:
+    """Fill `message` from a text file and return it.
+
+    Raises:
+        NotFound: No such file.
+        InvalidArgument: The file does not parse; line and column are on stderr, as TF Serving's.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NotFound(f"{path}; No such file or directory") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"cannot read {path}: {error}") from None
+    try:
+        return text_format.Parse(text, message, descriptor_pool=pool.POOL)
+    except text_format.ParseError as error:
+        where = f"{error.GetLine() or 1}:{error.GetColumn() or 1}"
+        reason = re.sub(r"^\d+:\d+ ?: ?", "", str(error))
+        print(
+            f"Error parsing text-format {message.DESCRIPTOR.full_name}: {where}: {reason}",
+            file=sys.stderr,
+        )
+        raise InvalidArgument(f"Invalid protobuf file: '{path}'") from None
+
+
+def read_model_config(path: str) -> list[ServedModel]:
+    """The models of a `--model_config_file`.
+
+    Raises:
+        ServingError: With TF Serving's text.
+    """
+    return served_models(read_text_proto(path, ModelServerConfig()))
+
+
+def served_models(config: ModelServerConfig) -> list[ServedModel]:
+    """The models of a ModelServerConfig, checked.
+
+    Raises:
+        InvalidArgument: With TF Serving's text.
+    """
+    if config.HasField("custom_model_config"):
+        raise InvalidArgument("ModelServer does not yet support custom model config.")
+    models: dict[str, ServedModel] = {}
+    for entry in config.model_config_list.config:
+        if entry.name in models:
+            raise InvalidArgument(
+                f"Illegal to list model {entry.name} multiple times in config list"
+            )
+        _check_platform(entry)
+        if entry.HasField("logging_config"):
+            raise InvalidArgument("No request-logger-creator provided.")
+        models[entry.name] = single_model(
+            entry.name, entry.base_path, _policy(entry), dict(entry.version_labels)
+        )
+    return list(models.values())
+
+
+def single_model(
+    name: str,
+    base_path: str,
+    policy: VersionPolicy | None = None,
+    labels: Mapping[str, int] | None = None,
+) -> ServedModel:
+    """One model, its base path checked.
+
+    Raises:
+        InvalidArgument: The path is relative, or a URI of a kind this engine cannot read.
+    """
+    scheme, separator, rest = base_path.partition("://")
+    if separator:
+        if scheme != "file":
+            raise InvalidArgument(
+                f"model {name}: this engine reads local paths; got base_path()={base_path}"
+            )
+        base_path = rest
+    if not base_path.startswith("/"):
+        raise InvalidArgument(
+            f"Expected model {name} to have an absolute path or URI; got base_path()={base_path}"
+        )
+    return ServedModel(name, Path(base_path), policy or VersionPolicy(), labels or {})
+
+
+def _check_platform(entry: ModelConfig) -> None:
+    has_type = entry.model_type != ModelType.MODEL_TYPE_UNSPECIFIED
+    if has_type == bool(entry.model_platform):
+        which = "both" if has_type else "neither"
+        between = "and" if has_type else "nor"
+        raise InvalidArgument(
+            f"Illegal setting {which} ModelServerConfig::model_type (deprecated) {between} "
+            f"ModelServerConfig::model_platform, model name is {entry.name}"
+        )
+    if has_type and entry.model_type != ModelType.TENSORFLOW:
+        raise InvalidArgument(f"Model {entry.name} requests unsupported platform OTHER")
+    if entry.model_platform not in ("", PLATFORM):
+        raise InvalidArgument(
+            f"Model {entry.name} requests unsupported platform {entry.model_platform}"
+        )
+
+
+def _policy(entry: ModelConfig) -> VersionPolicy:
+    proto = entry.model_version_policy
+    kind = proto.WhichOneof("policy_choice")
+    if kind == "all":
+        return VersionPolicy("all")
+    if kind == "specific":
+        return VersionPolicy("specific", versions=tuple(proto.specific.versions))
+    return VersionPolicy("latest", num_versions=proto.latest.num_versions or 1)
+
+
+def read_monitoring_config(path: str) -> MonitoringConfig:
+    """A `--monitoring_config_file`."""
+    return read_text_proto(path, MonitoringConfig())
+
+
+def read_ssl_config(path: str) -> SSLConfig:
+    """A `--ssl_config_file`."""
+    return read_text_proto(path, SSLConfig())
+
+
+def read_batching_parameters(path: str) -> BatchingParameters:
+    """A `--batching_parameters_file`."""
+    return read_text_proto(path, BatchingParameters())

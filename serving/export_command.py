@@ -1,0 +1,46 @@
+"""`gru-serve export`: the command line of `serving.export`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from serving.quiet import quiet_stderr
+
+
+def main(argv: Sequence[str]) -> int:
+    """Export a run; returns the exit status, 2 where the run or the target cannot be used."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve export",
+        description="Write a run's best model as the next version of a served model: a SavedModel "
+        "that takes raw texts, checked against the Keras model in a fresh process.",
+        epilog="example: gru-serve export runs/my-run --to models/sentiment",
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory of gru-train")
+    parser.add_argument(
+        "--to",
+        type=Path,
+        required=True,
+        metavar="DIRECTORY",
+        help="base path of the served model; the version becomes DIRECTORY/<next number>",
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    arguments = parser.parse_args(argv)
+    with quiet_stderr():
+        from serving.export import ExportError, export_run
+    try:
+        version = export_run(arguments.run, arguments.to)
+    except ExportError as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve export: {error}", file=sys.stderr)
+        return 2
+    base = arguments.to.resolve()
+    print(f"exported {version}, verified in a fresh process")
+    print(
+        "next     python -m serving serve --port=8500 --rest_api_port=8501 "
+        f"--model_name={base.name} --model_base_path={base}"
+    )
+    return 0

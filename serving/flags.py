@@ -1,0 +1,279 @@
+"""The flags of `tensorflow_model_server`, with its rules of parsing, and our own.
+
+The rules: only `--name=value`; booleans also bare; the last of repeated flags wins; an unknown
+argument is reported and the server starts all the same; a bad value ends it with status 255.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import Field, dataclass, field, fields
+from enum import Enum
+from typing import Any, TextIO
+
+from serving.errors import InvalidArgument
+
+
+class Honour(Enum):
+    """What this engine does with a flag."""
+
+    YES = "honoured"
+    LATER = "accepted, not yet honoured"
+    IGNORED = "accepted; it has no meaning for this engine"
+    OURS = "an addition; tensorflow_model_server does not know it"
+
+
+def flag(default: Any, text: str, honour: Honour = Honour.YES) -> Any:
+    """A dataclass field that is a flag."""
+    return field(default=default, metadata={"help": text, "honour": honour})
+
+
+_CPUS = os.cpu_count() or 1
+_THREADS = 4 * _CPUS
+
+
+@dataclass(frozen=True)
+class Flags:
+    """One field per flag, in the order of `--help`."""
+
+    port: int = flag(8500, "TCP port for gRPC; 0 for none")
+    grpc_socket_path: str = flag("", "UNIX socket for gRPC, in addition to --port")
+    rest_api_port: int = flag(0, "port for HTTP/REST; 0 for none. Must differ from --port")
+    rest_api_num_threads: int = flag(_THREADS, "REST requests worked on at once")
+    rest_api_timeout_in_ms: int = flag(
+        30000, "time allowed for the model run of a REST request; 0 for no limit"
+    )
+    rest_api_enable_cors_support: bool = flag(False, "send CORS headers, for browsers")
+    model_name: str = flag("default", "name of the model in requests")
+    model_base_path: str = flag(
+        "", "directory that holds the version directories (1/, 2/, ...), absolute"
+    )
+    model_config_file: str = flag(
+        "",
+        "ModelServerConfig as text: several models, version policies, labels. --model_name and "
+        "--model_base_path are then ignored",
+    )
+    model_config_file_poll_wait_seconds: int = flag(
+        0, "re-read --model_config_file so often; 0 for once", Honour.LATER
+    )
+    file_system_poll_wait_seconds: int = flag(
+        1, "look for new versions so often; 0 for once, negative for never"
+    )
+    enable_batching: bool = flag(False, "merge requests into batches", Honour.LATER)
+    batching_parameters_file: str = flag(
+        "", "BatchingParameters as text; needs --enable_batching", Honour.LATER
+    )
+    enable_per_model_batching_parameters: bool = flag(
+        False, "read batching_params.pbtxt of each version", Honour.LATER
+    )
+    allow_version_labels_for_unavailable_models: bool = flag(
+        False, "let new labels point to versions that are not loaded yet"
+    )
+    max_num_load_retries: int = flag(5, "tries to load a version after the first failure")
+    load_retry_interval_micros: int = flag(
+        60_000_000, "between tries to load a version; negative for no wait"
+    )
+    num_load_threads: int = flag(
+        0, "versions loaded at once after start; 0 for one after the other", Honour.LATER
+    )
+    num_unload_threads: int = flag(
+        0, "versions unloaded at once; 0 for one after the other", Honour.LATER
+    )
+    enable_model_warmup: bool = flag(
+        True, "run assets.extra/tf_serving_warmup_requests when a version is loaded", Honour.LATER
+    )
+    num_request_iterations_for_warmup: int = flag(
+        0, "repeat each warmup request so often", Honour.LATER
+    )
+    monitoring_config_file: str = flag("", "MonitoringConfig as text", Honour.LATER)
+    ssl_config_file: str = flag("", "SSLConfig as text: TLS for gRPC")
+    grpc_channel_arguments: str = flag("", "k=v,k=v for the gRPC server")
+    grpc_max_threads: int = flag(_THREADS, "gRPC requests worked on at once")
+    enable_grpc_healthcheck_service: bool = flag(False, "serve grpc.health.v1.Health", Honour.LATER)
+    enable_serialization_as_tensor_content: bool = flag(
+        False, "answer with TensorProto.tensor_content instead of float_val and its like"
+    )
+    enable_signature_method_name_check: bool = flag(
+        False, "check the method_name of signatures", Honour.LATER
+    )
+    saved_model_tags: str = flag("serve", "tags of the MetaGraph to load, with commas between")
+    tensorflow_session_parallelism: int = flag(
+        0, "threads of a session, inside and between operations; 0 for as many as CPUs"
+    )
+    tensorflow_intra_op_parallelism: int = flag(0, "threads inside one operation")
+    tensorflow_inter_op_parallelism: int = flag(0, "operations run at once")
+    tensorflow_session_config_file: str = flag("", "ConfigProto as text", Honour.LATER)
+    per_process_gpu_memory_fraction: float = flag(
+        0.0, "part of the GPU memory to take; 0 to let TensorFlow decide", Honour.LATER
+    )
+    flush_filesystem_caches: bool = flag(
+        True, "drop model files from the page cache", Honour.IGNORED
+    )
+    remove_unused_fields_from_bundle_metagraph: bool = flag(
+        True, "save memory of loaded models", Honour.IGNORED
+    )
+    enable_profiler: bool = flag(True, "serve tensorflow.ProfilerService", Honour.IGNORED)
+    prefer_tflite_model: bool = flag(False, "serve model.tflite of a version", Honour.IGNORED)
+    num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools", Honour.IGNORED)
+    num_tflite_interpreters_per_pool: int = flag(1, "interpreters per pool", Honour.IGNORED)
+    mixed_precision: str = flag("", "bfloat16 rewrite of the graph", Honour.IGNORED)
+    platform_config_file: str = flag("", "PlatformConfigMap as text", Honour.IGNORED)
+    thread_pool_factory_config_file: str = flag("", "ThreadPoolConfig as text", Honour.IGNORED)
+    use_alts_credentials: bool = flag(False, "Google ALTS for gRPC", Honour.IGNORED)
+    skip_initialize_tpu: bool = flag(False, "do not initialise TPUs", Honour.IGNORED)
+    xla_cpu_compilation_enabled: bool = flag(False, "XLA on the CPU", Honour.IGNORED)
+    xla_gpu_compilation_enabled: bool = flag(False, "XLA on the GPU", Honour.IGNORED)
+    version: bool = flag(False, "print the versions and exit")
+    bind_address: str = flag(
+        "127.0.0.1",
+        "address to listen on; 0.0.0.0 for all interfaces, as tensorflow_model_server does",
+        Honour.OURS,
+    )
+
+
+FLAGS: tuple[Field[Any], ...] = fields(Flags)
+_BY_NAME = {one.name: one for one in FLAGS}
+_INT64 = {"load_retry_interval_micros", "tensorflow_session_parallelism"}
+
+
+class HelpRequested(Exception):  # noqa: N818 (no error)
+    """`--help` was among the arguments."""
+
+
+def parse_flags(argv: Sequence[str], stdout: TextIO | None = None) -> Flags:
+    """Parse a command line.
+
+    Args:
+        argv: Without the program's name.
+        stdout: Gets `unknown argument: X` and the usage, as TF Serving prints them.
+
+    Raises:
+        HelpRequested: For `--help`.
+        InvalidArgument: A flag has a value it cannot have.
+    """
+    out = sys.stdout if stdout is None else stdout
+    given: dict[str, Any] = {}
+    unknown = []
+    for argument in argv:
+        if argument in ("--help", "-h"):
+            raise HelpRequested
+        match = re.fullmatch(r"--([A-Za-z0-9_]+)(?:=(.*))?", argument, re.DOTALL)
+        known = _BY_NAME.get(match.group(1)) if match else None
+        if match is None or known is None:
+            unknown.append(argument)
+            continue
+        if match.group(2) is None and not isinstance(known.default, bool):
+            unknown.append(argument)
+            continue
+        given[known.name] = True if match.group(2) is None else _value(known, match.group(2))
+    if unknown:
+        for argument in unknown:
+            print(f"unknown argument: {argument}", file=out)
+        if any(argument.lstrip("-").split("=")[0] in _BY_NAME for argument in unknown):
+            print("(flags take their value after '=': --port=8500)", file=out)
+        print(usage(), file=out)
+    return Flags(**given)
+
+
+def _value(known: Field[Any], text: str) -> bool | int | float | str:
+    try:
+        if isinstance(known.default, bool):
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        if isinstance(known.default, int):
+            number = int(text) if re.fullmatch(r"\s*[-+]?[0-9]+\s*", text) else None
+            bits = 63 if known.name in _INT64 else 31
+            if number is None or not -(1 << bits) <= number < 1 << bits:
+                raise ValueError(text)
+            return number
+        if isinstance(known.default, float):
+            return float(text)
+    except (KeyError, ValueError):
+        raise InvalidArgument(
+            f"Couldn't interpret value {text} for flag {known.name}: expected {_kind(known)}"
+        ) from None
+    return text
+
+
+def _kind(known: Field[Any]) -> str:
+    if isinstance(known.default, bool):
+        return "true or false"
+    if isinstance(known.default, int):
+        return "a 64-bit integer" if known.name in _INT64 else "a 32-bit integer"
+    return "a number" if isinstance(known.default, float) else "text"
+
+
+def usage() -> str:
+    """All flags with defaults and meaning."""
+    lines = [
+        "usage: gru-serve serve --model_base_path=/models/sentiment --model_name=sentiment",
+        "                       --rest_api_port=8501 [--flag=value ...]",
+        "",
+        "Serves SavedModels with the gRPC and REST APIs of TF Serving, and takes its flags.",
+        "The base path holds one directory per version, named by a number (1/, 2/, ...).",
+        'Ask it:  gru-serve predict --url http://localhost:8501 --model sentiment "a text"',
+        "Status:  curl http://localhost:8501/v1/models/sentiment",
+        "",
+        "Flags:",
+    ]
+    for one in FLAGS:
+        default = one.default
+        shown = str(default).lower() if isinstance(default, bool) else default
+        lines.append(f"    --{one.name}={shown!r}" if shown == "" else f"    --{one.name}={shown}")
+        note = "" if one.metadata["honour"] is Honour.YES else f" ({one.metadata['honour'].value})"
+        lines.append(f"        {one.metadata['help']}{note}")
+    return "\n".join(lines)
+
+
+def notes(flags: Flags) -> list[str]:
+    """What to say on start about flags that were set but change nothing."""
+    said = []
+    for one in FLAGS:
+        honour = one.metadata["honour"]
+        value = getattr(flags, one.name)
+        if honour in (Honour.LATER, Honour.IGNORED) and value != one.default:
+            said.append(f"--{one.name}={value}: {honour.value}")
+    return said
+
+
+def check(flags: Flags) -> None:
+    """Combinations that TF Serving refuses.
+
+    Raises:
+        InvalidArgument: With TF Serving's text.
+    """
+    if flags.port == 0 and not flags.grpc_socket_path:
+        raise InvalidArgument(
+            "At least one of server_options.grpc_port or server_options.grpc_socket_path must be "
+            "set."
+        )
+    if flags.use_alts_credentials and flags.ssl_config_file:
+        raise InvalidArgument(
+            "Either use_alts_credentials must be false or ssl_config_file must be empty."
+        )
+    if not flags.model_base_path and not flags.model_config_file:
+        raise InvalidArgument(
+            "Both server_options.model_base_path and server_options.model_config_file are empty!"
+        )
+    if flags.batching_parameters_file and not flags.enable_batching:
+        raise InvalidArgument(
+            "server_options.batching_parameters_file is set without setting "
+            "server_options.enable_batching to true."
+        )
+    if (
+        flags.tensorflow_session_parallelism > 0
+        and flags.tensorflow_intra_op_parallelism > 0
+        and flags.tensorflow_inter_op_parallelism > 0
+    ):
+        raise InvalidArgument(
+            "Either configure server_options.tensorflow_session_parallelism or "
+            "(server_options.tensorflow_intra_op_parallelism, "
+            "server_options.tensorflow_inter_op_parallelism) separately. You cannot configure all."
+        )
+    for name in ("port", "rest_api_port"):
+        if not 0 <= getattr(flags, name) <= 65535:
+            raise InvalidArgument(
+                f"--{name} must be between 0 and 65535; got {getattr(flags, name)}"
+            )

@@ -1,0 +1,173 @@
+"""TensorProto to NumPy and back, both directions, shared by server and client."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from serving.dtypes import STRING, DType, by_number, by_numpy, string_array
+from serving.errors import InvalidArgument
+from serving.protos.input_pb2 import Input
+from serving.protos.tensor_pb2 import TensorProto
+from serving.protos.tensor_shape_pb2 import TensorShapeProto
+
+# Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
+_RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
+
+
+def decode_tensor(proto: TensorProto) -> np.ndarray:
+    """The array of a TensorProto in either of its forms.
+
+    Returns:
+        An array in native byte order; strings are `object` arrays of `bytes`. It may share memory
+        with the message and be read-only.
+
+    Raises:
+        InvalidArgument: The message contradicts itself or holds a type without values.
+    """
+    dtype = by_number(proto.dtype)
+    if proto.tensor_shape.unknown_rank:
+        raise InvalidArgument("a tensor of unknown rank has no values")
+    shape = tuple(dim.size for dim in proto.tensor_shape.dim)
+    if any(size < 0 for size in shape):
+        raise InvalidArgument(f"shape {list(shape)} has a negative size")
+    count = math.prod(shape)
+    if proto.tensor_content:
+        flat = _decode_content(proto.tensor_content, dtype, count)
+    else:
+        flat = _fill(_decode_field(proto, dtype), dtype, count)
+    try:
+        return flat.reshape(shape)
+    except ValueError as error:
+        raise InvalidArgument(f"a tensor of {len(shape)} dimensions: {error}") from None
+
+
+def _decode_content(content: bytes, dtype: DType, count: int) -> np.ndarray:
+    if dtype is STRING:
+        return _decode_strings(content, count)
+    expected = count * dtype.numpy.itemsize
+    if len(content) != expected:
+        raise InvalidArgument(
+            f"tensor_content has {len(content)} bytes, the shape needs {expected}"
+        )
+    return np.frombuffer(content, dtype.numpy)
+
+
+def _decode_strings(content: bytes, count: int) -> np.ndarray:
+    """Lengths as varints, then the bytes of all strings."""
+    lengths, at = [], 0
+    for _ in range(count):
+        length = shift = 0
+        while True:
+            if at >= len(content):
+                raise InvalidArgument("tensor_content ends inside the lengths of its strings")
+            byte = content[at]
+            at += 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        lengths.append(length)
+    if at + sum(lengths) != len(content):
+        raise InvalidArgument("tensor_content does not hold the strings its lengths announce")
+    flat = np.empty(count, object)
+    for i, length in enumerate(lengths):
+        flat[i] = content[at : at + length]
+        at += length
+    return flat
+
+
+def _decode_field(proto: TensorProto, dtype: DType) -> np.ndarray:
+    """The values listed, be there one per element or fewer."""
+    values = getattr(proto, dtype.field)
+    if dtype.numpy.kind == "c":
+        parts = np.array(values, np.float32 if dtype.field == "scomplex_val" else np.float64)
+        return parts[: len(parts) // 2 * 2].view(dtype.numpy)
+    if dtype.field == "float8_val":
+        return np.frombuffer(values, dtype.numpy)
+    if dtype.field == "half_val":
+        return np.array(values, np.int32).astype(np.uint16).view(dtype.numpy)
+    if dtype is STRING:
+        flat = np.empty(len(values), object)
+        flat[:] = list(values)
+        return flat
+    if dtype.field == "int_val":
+        return np.array(values, np.int32).astype(dtype.numpy)
+    return np.array(values, dtype.numpy)
+
+
+def _fill(values: np.ndarray, dtype: DType, count: int) -> np.ndarray:
+    """One element per entry of the shape: the last value stands for all that follow it."""
+    if len(values) == count:
+        return values
+    if len(values) > count:
+        return values[:count]
+    filled = np.empty(count, dtype.numpy)
+    filled[: len(values)] = values
+    filled[len(values) :] = values[-1] if len(values) else (b"" if dtype is STRING else 0)
+    return filled
+
+
+def encode_tensor(array: np.ndarray, content: bool = False) -> TensorProto:
+    """The TensorProto of an array.
+
+    Args:
+        array: Any shape; strings as bytes or str of any NumPy kind.
+        content: As raw bytes in `tensor_content` instead of one entry per element in a typed
+            list. Strings have a typed list only.
+
+    Raises:
+        InvalidArgument: The array's type has no TensorFlow counterpart.
+    """
+    dtype = by_numpy(array.dtype)
+    proto = TensorProto(tensor_shape=_shape(array.shape))
+    proto.dtype = dtype.number  # type: ignore[assignment]
+    if dtype is STRING:
+        strings = array if array.dtype == object else string_array(array)
+        try:
+            proto.string_val.extend(strings.ravel().tolist())
+        except TypeError:
+            proto.string_val.extend(string_array(array).ravel().tolist())
+        return proto
+    if content:
+        proto.tensor_content = array.astype(dtype.numpy, copy=False).tobytes()
+        return proto
+    if dtype.field in _RAW_FIELDS:
+        wire = array.astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
+        if wire:
+            tag = _varint(_RAW_FIELDS[dtype.field] << 3 | 2)
+            proto.MergeFromString(tag + _varint(len(wire)) + wire)
+        return proto
+    if dtype.field == "float8_val":
+        proto.float8_val = array.tobytes()
+        return proto
+    if dtype.field == "half_val":
+        array = np.ascontiguousarray(array).view(np.uint16)
+    getattr(proto, dtype.field).extend(array.ravel().tolist())
+    return proto
+
+
+def _shape(shape: tuple[int, ...]) -> TensorShapeProto:
+    return TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in shape])
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decode_input(proto: Input) -> list[bytes]:
+    """The serialized tf.Examples of a Classify or Regress request.
+
+    A shared context goes in front of every example: concatenated messages merge.
+    """
+    if proto.HasField("example_list_with_context"):
+        listed = proto.example_list_with_context
+        context = listed.context.SerializeToString()
+        return [context + example.SerializeToString() for example in listed.examples]
+    return [example.SerializeToString() for example in proto.example_list.examples]

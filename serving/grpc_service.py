@@ -1,0 +1,215 @@
+"""TF Serving's gRPC services over the transport-free core."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, NoReturn, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
+from serving.examples import classify, regress
+from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
+from serving.protos.classification_pb2 import ClassificationRequest, ClassificationResponse
+from serving.protos.get_model_metadata_pb2 import (
+    GetModelMetadataRequest,
+    GetModelMetadataResponse,
+)
+from serving.protos.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
+from serving.protos.inference_pb2 import MultiInferenceRequest
+from serving.protos.model_management_pb2 import ReloadConfigRequest
+from serving.protos.model_pb2 import ModelSpec
+from serving.protos.predict_pb2 import PredictRequest, PredictResponse
+from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
+from serving.repository import Repository
+from serving.signature import DEFAULT_SIGNATURE
+from serving.versions import VersionStatus
+
+GRPC_STATUS = {code: grpc.StatusCode[code.name] for code in Code}
+SIGNATURE_DEF = "signature_def"
+_MAX_MESSAGE = 1024
+
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+class _Service:
+    """Runs blocking calls in threads and turns errors into statuses."""
+
+    def __init__(self, repository: Repository, threads: Executor) -> None:
+        self._repository = repository
+        self._threads = threads
+
+    async def _run(
+        self,
+        call: Callable[[RequestT, int], ResponseT],
+        request: RequestT,
+        context: Any,
+    ) -> ResponseT:
+        remaining = context.time_remaining()
+        timeout_ms = 0 if remaining is None else max(1, int(remaining * 1000))
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, call, request, timeout_ms)
+        except ServingError as error:
+            await abort(context, error)
+
+
+async def abort(context: Any, error: ServingError) -> NoReturn:
+    """End a call with the status of an error, cut to the length TF Serving allows."""
+    text = error.message
+    if len(text) > _MAX_MESSAGE:
+        text = text[:_MAX_MESSAGE] + "...TRUNCATED"
+    await context.abort(GRPC_STATUS[error.code], text)
+    raise AssertionError("abort returned") from error
+
+
+class PredictionService(_Service):
+    """`tensorflow.serving.PredictionService`.
+
+    Args:
+        repository: The models.
+        threads: Where the models run.
+        tensor_content: Answer with raw bytes instead of one entry per element.
+    """
+
+    def __init__(
+        self, repository: Repository, threads: Executor, tensor_content: bool = False
+    ) -> None:
+        super().__init__(repository, threads)
+        self._tensor_content = tensor_content
+
+    async def Predict(self, request: PredictRequest, context: Any) -> PredictResponse:  # noqa: N802
+        """Named tensors in, named tensors out."""
+        return await self._run(self._predict, request, context)
+
+    def _predict(self, request: PredictRequest, timeout_ms: int) -> PredictResponse:
+        with self._acquire(request) as (predictor, version):
+            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            predictor.find_signature(name).check_input_names(request.inputs.keys())
+            inputs = {}
+            for alias, proto in request.inputs.items():
+                try:
+                    inputs[alias] = decode_tensor(proto)
+                except InvalidArgument as error:
+                    raise InvalidArgument(f"tensor parsing error: {alias}") from error
+            outputs = predictor.predict(inputs, name, request.output_filter, timeout_ms)
+        response = PredictResponse(model_spec=_echo(request, version, name))
+        for alias, array in outputs.items():
+            response.outputs[alias].CopyFrom(encode_tensor(array, self._tensor_content))
+        return response
+
+    async def Classify(  # noqa: N802
+        self, request: ClassificationRequest, context: Any
+    ) -> ClassificationResponse:
+        """Examples in, labels and scores out."""
+        return await self._run(self._classify, request, context)
+
+    def _classify(self, request: ClassificationRequest, timeout_ms: int) -> ClassificationResponse:
+        with self._acquire(request) as (predictor, version):
+            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            result = classify(predictor, name, decode_input(request.input), timeout_ms)
+        response = ClassificationResponse(model_spec=_echo(request, version, name))
+        for row in result.rows():
+            classes = response.result.classifications.add().classes
+            for label, score in row:
+                classes.add(label=label.decode("utf-8", "replace"), score=score)
+        return response
+
+    async def Regress(  # noqa: N802
+        self, request: RegressionRequest, context: Any
+    ) -> RegressionResponse:
+        """Examples in, one value each out."""
+        return await self._run(self._regress, request, context)
+
+    def _regress(self, request: RegressionRequest, timeout_ms: int) -> RegressionResponse:
+        with self._acquire(request) as (predictor, version):
+            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            values = regress(predictor, name, decode_input(request.input), timeout_ms)
+        response = RegressionResponse(model_spec=_echo(request, version, name))
+        for value in values.tolist():
+            response.result.regressions.add(value=value)
+        return response
+
+    async def MultiInference(  # noqa: N802
+        self, _request: MultiInferenceRequest, context: Any
+    ) -> Message:
+        """Not in this version."""
+        await abort(
+            context,
+            Unimplemented("MultiInference is not supported; send Classify and Regress requests"),
+        )
+
+    async def GetModelMetadata(  # noqa: N802
+        self, request: GetModelMetadataRequest, context: Any
+    ) -> GetModelMetadataResponse:
+        """Signatures of a loaded version."""
+        return await self._run(self._metadata, request, context)
+
+    def _metadata(self, request: GetModelMetadataRequest, _: int) -> GetModelMetadataResponse:
+        if not request.HasField("model_spec"):
+            raise InvalidArgument("Missing ModelSpec")
+        if not request.metadata_field:
+            raise InvalidArgument(
+                "GetModelMetadataRequest must specify at least one metadata_field"
+            )
+        for wanted in request.metadata_field:
+            if wanted != SIGNATURE_DEF:
+                raise InvalidArgument(f"Metadata field {wanted} is not supported")
+        with self._acquire(request) as (predictor, version):
+            response = GetModelMetadataResponse(model_spec=_echo(request, version))
+            response.metadata[SIGNATURE_DEF].Pack(predictor.signature_defs)
+        return response
+
+    def _acquire(self, request: Any) -> Any:
+        if not request.HasField("model_spec"):
+            raise InvalidArgument("Missing ModelSpec")
+        spec: ModelSpec = request.model_spec
+        version = spec.version.value if spec.HasField("version") else None
+        return self._repository.acquire(spec.name, version, spec.version_label)
+
+
+class ModelService(_Service):
+    """`tensorflow.serving.ModelService`."""
+
+    async def GetModelStatus(  # noqa: N802
+        self, request: GetModelStatusRequest, context: Any
+    ) -> GetModelStatusResponse:
+        """States of the versions of a model."""
+        return await self._run(self._status, request, context)
+
+    def _status(self, request: GetModelStatusRequest, _: int) -> GetModelStatusResponse:
+        if not request.HasField("model_spec"):
+            raise InvalidArgument("Missing ModelSpec")
+        spec = request.model_spec
+        version = spec.version.value if spec.HasField("version") else None
+        return status_response(self._repository.status(spec.name, version))
+
+    async def HandleReloadConfigRequest(  # noqa: N802
+        self, _request: ReloadConfigRequest, context: Any
+    ) -> Message:
+        """Not in this version."""
+        await abort(
+            context,
+            Unimplemented("HandleReloadConfigRequest is not supported; restart with the new file"),
+        )
+
+
+def status_response(statuses: list[VersionStatus]) -> GetModelStatusResponse:
+    """The message of a status answer, for gRPC and REST."""
+    response = GetModelStatusResponse()
+    for status in statuses:
+        entry = response.model_version_status.add(version=status.version)
+        entry.state = status.state.value  # type: ignore[assignment]
+        entry.status.error_code = status.error_code.value  # type: ignore[assignment]
+        entry.status.error_message = status.error_message
+    return response
+
+
+def _echo(request: Any, version: int, signature_name: str = "") -> ModelSpec:
+    spec = ModelSpec(name=request.model_spec.name, signature_name=signature_name)
+    spec.version.value = version
+    return spec

@@ -1,0 +1,124 @@
+"""Classify and Regress over REST: JSON to tf.Examples, results to JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from serving import json_writer
+from serving.errors import InvalidArgument
+from serving.json_parser import debug_text, parse
+from serving.json_tensor import decode_base64, is_base64, type_name
+from serving.protos.example_pb2 import Example, Feature
+from serving.protos.input_pb2 import Input
+from serving.rest_codec import signature_name
+
+
+def parse_examples(body: bytes) -> tuple[Input, str]:
+    """Parse a classify or regress request.
+
+    Returns:
+        The examples, and the signature name (empty where the request has none).
+
+    Raises:
+        InvalidArgument: With TF Serving's text.
+    """
+    document = parse(body)
+    name = signature_name(document)
+    value = document.value
+    proto = Input()
+    context = value.get("context")
+    if "context" in value:
+        proto.example_list_with_context.context.CopyFrom(_example(context))
+    if "examples" not in value:
+        raise InvalidArgument(
+            f"JSON Value: {debug_text(value)} When method is classify, key 'examples' is expected "
+            "and was not found"
+        )
+    examples = value["examples"]
+    if not isinstance(examples, list):
+        raise InvalidArgument(
+            f"JSON Value: {debug_text(value)} Expecting 'examples' value to be an list/array"
+        )
+    if not examples:
+        raise InvalidArgument(f"JSON Value: {debug_text(value)} 'examples' value is an empty array")
+    listed = (
+        proto.example_list_with_context.examples
+        if "context" in value
+        else proto.example_list.examples
+    )
+    listed.extend(_example(example) for example in examples)
+    return proto, name
+
+
+def _example(value: Any) -> Example:
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"Example must be JSON object but got JSON {type_name(value)}")
+    example = Example()
+    for name, content in value.items():
+        feature = example.features.feature[name]
+        for element in content if isinstance(content, list) else [content]:
+            _add(feature, name, element)
+    return example
+
+
+def _add(feature: Feature, name: str, value: Any) -> None:
+    if (
+        value is None
+        or isinstance(value, list)
+        or (isinstance(value, dict) and not is_base64(value))
+    ):
+        raise InvalidArgument(
+            f"Feature: {name} has element with unexpected JSON type: {type_name(value)}"
+        )
+    if isinstance(value, str | dict):
+        kind = "bytes_list"
+        element: Any = (
+            decode_base64(value)
+            if isinstance(value, dict)
+            else value.encode("utf-8", "surrogateescape")
+        )
+    elif isinstance(value, float) or not -(1 << 63) <= value < 1 << 64:
+        kind, element = "float_list", _float32(value)
+    else:
+        kind, element = "int64_list", int(value)
+    present = feature.WhichOneof("kind")
+    if present not in (None, kind):
+        expected = str(present).removesuffix("_list")
+        raise InvalidArgument(
+            f"Unexpected element type in feature: {name} expecting type: {expected}"
+        )
+    if kind == "int64_list" and element >= 1 << 63:
+        raise InvalidArgument(f"Feature: {name} has uint64_t element. Only int64_t is supported.")
+    getattr(feature, kind).value.append(element)
+
+
+def _float32(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def encode_classifications(rows: Sequence[Sequence[tuple[bytes, float]]]) -> bytes:
+    """The answer to a classify request."""
+    texts = []
+    for row in rows:
+        scores = json_writer.decimal_tokens([score for _, score in row], np.dtype(np.float32))
+        pairs = (
+            f"[{json.dumps(label.decode('utf-8', 'surrogateescape'), ensure_ascii=False)}, {score}]"
+            for (label, _), score in zip(row, scores, strict=True)
+        )
+        texts.append(f"[{', '.join(pairs)}]")
+    return _results(texts)
+
+
+def encode_regressions(values: np.ndarray) -> bytes:
+    """The answer to a regress request."""
+    return _results(json_writer.decimal_tokens(values.tolist(), np.dtype(np.float32)))
+
+
+def _results(texts: Sequence[str]) -> bytes:
+    text = f'{{\n    "results": [{", ".join(texts)}]\n}}'
+    return text.encode("utf-8", "surrogateescape")

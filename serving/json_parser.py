@@ -1,0 +1,344 @@
+"""JSON as TF Serving reads it: RapidJSON's language, values and error texts.
+
+It differs from Python's `json` in four ways that requests can show: of duplicate keys the first
+wins; bytes after the document are ignored; `NaN`, `Inf` and `Infinity` with or without a minus are
+numbers; nesting has no limit. Python's C scanner reads what both read alike; whatever it refuses,
+and whatever it might read otherwise, goes to the slow reader here, which is RapidJSON's iterative
+parser in Python and knows the error texts and offsets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from serving.errors import InvalidArgument
+
+_WHITESPACE = b" \t\n\r"
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_CONSTANT = re.compile(rb"(-?)(?:(NaN)|Inf(inity)?)")
+_PLAIN_STRING = re.compile(rb'[^"\\\x00-\x1f]*')
+_ESCAPES = {
+    ord('"'): b'"',
+    ord("\\"): b"\\",
+    ord("/"): b"/",
+    ord("b"): b"\b",
+    ord("f"): b"\f",
+    ord("n"): b"\n",
+    ord("r"): b"\r",
+    ord("t"): b"\t",
+}
+# What the C scanner accepts and RapidJSON refuses: half a surrogate pair, and exponents beyond
+# double. A false alarm only costs the slow reader. Patterns that start with a literal are searched
+# for at memory speed.
+_SUSPECTS = (
+    re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"),
+    re.compile(rb"e\+?[0-9]{3}"),
+    re.compile(rb"E\+?[0-9]{3}"),
+)
+_LITERALS = {ord("n"): (b"null", None), ord("t"): (b"true", True), ord("f"): (b"false", False)}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed request body.
+
+    Attributes:
+        value: Strings are str; bytes that are not UTF-8 survive as surrogate escapes.
+        has_booleans: Whether `true` or `false` may occur in it. NumPy takes them for numbers, so
+            only without them can lists of numbers be converted in one go.
+    """
+
+    value: dict[str, Any]
+    has_booleans: bool
+
+
+def parse(body: bytes) -> Document:
+    """Parse a request body.
+
+    Raises:
+        InvalidArgument: It is no JSON, or no object; with TF Serving's text.
+    """
+    if not body:
+        raise InvalidArgument("JSON Parse error: The document is empty")
+    value = _fast(body)
+    if value is None:
+        value = Reader(body).read()
+        if not isinstance(value, dict):
+            raise InvalidArgument(f"JSON Value: {debug_text(value)} Is not object")
+    return Document(value, b"true" in body or b"false" in body)
+
+
+def _fast(body: bytes) -> dict[str, Any] | None:
+    if any(suspect.search(body) for suspect in _SUSPECTS):
+        return None
+    try:
+        text = body.decode("utf-8", "surrogateescape").lstrip(" \t\n\r")
+        value, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        for key, first in reversed(pairs):
+            value[key] = first
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_first_wins)
+
+
+class Reader:
+    """RapidJSON's iterative parser over bytes, with its error texts and offsets.
+
+    Args:
+        body: The document; a byte order mark in front is skipped.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        # As with RapidJSON's stream, the end reads as a NUL, so that every look is in range.
+        self._body = body + b"\0"
+        self._at = 0
+
+    def read(self) -> Any:
+        """The first document of the body."""
+        if self._body.startswith(b"\xef\xbb\xbf"):
+            self._at = 3
+        self._skip()
+        if self._end():
+            raise self._error("The document is empty.")
+        if self._body[self._at] in b",:]}":
+            raise self._error("The document is empty.")
+        root: list[Any] = []
+        # Open containers with the key under which the next value goes (None in arrays).
+        stack: list[tuple[Any, str | None]] = [(root, None)]
+        self._value(stack)
+        while len(stack) > 1:
+            container, _ = stack[-1]
+            if isinstance(container, list):
+                self._array(container, stack)
+            else:
+                self._object(container, stack)
+        return root[0]
+
+    def _array(self, container: list[Any], stack: list[tuple[Any, str | None]]) -> None:
+        """Go on inside an array: one element, or its end."""
+        self._skip()
+        byte = self._body[self._at]
+        if byte == ord("]") and not self._end():
+            self._at += 1
+            stack.pop()
+            return
+        if container:
+            if byte != ord(","):
+                raise self._error("Missing a comma or ] after an array element.")
+            self._at += 1
+            self._skip()
+        if self._end() or self._body[self._at] in b",:]}":
+            raise self._error("Invalid value.")
+        self._value(stack)
+
+    def _object(self, container: dict[str, Any], stack: list[tuple[Any, str | None]]) -> None:
+        """Go on inside an object: one member, or its end."""
+        self._skip()
+        byte = self._body[self._at]
+        if byte == ord("}"):
+            self._at += 1
+            stack.pop()
+            return
+        if container:
+            if byte != ord(","):
+                raise self._error("Missing a comma or } after an object member.")
+            self._at += 1
+            self._skip()
+        if self._body[self._at] != ord('"'):
+            raise self._error("Missing a name for object member.")
+        key = self._string()
+        self._skip()
+        if self._body[self._at] != ord(":"):
+            raise self._error("Missing a colon after a name of object member.")
+        self._at += 1
+        self._skip()
+        if self._end() or self._body[self._at] in b",:]}":
+            raise self._error("Invalid value.")
+        stack[-1] = (container, key)
+        self._value(stack)
+
+    def _value(self, stack: list[tuple[Any, str | None]]) -> None:
+        byte = self._body[self._at]
+        value: Any
+        if byte in b"[{":
+            self._at += 1
+            value = [] if byte == ord("[") else {}
+        elif byte == ord('"'):
+            value = self._string()
+        elif byte in _LITERALS:
+            value = self._literal(*_LITERALS[byte])
+        else:
+            value = self._number()
+        container, key = stack[-1]
+        if key is None:
+            container.append(value)
+        else:
+            container.setdefault(key, value)
+        if byte in b"[{":
+            stack.append((value, None))
+
+    def _literal(self, text: bytes, value: Any) -> Any:
+        for expected in text:
+            if self._body[self._at] != expected:
+                raise self._error("Invalid value.")
+            self._at += 1
+        return value
+
+    def _number(self) -> int | float:
+        start = self._at
+        match = _NUMBER.match(self._body, start)
+        if match is None:
+            return self._constant()
+        self._at = match.end()
+        following = self._body[self._at]
+        fraction, exponent = match.groups()
+        if following == ord(".") and fraction is None and exponent is None:
+            raise self._error("Miss fraction part in number.", self._at + 1)
+        if following in b"eE" and exponent is None:
+            signed = self._body[self._at + 1] in b"+-"
+            raise self._error("Miss exponent in number.", self._at + 1 + signed)
+        if fraction is None and exponent is None and self._at - start <= 20:
+            integer = int(match.group())
+            if integer < 1 << 64 and integer >= -(1 << 63):
+                return integer
+        number = float(match.group())
+        if number in (float("inf"), float("-inf")):
+            raise self._error("Number too big to be stored in double.", start)
+        return number
+
+    def _constant(self) -> float:
+        start = self._at
+        match = _CONSTANT.match(self._body, start)
+        if match is None or (not match.group(3) and self._body[match.end()] == ord("i")):
+            wrong = start + (self._body[start] == ord("-"))
+            text = b"NaN" if self._body[wrong] == ord("N") else b"Infinity"
+            for expected in text:
+                if self._body[wrong] != expected:
+                    break
+                wrong += 1
+            raise self._error("Invalid value.", wrong)
+        self._at = match.end()
+        if match.group(2):
+            return float("nan")
+        return float("-inf") if match.group(1) else float("inf")
+
+    def _string(self) -> str:
+        self._at += 1
+        parts = []
+        while True:
+            plain = _PLAIN_STRING.match(self._body, self._at)
+            assert plain is not None
+            parts.append(plain.group())
+            self._at = plain.end()
+            byte = self._body[self._at]
+            if byte == ord('"'):
+                self._at += 1
+                return b"".join(parts).decode("utf-8", "surrogateescape")
+            if byte == 0:
+                raise self._error("Missing a closing quotation mark in string.")
+            if byte < 0x20:
+                raise self._error("Invalid encoding in string.")
+            parts.append(self._escape())
+
+    def _escape(self) -> bytes:
+        start = self._at
+        byte = self._body[start + 1]
+        if byte in _ESCAPES:
+            self._at += 2
+            return _ESCAPES[byte]
+        if byte != ord("u"):
+            raise self._error("Invalid escape character in string.")
+        code = self._hex(start, start + 2)
+        self._at = start + 6
+        if 0xD800 <= code <= 0xDFFF:
+            wrong = "The surrogate pair in string is invalid."
+            if code >= 0xDC00 or self._body[self._at : self._at + 2] != b"\\u":
+                raise self._error(wrong, start)
+            low = self._hex(start, self._at + 2)
+            if not 0xDC00 <= low <= 0xDFFF:
+                raise self._error(wrong, start)
+            self._at += 6
+            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
+        return chr(code).encode()
+
+    def _hex(self, start: int, at: int) -> int:
+        digits = self._body[at : at + 4]
+        if re.fullmatch(rb"[0-9a-fA-F]{4}", digits) is None:
+            raise self._error("Incorrect hex digit after \\u escape in string.", start)
+        return int(digits, 16)
+
+    def _skip(self) -> None:
+        while self._body[self._at] in _WHITESPACE:
+            self._at += 1
+
+    def _end(self) -> bool:
+        return self._body[self._at] == 0
+
+    def _error(self, text: str, offset: int | None = None) -> InvalidArgument:
+        where = self._at if offset is None else offset
+        return InvalidArgument(f"JSON Parse error: {text} at offset: {where}")
+
+
+def debug_text(value: Any, limit: int = 256) -> str:
+    """A JSON value as in error texts: indented by four, at most `limit` bytes."""
+    if isinstance(value, float):
+        from serving.json_writer import decimal_tokens
+
+        return decimal_tokens([value], np.dtype(np.float64))[0]
+    pieces: list[str] = []
+    size = 0
+    for piece in _pretty(value, ""):
+        pieces.append(piece)
+        size += len(piece)
+        if size >= limit:
+            break
+    text = "".join(pieces).encode("utf-8", "surrogateescape")[:limit]
+    return text.decode("utf-8", "ignore")
+
+
+def _pretty(value: Any, indent: str) -> Iterator[str]:
+    """Yield the pieces of an indented JSON text, so that a long one need not be finished."""
+    if not isinstance(value, list | dict):
+        yield (
+            _number_text(value)
+            if isinstance(value, float)
+            else json.dumps(value, ensure_ascii=False)
+        )
+        return
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    inner = indent + "    "
+    yield opening
+    for i, item in enumerate(value):
+        yield f",\n{inner}" if i else f"\n{inner}"
+        if isinstance(value, dict):
+            yield json.dumps(item, ensure_ascii=False) + ": "
+            yield from _pretty(value[item], inner)
+        else:
+            yield from _pretty(item, inner)
+    yield f"\n{indent}{closing}" if value else closing
+
+
+def _number_text(value: float) -> str:
+    """Shortest digits, written as RapidJSON does: 1e21 for Python's 1e+21, 1e-7 for 1e-07."""
+    text = json.dumps(value)
+    if "e" not in text:
+        return text
+    digits, exponent = text.split("e")
+    if 16 <= int(exponent) <= 20:
+        return f"{int(value)}.0"
+    return f"{digits}e{int(exponent)}"

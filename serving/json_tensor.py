@@ -1,0 +1,225 @@
+"""JSON values to NumPy arrays by TF Serving's rules of shape and type.
+
+Lists of numbers are converted in one go; only what that refuses, or might convert otherwise, is
+walked element by element. The walk gives the same answer and knows the error texts.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from serving.dtypes import by_number
+from serving.errors import InvalidArgument, Unimplemented
+from serving.json_parser import debug_text
+
+_NARROW = ("int32", "int16", "int8", "uint8")
+_LIMITS = {
+    **dict.fromkeys(_NARROW, (-(1 << 31), (1 << 31) - 1)),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "uint64": (0, (1 << 64) - 1),
+}
+
+
+def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
+    """Convert a value or nested lists in one go.
+
+    Args:
+        value: What the JSON parser returned.
+        dtype: DataType number of the input.
+        has_booleans: Whether there may be booleans among the values.
+
+    Returns:
+        The array, or None where only the walk of `Tensor` can tell.
+    """
+    known = by_number(dtype)
+    if known.name == "string":
+        return _fast_strings(value)
+    if has_booleans and known.name != "bool":
+        return None
+    try:
+        array = np.array(value)
+    except (ValueError, OverflowError, RecursionError):
+        return None
+    if known.name in ("float", "double"):
+        return to_float(array, known.numpy) if array.dtype.kind in "fiu" else None
+    if known.name == "bool":
+        return array if array.dtype == np.bool_ else None
+    if known.name not in _LIMITS or array.dtype.kind not in "iu":
+        # An empty list is float64 to NumPy and fits every type.
+        return array.astype(known.numpy) if array.size == 0 and known.name in _LIMITS else None
+    low, high = _LIMITS[known.name]
+    if array.size and (int(array.min()) < low or int(array.max()) > high):
+        return None
+    return array.astype(known.numpy)
+
+
+def to_float(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Through float64, as every JSON number goes; beyond float32 lies infinity."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64).astype(dtype)
+
+
+def _fast_strings(value: Any) -> np.ndarray | None:
+    if not isinstance(value, list) or not all(type(item) is str for item in value):
+        return None
+    array = np.empty(len(value), object)
+    array[:] = [item.encode("utf-8", "surrogateescape") for item in value]
+    return array
+
+
+class Tensor:
+    """The elements of one input while its JSON values are walked.
+
+    Args:
+        dtype: DataType number of the input.
+    """
+
+    def __init__(self, dtype: int) -> None:
+        self._dtype = by_number(dtype)
+        self._values: list[Any] = []
+
+    def add(self, value: Any) -> tuple[tuple[int, ...], int]:
+        """Append the elements of one JSON value.
+
+        Returns:
+            Shape and number of the elements added.
+
+        Raises:
+            InvalidArgument: With TF Serving's text.
+            Unimplemented: JSON has no form for the type of the input.
+        """
+        shape = dense_shape(value)
+        before = len(self._values)
+        try:
+            self._fill(value, 0, shape)
+        except RecursionError:
+            raise InvalidArgument(f"lists are nested {len(shape)} deep; too many") from None
+        return shape, len(self._values) - before
+
+    def array(self, shape: Sequence[int]) -> np.ndarray:
+        """The elements added so far, in that shape.
+
+        Raises:
+            InvalidArgument: The shape has more dimensions than an array can have.
+        """
+        name = self._dtype.name
+        try:
+            if name in _LIMITS:
+                wide = np.uint64 if name == "uint64" else np.int64
+                return np.array(self._values, wide).astype(self._dtype.numpy).reshape(shape)
+            if name in ("float", "double"):
+                return to_float(np.array(self._values, np.float64), self._dtype.numpy).reshape(
+                    shape
+                )
+            array = np.empty(len(self._values), self._dtype.numpy)
+            array[:] = self._values
+            return array.reshape(shape)
+        except ValueError as error:
+            raise InvalidArgument(f"a tensor of {len(shape)} dimensions: {error}") from None
+
+    def _fill(self, value: Any, level: int, shape: tuple[int, ...]) -> None:
+        rank = len(shape)
+        if not isinstance(value, list):
+            if level != rank:
+                raise InvalidArgument(
+                    f"JSON Value: {debug_text(value)} found at incorrect level: {level + 1} in "
+                    f"the JSON DOM. Expected at level: {rank}"
+                )
+            self._values.append(self._element(value))
+            return
+        if level >= rank:
+            raise InvalidArgument(
+                f"Encountered list at unexpected level: {level} expected < {rank}"
+            )
+        if len(value) != shape[level]:
+            raise InvalidArgument(
+                f"Encountered list at unexpected size: {len(value)} at level: {level} "
+                f"expected size: {shape[level]}"
+            )
+        for item in value:
+            self._fill(item, level + 1, shape)
+
+    def _element(self, value: Any) -> Any:
+        name = self._dtype.name
+        if isinstance(value, dict):
+            if name != "string":
+                raise self._type_error(value)
+            return decode_base64(value)
+        if name in ("float", "double"):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                try:
+                    return float(value)
+                except OverflowError:
+                    raise InvalidArgument(
+                        "JSON Parse error: Number too big to be stored in double."
+                    ) from None
+        elif name in _LIMITS:
+            low, high = _LIMITS[name]
+            if type(value) is int and low <= value <= high:
+                return value
+        elif name == "string":
+            if isinstance(value, str):
+                return value.encode("utf-8", "surrogateescape")
+        elif name == "bool":
+            if isinstance(value, bool):
+                return value
+        else:
+            raise Unimplemented(f"Conversion of JSON Value: {debug_text(value)} to type: {name}")
+        raise self._type_error(value)
+
+    def _type_error(self, value: Any) -> InvalidArgument:
+        return InvalidArgument(
+            f"JSON Value: {debug_text(value)} Type: {type_name(value)} is not of expected type: "
+            f"{self._dtype.name}"
+        )
+
+
+def dense_shape(value: Any) -> tuple[int, ...]:
+    """The shape that the first element of each level shows."""
+    shape = []
+    while isinstance(value, list):
+        shape.append(len(value))
+        if not value:
+            break
+        value = value[0]
+    return tuple(shape)
+
+
+def type_name(value: Any) -> str:
+    """RapidJSON's name of the type of a value."""
+    if value is None:
+        return "Null"
+    if isinstance(value, bool):
+        return str(value)
+    for python, name in ((dict, "Object"), (list, "Array"), (str, "String")):
+        if isinstance(value, python):
+            return name
+    return "Number"
+
+
+def is_base64(value: Any) -> bool:
+    """Whether a value is `{"b64": "..."}`: one key, and a string under it."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+
+
+def decode_base64(value: dict[str, Any]) -> bytes:
+    """The bytes of `{"b64": "..."}`; padding is optional.
+
+    Raises:
+        InvalidArgument: With TF Serving's text.
+    """
+    if not is_base64(value):
+        raise InvalidArgument(
+            f"JSON Value: {debug_text(value)} not formatted correctly for base64 data"
+        )
+    text = value["b64"].rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidArgument("Unable to base64 decode") from None

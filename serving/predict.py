@@ -1,0 +1,203 @@
+"""`gru-serve predict`: ask a running server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving.client import Client, connect
+from serving.dtypes import by_number
+from serving.errors import InvalidArgument, ServingError
+from serving.json_parser import parse
+from serving.rest_codec import PredictBody, decode_inputs, encode_outputs
+from serving.signature import DEFAULT_SIGNATURE, Signature
+
+USAGE_ERROR = 2
+_FIRST = ("label", "probability", "scores")
+
+_EXAMPLES = """examples:
+  gru-serve predict --model sentiment "what a film" "never again"
+  gru-serve predict --url localhost:8500 --model sentiment "over gRPC"
+  gru-serve predict --model co2 --json request.json --output json
+      request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
+                or  {"instances": [{"history": [[310.2], [310.9]]}]}
+  echo '{"instances": ["piped"]}' | gru-serve predict --model sentiment --json -
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Ask a server and print its answer.
+
+    Returns:
+        0; 1 when the server failed; 2 when arguments or data were wrong.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return _predict(arguments)
+    except (ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve predict: {_explain(error)}", file=sys.stderr)
+        wrong = not isinstance(error, ServingError) or isinstance(error, InvalidArgument)
+        return USAGE_ERROR if wrong else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gru-serve predict",
+        description="Ask a running server, over REST or gRPC. The inputs are the texts given, or "
+        "a JSON request in TF Serving's form.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
+    parser.add_argument(
+        "--url",
+        default="http://localhost:8501",
+        help="http://host:port for REST, host:port or grpc://host:port for gRPC "
+        "(default: %(default)s)",
+    )
+    parser.add_argument("--model", default="default", help="name of the model (default: default)")
+    parser.add_argument("--version", type=int, help="version (default: the highest that serves)")
+    parser.add_argument("--label", default="", help="version label")
+    parser.add_argument("--signature", default="", help="signature (default: serving_default)")
+    parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
+    parser.add_argument(
+        "--output", choices=("table", "json"), default="table", help="(default: %(default)s)"
+    )
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds (default: 30)")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    return parser
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    if bool(arguments.texts) == bool(arguments.json):
+        raise InvalidArgument(
+            "expected either texts or --json FILE; got "
+            + ("both" if arguments.texts else "neither (see --help)")
+        )
+    raw = _read(arguments.json) if arguments.json else b""
+    with connect(arguments.url, timeout=arguments.timeout) as client:
+        target = {"version": arguments.version, "label": arguments.label}
+        signature = _signature(client, arguments, target)
+        inputs = (
+            _json_inputs(raw, signature, arguments.json)
+            if arguments.json
+            else _text_inputs(arguments.texts, signature)
+        )
+        outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
+    if arguments.output == "json":
+        print(_json_text(outputs))
+    else:
+        _print_table(inputs, outputs)
+    return 0
+
+
+def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Signature:
+    known = client.metadata(arguments.model, **target).signatures
+    name = arguments.signature or DEFAULT_SIGNATURE
+    if name not in known:
+        names = sorted(one for one in known if not one.startswith("__"))
+        raise InvalidArgument(f"--signature: expected one of {names}; got {name!r}")
+    return known[name]
+
+
+def _read(name: str) -> bytes:
+    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+
+
+def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:
+    try:
+        inputs, _ = decode_inputs(PredictBody(parse(raw), ""), signature)
+    except ServingError as error:
+        where = "standard input" if name == "-" else name
+        raise InvalidArgument(f"{where}: expected {_describe(signature)}; got: {error}") from error
+    return inputs
+
+
+def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.ndarray]:
+    strings = [
+        name for name, info in signature.inputs.items() if by_number(info.dtype).name == "string"
+    ]
+    if len(strings) != 1 or len(signature.inputs) != 1:
+        raise InvalidArgument(
+            f"texts: the model takes {_describe(signature)}; send it with --json FILE"
+        )
+    array = np.empty(len(texts), object)
+    array[:] = [text.encode("utf-8", "surrogateescape") for text in texts]
+    return {strings[0]: array}
+
+
+def _describe(signature: Signature) -> str:
+    inputs = ", ".join(
+        f"{name} ({by_number(info.dtype).name} {_shape(info.shape)})"
+        for name, info in signature.inputs.items()
+    )
+    return f'{{"inputs": ...}} or {{"instances": [...]}} with {inputs}'
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    if shape is None:
+        return "of any shape"
+    return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, ServingError):
+        return error.message
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _batch_size(arrays: Sequence[np.ndarray]) -> int | None:
+    sizes = {len(array) if array.ndim else None for array in arrays}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _json_text(outputs: dict[str, np.ndarray]) -> str:
+    row = _batch_size(list(outputs.values())) is not None
+    return encode_outputs(outputs, row).decode("utf-8", "replace")
+
+
+def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = {name: array for name, array in inputs.items() if array.dtype == object}
+    order: list[str] = [name for name in _FIRST if name in outputs]
+    order += [name for name in outputs if name not in order]
+    columns = {**shown, **{name: outputs[name] for name in order}}
+    console = Console()
+    batch = _batch_size([*inputs.values(), *outputs.values()])
+    if batch is None:
+        for name in order:
+            console.print(Text(f"{name} {list(outputs[name].shape)}: {_cell(outputs[name])}"))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for i in range(batch):
+        table.add_row(*(Text(_cell(array[i])) for array in columns.values()))
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    """One example's part of a tensor, short enough to read."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray) and value.ndim:
+        if value.size > 64:
+            return np.array2string(value, precision=4, threshold=16, edgeitems=2)
+        return " ".join(_cell(item) for item in value) if value.ndim == 1 else str(value.tolist())
+    if isinstance(value, np.ndarray):
+        return _cell(value.item())
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    return str(value)

@@ -1,0 +1,290 @@
+"""Models, their versions and states: what is loaded, what serves, what goes.
+
+One manager thread scans the base paths and changes at most one version at a time, so that a new
+version serves before the old one goes (availability-preserving policy). Requests hold the version
+they use; a version is freed when the last of them is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from serving.config_files import ServedModel
+from serving.errors import InvalidArgument, NotFound, ServingError, Unavailable, Unknown
+from serving.predictor import Predictor
+from serving.version_scan import scan
+from serving.versions import ModelVersions, State, Version, VersionStatus
+
+log = logging.getLogger(__name__)
+
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class RepositoryOptions:
+    """How versions are looked for and loaded.
+
+    Attributes:
+        poll_seconds: Between scans of the base paths; 0 scans once, negative never.
+        max_load_retries: After the first failure of a load.
+        retry_seconds: Between tries of a load; negative for no wait.
+        initial_threads: Loads at once before the ports open.
+        allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
+    """
+
+    poll_seconds: float = 1.0
+    max_load_retries: int = 5
+    retry_seconds: float = 60.0
+    initial_threads: int = 4
+    allow_labels_for_unavailable: bool = False
+
+
+class Repository:
+    """The models of a server.
+
+    Args:
+        models: What to serve.
+        load: Makes a predictor of a version directory.
+        options: How to look for and load versions.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ServedModel],
+        load: Callable[[Path], Predictor] = Predictor,
+        options: RepositoryOptions | None = None,
+    ) -> None:
+        self._load = load
+        self._options = options or RepositoryOptions()
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._manager: threading.Thread | None = None
+        self._models = {model.name: ModelVersions(model) for model in models}
+
+    def start(self) -> None:
+        """Load the first versions and start to watch; returns when every model has one that serves.
+
+        Waits as long as a model has no version at all, as TF Serving does; `close` from another
+        thread ends the wait.
+
+        Raises:
+            ServingError: A version could not be loaded, with TF Serving's text.
+        """
+        with self._changed:
+            for model in self._models.values():
+                model.assign_labels(model.config.labels, self._options.allow_labels_for_unavailable)
+        said = time.monotonic()
+        while not self._stopping.is_set():
+            self._scan()
+            self._load_initial()
+            missing = [m for m in self._models.values() if not m.in_state(State.AVAILABLE)]
+            if not missing:
+                break
+            _raise_failed(missing)
+            if self._options.poll_seconds <= 0:
+                names = ", ".join(model.config.name for model in missing)
+                raise Unavailable(f"no version to serve of: {names}")
+            if time.monotonic() - said > _PATIENCE:
+                said = time.monotonic()
+                for model in missing:
+                    log.warning(
+                        "waiting for a version of %s in %s",
+                        model.config.name,
+                        model.config.base_path,
+                    )
+            self._stopping.wait(self._options.poll_seconds)
+        if self._options.poll_seconds > 0 and not self._stopping.is_set():
+            self._manager = threading.Thread(target=self._manage, name="repository", daemon=True)
+            self._manager.start()
+
+    def close(self) -> None:
+        """Stop watching and free all versions once nobody uses them."""
+        self._stopping.set()
+        if self._manager is not None:
+            self._manager.join()
+        for model in self._models.values():
+            for version in model.in_state(State.AVAILABLE):
+                self._unload(model, version)
+
+    def ready(self) -> bool:
+        """Whether every model has a version that serves."""
+        with self._changed:
+            return all(model.in_state(State.AVAILABLE) for model in self._models.values())
+
+    @contextmanager
+    def acquire(
+        self, name: str, version: int | None = None, label: str = ""
+    ) -> Iterator[tuple[Predictor, int]]:
+        """Hold a version for the time of one request.
+
+        Args:
+            name: Of the model.
+            version: Exactly that one; None for the highest that serves.
+            label: The version that the label points to; not together with `version`.
+
+        Yields:
+            The predictor and the version number.
+
+        Raises:
+            ServingError: With TF Serving's text: no such model, version or label.
+        """
+        with self._changed:
+            held = self._find(name, version, label)
+            held.in_use += 1
+        try:
+            assert held.predictor is not None
+            yield held.predictor, held.number
+        finally:
+            with self._changed:
+                held.in_use -= 1
+                if held.in_use == 0 and held.state is State.UNLOADING:
+                    self._changed.notify_all()
+
+    def _find(self, name: str, number: int | None, label: str) -> Version:
+        if not name:
+            raise InvalidArgument("ModelSpec has no name specified.")
+        model = self._models.get(name)
+        if label:
+            if model is None or label not in model.labels:
+                raise InvalidArgument(f"Unrecognized servable version label: {label}")
+            number = model.labels[label]
+        wanted = f"Latest({name})" if number is None else f"Specific({name}, {number})"
+        serving = model.in_state(State.AVAILABLE) if model is not None else []
+        chosen = [version for version in serving if number in (None, version.number)]
+        if not chosen:
+            raise NotFound(f"Servable not found for request: {wanted}")
+        return max(chosen, key=lambda version: version.number)
+
+    def status(self, name: str, number: int | None = None) -> list[VersionStatus]:
+        """States of all versions known, highest first, or of one.
+
+        Raises:
+            ServingError: With TF Serving's text: no such model or version.
+        """
+        if not name:
+            raise InvalidArgument("ModelSpec has no name specified.")
+        with self._changed:
+            model = self._models.get(name)
+            known = sorted(model.known.items(), reverse=True) if model is not None else []
+            statuses = [version.status() for key, version in known if number in (None, key)]
+        if not statuses:
+            if number is None:
+                raise NotFound(f"Could not find any versions of model {name}")
+            raise NotFound(f"Could not find version {number} of model {name}")
+        return statuses
+
+    def poll(self) -> None:
+        """Scan once and do all that follows from it; what the manager thread does for ever."""
+        self._scan()
+        while not self._stopping.is_set() and self._act():
+            pass
+
+    def _manage(self) -> None:
+        while not self._stopping.wait(self._options.poll_seconds):
+            try:
+                self.poll()
+            except Exception:
+                log.exception("scanning the base paths failed; trying again")
+
+    def _scan(self) -> None:
+        """Note for every model which versions it should have."""
+        if self._options.poll_seconds < 0:
+            return
+        try:
+            found = {name: scan(model.config) for name, model in self._models.items()}
+        except NotFound as error:
+            # As TF Serving: one bad path leaves the aspired versions of all models as they are.
+            log.error(
+                "FileSystemStoragePathSource encountered a filesystem access error: %s", error
+            )
+            return
+        with self._changed:
+            for name, versions in found.items():
+                self._models[name].aspire(versions)
+
+    def _load_initial(self) -> None:
+        """Load everything asked for, several at once: nothing serves yet that could suffer."""
+        new = [(m, version) for m in self._models.values() for version in m.in_state(State.START)]
+        with ThreadPoolExecutor(max(1, self._options.initial_threads)) as threads:
+            for done in [threads.submit(self._bring_up, *pair) for pair in new]:
+                done.result()
+
+    def _act(self) -> bool:
+        """Unload or load one version, unloads first; False when there is nothing to do."""
+        with self._changed:
+            models = list(self._models.values())
+            unloads = [(model, version) for model in models if (version := model.next_unload())]
+            loads = [(model, version) for model in models if (version := model.next_load())]
+        if unloads:
+            self._unload(*unloads[0])
+        elif loads:
+            self._bring_up(*loads[0])
+        return bool(unloads or loads)
+
+    def _bring_up(self, model: ModelVersions, version: Version) -> None:
+        """Load a version, trying again as often as allowed; ends AVAILABLE or END."""
+        name = f"{{name: {model.config.name} version: {version.number}}}"
+        self._change(version, State.LOADING)
+        tries = 1 + max(0, self._options.max_load_retries)
+        for attempt in range(1, tries + 1):
+            started = time.monotonic()
+            try:
+                predictor = self._load(version.path)
+            except Exception as error:
+                failure = error if isinstance(error, ServingError) else Unknown(repr(error))
+            else:
+                version.predictor = predictor
+                self._change(version, State.AVAILABLE)
+                seconds = time.monotonic() - started
+                log.info("Successfully loaded servable version %s in %.2f s", name, seconds)
+                return
+            log.error("Loading %s failed (try %d of %d): %s", name, attempt, tries, failure.status)
+            if attempt == tries or not self._may_retry(model, version):
+                break
+        self._change(version, State.END, failure)
+
+    def _may_retry(self, model: ModelVersions, version: Version) -> bool:
+        """Wait before the next try; False when the version is no longer wanted."""
+        self._stopping.wait(max(0.0, self._options.retry_seconds))
+        if self._options.poll_seconds > 0:
+            self._scan()
+        return version.number in model.aspired and not self._stopping.is_set()
+
+    def _unload(self, model: ModelVersions, version: Version) -> None:
+        """Take a version out of service, wait for its requests, free it."""
+        self._change(version, State.UNLOADING)
+        with self._changed:
+            self._changed.wait_for(lambda: version.in_use == 0)
+            predictor, version.predictor = version.predictor, None
+        if predictor is not None:
+            predictor.close()
+        self._change(version, State.END)
+        log.info(
+            "Unloaded servable version {name: %s version: %d}", model.config.name, version.number
+        )
+
+    def _change(self, version: Version, state: State, error: ServingError | None = None) -> None:
+        with self._changed:
+            version.state = state
+            version.error = error
+            self._changed.notify_all()
+
+
+def _raise_failed(models: Sequence[ModelVersions]) -> None:
+    failed = [
+        f"{{name: {model.config.name} version: {version.number}}} due to error: "
+        f"{version.error.status}, "
+        for model in models
+        for version in model.in_state(State.END)
+        if version.error is not None
+    ]
+    if failed:
+        count = len(failed)
+        raise Unknown(f"{count} servable(s) did not become available: {{{''.join(failed)}}}")

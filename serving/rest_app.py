@@ -1,0 +1,229 @@
+"""TF Serving's REST API over the transport-free core, as a Starlette application."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
+
+from serving.errors import InvalidArgument, ServingError
+from serving.examples import classify, regress
+from serving.grpc_codec import decode_input
+from serving.grpc_service import status_response
+from serving.json_example import encode_classifications, encode_regressions, parse_examples
+from serving.protos.model_pb2 import ModelSpec
+from serving.repository import Repository
+from serving.rest_codec import (
+    decode_inputs,
+    encode_error,
+    encode_metadata,
+    encode_outputs,
+    encode_status,
+    parse_predict,
+)
+from serving.signature import DEFAULT_SIGNATURE
+
+# Full matches over path and query string, as TF Serving's: a query makes a request malformed.
+_NAME = rb"/v1/models/(?P<model>[^/:]+)"
+_VERSION = rb"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
+_POST = re.compile(rb"(?i)" + _NAME + _VERSION + rb":(?P<verb>classify|regress|predict)")
+_GET = re.compile(
+    rb"(?i)/v1/models(?:/(?P<model>[^/:]+))?" + _VERSION + rb"(?P<metadata>/metadata)?"
+)
+_API = re.compile(rb"(?i)/v1/.*", re.DOTALL)
+_MAX_UNPACKED = 100 << 20
+_NOT_FOUND = (
+    "<html><head>\n<title>404 Not Found</title>\n</head><body>\n"
+    "<h1>Not Found</h1>\n<p>The API is under /v1/models.</p>\n</body></html>\n"
+)
+_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "POST, GET",
+    "Access-Control-Allow-Headers": "Content-Type",
+}
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What the path names."""
+
+    model: str
+    version: int | None
+    label: str
+
+
+class _EmptyError(InvalidArgument):
+    """Answered without a body, as TF Serving happens to."""
+
+
+class Api:
+    """The part under /v1/, as an ASGI application.
+
+    Args:
+        repository: The models.
+        threads: Where requests are worked on.
+        timeout_ms: Time allowed for a model run; 0 for no limit.
+        cors: Whether to send CORS headers.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        threads: Executor,
+        timeout_ms: int = 30000,
+        cors: bool = False,
+    ) -> None:
+        self._repository = repository
+        self._threads = threads
+        self._timeout_ms = max(0, timeout_ms)
+        self._headers = {"Content-Type": "application/json", **(_CORS if cors else {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path: bytes = scope["raw_path"]
+        if not _API.fullmatch(path):
+            response = Response(_NOT_FOUND, 404, media_type="text/html")
+        elif scope["method"] == "OPTIONS":
+            origin = dict(scope["headers"]).get(b"origin", b"")
+            status = 200 if b"http://" in origin or b"https://" in origin else 400
+            response = Response(b"", status, self._headers)
+        else:
+            if scope["query_string"]:
+                path += b"?" + scope["query_string"]
+            body = await Request(scope, receive).body()
+            status, answer = await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._answer, scope["method"], path, scope["headers"], body
+            )
+            response = Response(answer, status, self._headers)
+        await response(scope, receive, send)
+
+    def _answer(
+        self, method: str, path: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> tuple[int, bytes]:
+        try:
+            if method == "POST" and (match := _POST.fullmatch(path)):
+                target = _target(match)
+                handle = self._verbs().get(match["verb"])
+                if handle is not None:
+                    return 200, handle(target, _unpack(headers, body))
+            elif method == "GET" and (match := _GET.fullmatch(path)):
+                target = _target(match)
+                if not target.model:
+                    raise InvalidArgument("Missing model name in request.")
+                # The match ignores case, the choice of what to answer does not.
+                if match["metadata"] == b"/metadata":
+                    return 200, self._metadata(target)
+                return 200, encode_status(
+                    status_response(self._repository.status(target.model, target.version))
+                )
+            shown = path.decode("utf-8", "replace")
+            raise InvalidArgument(f"Malformed request: {method} {shown}")
+        except _EmptyError as error:
+            return encode_error(error)[0], b""
+        except ServingError as error:
+            return encode_error(error)
+
+    def _verbs(self) -> dict[bytes, Callable[[_Target, bytes], bytes]]:
+        return {b"predict": self._predict, b"classify": self._classify, b"regress": self._regress}
+
+    def _predict(self, target: _Target, raw: bytes) -> bytes:
+        body = parse_predict(raw)
+        with self._repository.acquire(target.model, target.version, target.label) as (model, _):
+            name = body.signature_name or DEFAULT_SIGNATURE
+            signature = model.signatures.get(name)
+            if signature is None:
+                raise InvalidArgument(
+                    f'Serving signature name: "{name}" not found in signature def'
+                )
+            inputs, row = decode_inputs(body, signature)
+            outputs = model.predict(inputs, name, timeout_ms=self._timeout_ms)
+        return encode_outputs(outputs, row)
+
+    def _classify(self, target: _Target, raw: bytes) -> bytes:
+        examples, name = parse_examples(raw)
+        with self._repository.acquire(target.model, target.version, target.label) as (model, _):
+            result = classify(model, name, decode_input(examples), self._timeout_ms)
+        return encode_classifications(result.rows())
+
+    def _regress(self, target: _Target, raw: bytes) -> bytes:
+        examples, name = parse_examples(raw)
+        with self._repository.acquire(target.model, target.version, target.label) as (model, _):
+            values = regress(model, name, decode_input(examples), self._timeout_ms)
+        return encode_regressions(values)
+
+    def _metadata(self, target: _Target) -> bytes:
+        with self._repository.acquire(target.model, target.version, target.label) as held:
+            model, version = held
+            spec = ModelSpec(name=target.model)
+            spec.version.value = version
+            return encode_metadata(spec, model.signature_defs)
+
+
+def _target(match: re.Match[bytes]) -> _Target:
+    version = None
+    if match["version"]:
+        version = int(match["version"])
+        if version >= 1 << 63:
+            raise _EmptyError(f"Failed to convert version: {version} to numeric.")
+    return _Target(_unquote(match["model"]), version, _unquote(match["label"]))
+
+
+def _unquote(part: bytes | None) -> str:
+    return unquote_to_bytes(part or b"").decode("utf-8", "surrogateescape")
+
+
+def _unpack(headers: list[tuple[bytes, bytes]], body: bytes) -> bytes:
+    """The body, unpacked where it is packed; one that cannot be unpacked counts as empty."""
+    if not any(k == b"content-encoding" and v.strip().lower() == b"gzip" for k, v in headers):
+        return body
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacker.decompress(body, _MAX_UNPACKED)
+    except zlib.error:
+        return b""
+    return unpacked if unpacker.eof else b""
+
+
+def create_app(
+    repository: Repository,
+    threads: Executor,
+    timeout_ms: int = 30000,
+    cors: bool = False,
+    draining: Callable[[], bool] = lambda: False,
+) -> Starlette:
+    """The REST application: TF Serving's API, and /healthz and /readyz beside it.
+
+    Args:
+        repository: The models.
+        threads: Where requests are worked on.
+        timeout_ms: Time allowed for a model run; 0 for no limit.
+        cors: Whether to send CORS headers.
+        draining: Whether the server is about to stop.
+    """
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_: Request) -> Response:
+        if draining():
+            return JSONResponse({"status": "stopping"}, 503)
+        ready = repository.ready()
+        return JSONResponse({"status": "ready" if ready else "loading"}, 200 if ready else 503)
+
+    return Starlette(
+        routes=[
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Mount("/", app=Api(repository, threads, timeout_ms, cors)),
+        ]
+    )

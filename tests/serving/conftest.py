@@ -1,0 +1,124 @@
+"""One server for all tests, a real process on real sockets."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CONFIG = """
+model_config_list {{
+  config {{ name: "text" base_path: "{root}/text" model_platform: "tensorflow" }}
+  config {{
+    name: "affine" base_path: "{root}/affine" model_platform: "tensorflow"
+    model_version_policy {{ all {{}} }}
+    version_labels {{ key: "stable" value: 1 }}
+    version_labels {{ key: "canary" value: 3 }}
+  }},
+  config {{ name: "echo" base_path: "{root}/echo" model_platform: "tensorflow" }}
+  config {{ name: "half/plus:two" base_path: "{root}/half_plus_two"
+            model_platform: "tensorflow" }}
+}}
+"""
+
+
+@dataclass
+class Running:
+    process: subprocess.Popen
+    port: int
+    rest_port: int
+    log: Path
+
+    @property
+    def rest(self):
+        return f"http://localhost:{self.rest_port}"
+
+    @property
+    def grpc(self):
+        return f"localhost:{self.port}"
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def start(*flags, **popen):
+    return subprocess.Popen(
+        [sys.executable, "-m", "serving", "serve", *flags],
+        cwd=REPOSITORY,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"},
+        **popen,
+    )
+
+
+@contextmanager
+def running(log, *flags, ready=True):
+    """A server with these flags, on free ports, until the block ends."""
+    port, rest_port = free_ports(2)
+    with log.open("wb") as out:
+        process = start(
+            f"--port={port}", f"--rest_api_port={rest_port}", *flags, stdout=out, stderr=out
+        )
+    server = Running(process, port, rest_port, log)
+    try:
+        if ready:
+            wait_until(lambda: answers(server), server)
+        yield server
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+def answers(server):
+    try:
+        return httpx.get(f"{server.rest}/readyz", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def wait_until(done, server=None, seconds=90):
+    deadline = time.monotonic() + seconds
+    while not done():
+        if server is not None and server.process.poll() is not None:
+            raise AssertionError(f"the server ended: {server.log.read_text()}")
+        assert time.monotonic() < deadline, server.log.read_text() if server else "too slow"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """Base paths of the test models."""
+    from .saved_models import save_all
+
+    root = tmp_path_factory.mktemp("models")
+    save_all(root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def server(models, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("server")
+    config = directory / "models.config"
+    config.write_text(CONFIG.format(root=models))
+    flags = (
+        f"--model_config_file={config}",
+        "--allow_version_labels_for_unavailable_models",
+        "--rest_api_timeout_in_ms=3000",
+    )
+    with running(directory / "log", *flags) as server:
+        yield server

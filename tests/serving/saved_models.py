@@ -1,0 +1,180 @@
+"""SavedModels made with plain TensorFlow, for the server to serve."""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+VOCABULARY = ["good", "bad", "great", "awful"]
+
+
+class Text(tf.Module):
+    """Counts good and bad words: a string input, a vocabulary file among the assets."""
+
+    def __init__(self, vocabulary_file):
+        super().__init__()
+        initializer = tf.lookup.TextFileInitializer(
+            vocabulary_file,
+            tf.string,
+            tf.lookup.TextFileIndex.WHOLE_LINE,
+            tf.int64,
+            tf.lookup.TextFileIndex.LINE_NUMBER,
+        )
+        self.table = tf.lookup.StaticHashTable(initializer, -1)
+        self.labels = tf.constant(["negative", "positive"])
+
+    def scores(self, text):
+        words = self.table.lookup(tf.strings.split(text)).to_tensor(default_value=-1)
+        positive = tf.reduce_sum(tf.cast((words == 0) | (words == 2), tf.float32), 1)
+        negative = tf.reduce_sum(tf.cast((words == 1) | (words == 3), tf.float32), 1)
+        return tf.nn.softmax(tf.stack([negative, positive], 1))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def serve(self, text):
+        scores = self.scores(text)
+        best = tf.argmax(scores, 1)
+        return {
+            "label": tf.gather(self.labels, best),
+            "probability": tf.reduce_max(scores, 1),
+            "scores": scores,
+        }
+
+    def parsed(self, examples):
+        return tf.io.parse_example(examples, {"text": tf.io.FixedLenFeature([], tf.string)})["text"]
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="inputs")])
+    def classify(self, inputs):
+        scores = self.scores(self.parsed(inputs))
+        classes = tf.tile(self.labels[tf.newaxis], [tf.shape(scores)[0], 1])
+        return {"classes": classes, "scores": scores}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="inputs")])
+    def regress(self, inputs):
+        return {"outputs": self.scores(self.parsed(inputs))[:, 1:]}
+
+
+class Affine(tf.Module):
+    """y = x W + b, two float inputs; and the sum of the inputs without a batch dimension."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.kernel = tf.Variable(factor * tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 3], tf.float32, name="x"),
+            tf.TensorSpec([None, 1], tf.float32, name="b"),
+        ]
+    )
+    def serve(self, x, b):
+        return {"y": x @ self.kernel + b, "doubled": 2 * x}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")])
+    def total(self, x):
+        return {"total": tf.reduce_sum(x)}
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int64, name="steps")])
+    def spin(self, steps):
+        """Takes as long as it is told to."""
+        done = tf.while_loop(
+            lambda i, _: i < steps,
+            lambda i, x: (i + 1, tf.sin(x) + 1.0),
+            (tf.constant(0, tf.int64), tf.constant(0.5)),
+        )
+        return {"x": done[1]}
+
+
+ECHOED = (
+    *("float64", "float16", "bfloat16", "bool", "string", "complex64"),
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+)
+
+
+class Echo(tf.Module):
+    """Gives back what it gets, one signature per element type."""
+
+    @staticmethod
+    def echo(name):
+        spec = tf.TensorSpec(None, tf.as_dtype(name), name="x")
+        return tf.function(lambda x: {"x": tf.identity(x)}, input_signature=[spec])
+
+
+def save_text(directory):
+    """The text model."""
+    vocabulary = directory.parent / "vocabulary.txt"
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    vocabulary.write_text("\n".join(VOCABULARY))
+    module = Text(str(vocabulary))
+    tf.saved_model.save(
+        module,
+        str(directory),
+        signatures={
+            "serving_default": module.serve,
+            "classify": module.classify,
+            "regress": module.regress,
+        },
+    )
+    # The copy among the assets has to do.
+    vocabulary.unlink()
+
+
+def save_affine(directory, factor=1.0):
+    """The affine model; versions differ by a factor."""
+    module = Affine(factor)
+    tf.saved_model.save(
+        module,
+        str(directory),
+        signatures={
+            "serving_default": module.serve,
+            "total": module.total,
+            "spin": module.spin,
+        },
+    )
+
+
+def save_echo(directory):
+    """The echo model."""
+    module = Echo()
+    functions = {name: Echo.echo(name) for name in ECHOED}
+    module.functions = functions
+    tf.saved_model.save(module, str(directory), signatures=functions)
+
+
+def save_half_plus_two(directory):
+    """A TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 1], name="x")
+        half = v1.get_variable("a", initializer=0.5, use_resource=False)
+        two = v1.get_variable("b", initializer=2.0, use_resource=False)
+        y = tf.add(tf.multiply(half, x), two, name="y")
+        serialized = v1.placeholder(tf.string, [None], name="tf_example")
+        parsed = v1.parse_example(serialized, {"x": v1.FixedLenFeature([1], tf.float32)})
+        regressed = tf.add(tf.multiply(half, parsed["x"]), two)
+        session.run(v1.global_variables_initializer())
+        info = v1.saved_model.build_tensor_info
+        build = v1.saved_model.build_signature_def
+        builder = v1.saved_model.Builder(str(directory))
+        builder.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            signature_def_map={
+                "serving_default": build(
+                    {"x": info(x)}, {"y": info(y)}, "tensorflow/serving/predict"
+                ),
+                "regress_x_to_y": build(
+                    {"inputs": info(serialized)},
+                    {"outputs": info(regressed)},
+                    "tensorflow/serving/regress",
+                ),
+            },
+        )
+        builder.save()
+
+
+def save_all(root: Path):
+    """All models, each under its own base path; the affine one in versions 1 and 3."""
+    save_text(root / "text" / "1")
+    save_affine(root / "affine" / "1")
+    save_affine(root / "affine" / "3", 10.0)
+    save_echo(root / "echo" / "00000123")
+    save_half_plus_two(root / "half_plus_two" / "1")

@@ -1,0 +1,162 @@
+"""JSON in, value or exact error text out: RapidJSON's, with its offsets."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.errors import InvalidArgument
+from serving.json_parser import Reader, debug_text, parse
+
+
+def read(body):
+    return parse(body if isinstance(body, bytes) else body.encode()).value
+
+
+VALUES = [
+    ('{"a":1}', {"a": 1}),
+    (' \t\r\n{"a" : [1 , 2.5e1 ,-3] } trailing garbage', {"a": [1, 25.0, -3]}),
+    ('{"a":1,"a":2,"a":3}', {"a": 1}),
+    ('{"x":{"k":1,"k":2}}', {"x": {"k": 1}}),
+    ('{"a":[NaN,Infinity,-Infinity,Inf,-Inf]}', None),
+    (
+        '{"a":[],"b":{},"c":null,"d":true,"e":false}',
+        {"a": [], "b": {}, "c": None, "d": True, "e": False},
+    ),
+    ('{"a":"\\u00e9\\n\\ud83d\\ude00 ☃"}', {"a": "é\n😀 ☃"}),
+    ('{"a":18446744073709551615,"b":-9223372036854775808}', {"a": 2**64 - 1, "b": -(2**63)}),
+    ('{"a":1e308,"b":-0,"c":0.0}', {"a": 1e308, "b": 0, "c": 0.0}),
+    ("\ufeff{}", {}),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), VALUES)
+def test_values(body, expected):
+    value = read(body)
+    if expected is None:
+        assert math.isnan(value["a"][0])
+        assert value["a"][1:] == [math.inf, -math.inf, math.inf, -math.inf]
+    else:
+        assert value == expected
+
+
+@pytest.mark.parametrize(("body", "expected"), VALUES)
+def test_slow_reader_agrees(body, expected):
+    assert str(Reader(body.encode()).read()) == str(read(body))
+
+
+ERRORS = [
+    ("", "The document is empty"),
+    ("   ", "The document is empty. at offset: 3"),
+    ("]", "The document is empty. at offset: 0"),
+    ("nul", "Invalid value. at offset: 3"),
+    ("nope", "Invalid value. at offset: 1"),
+    ("{", "Missing a name for object member. at offset: 1"),
+    ("{1:2}", "Missing a name for object member. at offset: 1"),
+    ('{"a":1,}', "Missing a name for object member. at offset: 7"),
+    ('{"a"}', "Missing a colon after a name of object member. at offset: 4"),
+    ('{"a":}', "Invalid value. at offset: 5"),
+    ('{"a":1', "Missing a comma or } after an object member. at offset: 6"),
+    ('{"a":1 "b"', "Missing a comma or } after an object member. at offset: 7"),
+    ('{"a":[1 2]}', "Missing a comma or ] after an array element. at offset: 8"),
+    ('{"a":[1', "Missing a comma or ] after an array element. at offset: 7"),
+    ('{"a":[1,]}', "Invalid value. at offset: 8"),
+    ('{"a":[,1]}', "Invalid value. at offset: 6"),
+    ('{"a":[01]}', "Missing a comma or ] after an array element. at offset: 7"),
+    ('{"a":abc}', "Invalid value. at offset: 5"),
+    ('{"a":-x}', "Invalid value. at offset: 6"),
+    ('{"a":Infinite}', "Invalid value. at offset: 12"),
+    ('{"a":-Nan}', "Invalid value. at offset: 8"),
+    ('{"a":tru}', "Invalid value. at offset: 8"),
+    ('{"a":1.}', "Miss fraction part in number. at offset: 7"),
+    ('{"a":1e}', "Miss exponent in number. at offset: 7"),
+    ('{"a":1e+}', "Miss exponent in number. at offset: 8"),
+    ('{"a":1e999}', "Number too big to be stored in double. at offset: 5"),
+    ('{"a":"x', "Missing a closing quotation mark in string. at offset: 7"),
+    ('{"a":"x\ny"}', "Invalid encoding in string. at offset: 7"),
+    ('{"a":"\\q"}', "Invalid escape character in string. at offset: 6"),
+    ('{"a":"\\u12g4"}', "Incorrect hex digit after \\u escape in string. at offset: 6"),
+    ('{"a":"x\\ud800"}', "The surrogate pair in string is invalid. at offset: 7"),
+    ('{"a":"\\udc00"}', "The surrogate pair in string is invalid. at offset: 6"),
+    ('{"a":"\\ud800\\u0041"}', "The surrogate pair in string is invalid. at offset: 6"),
+]
+
+
+@pytest.mark.parametrize(("body", "text"), ERRORS)
+def test_parse_errors(body, text):
+    with pytest.raises(InvalidArgument) as caught:
+        read(body)
+    assert str(caught.value) == f"JSON Parse error: {text}"
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("[]", "[]"),
+        ('[1,"x"]', '[\n    1,\n    "x"\n]'),
+        ("3", "3"),
+        ("3.5", "3.5"),
+        ("0.1", "0.1"),
+        ("0.12345678912345678", "0.12345678912345678"),
+        ("2e10", "2e+10"),
+        ('"s"', '"s"'),
+        ("null", "null"),
+        ("true", "true"),
+        ("NaN", "NaN"),
+    ],
+)
+def test_not_an_object(body, shown):
+    with pytest.raises(InvalidArgument) as caught:
+        read(body)
+    assert str(caught.value) == f"JSON Value: {shown} Is not object"
+
+
+def test_nesting_has_no_limit():
+    depth = 500_000
+    body = '{"deep":' + "[" * depth + "]" * depth + ',"a":7}'
+    assert read(body)["a"] == 7
+
+
+def test_bytes_that_are_no_text_survive():
+    assert read(b'{"a":"\xff\xfe"}')["a"].encode("utf-8", "surrogateescape") == b"\xff\xfe"
+
+
+def test_long_values_are_cut_in_messages():
+    text = debug_text({"k": ["x" * 50] * 100})
+    assert len(text) == 256
+    assert text.startswith('{\n    "k": [\n        "xxx')
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), json_values), st.booleans())
+def test_both_readers_agree_with_json(value, ascii_only):
+    body = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    assert parse(body).value == value
+    assert Reader(body).read() == value
+
+
+@given(st.text(alphabet='{}[]":,.0123456789eE+-truefalsn \\u"Iy', max_size=12))
+def test_what_the_fast_reader_accepts_the_slow_one_does_too(text):
+    body = ('{"a":' + text + "}").encode()
+    try:
+        fast = parse(body).value
+    except InvalidArgument as error:
+        refused = str(error)
+    else:
+        assert str(Reader(body).read()) == str(fast)
+        return
+    with pytest.raises(InvalidArgument) as caught:
+        Reader(body).read()
+    assert str(caught.value) == refused

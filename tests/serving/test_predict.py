@@ -1,0 +1,135 @@
+"""`gru-serve predict` and the command table."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from serving import __main__
+from serving.__main__ import COMMANDS, main
+
+from .conftest import free_ports
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def url(request, server):
+    return getattr(server, request.param)
+
+
+def predict(*argv):
+    return main(["predict", *argv])
+
+
+def test_table(url, capsys):
+    assert predict("--url", url, "--model", "text", "great film", "awful") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["text", "label", "probability", "scores"]
+    assert lines[1].split() == ["great", "film", "positive", "0.7311", "0.2689", "0.7311"]
+    assert lines[2].split() == ["awful", "negative", "0.7311", "0.7311", "0.2689"]
+
+
+def test_json_output(url, capsys):
+    assert predict("--url", url, "--model", "text", "--output", "json", "good") == 0
+    (row,) = json.loads(capsys.readouterr().out)["predictions"]
+    assert row["label"] == "positive"
+    assert row["probability"] == pytest.approx(0.7310586, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"inputs": {"x": [[1, 0, 0]], "b": [[1]]}},
+        {"instances": [{"x": [1, 0, 0], "b": [1]}]},
+    ],
+)
+def test_json_request(url, capsys, tmp_path, body):
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(body))
+    arguments = ("--url", url, "--model", "affine", "--json", str(path), "--output", "json")
+    assert predict(*arguments, "--label", "stable") == 0
+    assert json.loads(capsys.readouterr().out)["predictions"][0]["y"] == [2.0, 3.0]
+    assert predict(*arguments, "--version", "3") == 0
+    assert json.loads(capsys.readouterr().out)["predictions"][0]["y"] == [11.0, 21.0]
+
+
+def test_standard_input(url, capsys, monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(b'{"instances": [[1, 1, 1]]}')
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    arguments = ("--model", "affine", "--signature", "total", "--json", "-")
+    assert predict("--url", url, *arguments) == 0
+    assert capsys.readouterr().out == "total []: 3\n"
+
+
+def test_wrong_data(url, capsys, tmp_path):
+    path = tmp_path / "request.json"
+    path.write_text('{"instances": [{"x": [1, 2, 3]}]}')
+    assert predict("--url", url, "--model", "affine", "--json", str(path)) == 2
+    said = capsys.readouterr().err
+    assert f"{path}: expected" in said
+    assert "b (float [?, 1]), x (float [?, 3])" in said
+    assert "keys must be equal to: b,x" in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--model", "affine", "text"], "texts: the model takes"),
+        (["--model", "text"], "expected either texts or --json FILE; got neither"),
+        (["--model", "text", "--json", "x", "t"], "got both"),
+        (["--model", "text", "--json", "/nix/x.json"], "/nix/x.json: No such file"),
+        (["--model", "text", "--signature", "s", "t"], "--signature: expected one of"),
+        (["--model", "text", "--version", "1", "--label", "l", "t"], "version or label, not both"),
+        (["--model", "text", "--url", "ftp://x", "t"], "url: expected http://"),
+    ],
+)
+def test_usage_errors(server, capsys, argv, said):
+    assert predict("--url", server.rest, *argv) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
+
+
+def test_unknown_model(server, capsys):
+    assert predict("--url", server.rest, "--model", "nix", "t") == 1
+    assert "Servable not found for request: Latest(nix)" in capsys.readouterr().err
+
+
+def test_server_down_says_how_to_start_one(capsys):
+    (port,) = free_ports(1)
+    assert predict("--url", f"http://localhost:{port}", "--timeout", "3", "t") == 1
+    said = capsys.readouterr().err
+    assert f"no server answers at http://localhost:{port}" in said
+    assert "gru-serve serve" in said
+
+
+def test_debug_shows_the_error_itself(server):
+    with pytest.raises(ValueError, match="url: expected"):
+        predict("--debug", "--url", "ftp://x", "t")
+
+
+def test_help_of_every_command(capsys):
+    assert main(["--help"]) == 0
+    said = capsys.readouterr().out
+    for command, (_, text) in COMMANDS.items():
+        assert command in said
+        assert text in said
+
+
+def test_no_and_unknown_command(capsys):
+    assert main([]) == 2
+    assert main(["nix"]) == 2
+    assert "expected a command (export, serve, predict); got 'nix'" in capsys.readouterr().err
+
+
+def test_interrupt(monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    import serving.predict
+
+    monkeypatch.setattr(serving.predict, "main", interrupted)
+    assert __main__.main(["predict"]) == 130

@@ -1,0 +1,294 @@
+"""Versions that come and go, with real SavedModels; and the policy alone."""
+
+import logging
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serving.config_files import ServedModel, VersionPolicy
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable, Unknown
+from serving.repository import Repository, RepositoryOptions
+from serving.version_scan import choose, scan, versions_on_disk
+from serving.versions import ModelVersions, State, Version
+
+X = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
+FAST = RepositoryOptions(poll_seconds=0.02, max_load_retries=0, retry_seconds=0)
+
+
+def publish(models, base, version, source=1):
+    """As one should: written aside, then renamed."""
+    aside = base.parent / f"aside-{version}"
+    shutil.copytree(models / "affine" / str(source), aside)
+    base.mkdir(exist_ok=True)
+    aside.rename(base / str(version))
+
+
+def wait_for(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def states(repository, name="m"):
+    return {s.version: s.state.name for s in repository.status(name)}
+
+
+def ask(repository, **which):
+    with repository.acquire("m", **which) as (predictor, version):
+        return version, predictor.predict(X)["y"][0, 0]
+
+
+@pytest.fixture
+def base(tmp_path):
+    return tmp_path / "base"
+
+
+@pytest.fixture
+def opened():
+    """Makes repositories and closes them."""
+    made = []
+
+    def make(*models, options=FAST, **more):
+        made.append(Repository(models, options=options, **more))
+        return made[-1]
+
+    yield make
+    for repository in made:
+        repository.close()
+
+
+def test_new_version_takes_over_and_the_old_one_goes(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    assert ask(repository) == (1, 1.0)
+    publish(models, base, 2, source=3)
+    wait_for(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+    assert ask(repository) == (2, 10.0)
+    with pytest.raises(NotFound, match=r"Specific\(m, 1\)"):
+        ask(repository, version=1)
+
+
+def test_no_request_fails_during_the_swap(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    seen, stop = [], threading.Event()
+
+    def hammer():
+        while not stop.is_set():
+            seen.append(ask(repository))
+
+    threads = [threading.Thread(target=hammer) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for version in (2, 3, 4):
+        publish(models, base, version, source=3 if version % 2 else 1)
+        wait_for(lambda v=version: states(repository).get(v) == "AVAILABLE")
+        wait_for(lambda v=version: states(repository)[v - 1] == "END")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert {version for version, _ in seen} == {1, 2, 3, 4}
+    assert set(seen) == {(1, 1.0), (2, 1.0), (3, 10.0), (4, 1.0)}
+
+
+def test_a_version_in_use_is_not_freed(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    with repository.acquire("m") as (predictor, version):
+        publish(models, base, 2)
+        wait_for(lambda: states(repository)[1] == "UNLOADING")
+        time.sleep(0.1)
+        assert states(repository)[1] == "UNLOADING"
+        assert version == 1
+        assert predictor.predict(X)["y"][0, 0] == 1.0
+        assert ask(repository)[0] == 2
+    wait_for(lambda: states(repository)[1] == "END")
+
+
+def test_broken_version_leaves_the_old_one_serving_and_is_not_tried_again(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    (base / "2").mkdir()
+    wait_for(lambda: states(repository).get(2) == "END")
+    assert ask(repository) == (1, 1.0)
+    status = repository.status("m", 2)[0]
+    assert status.error_code.name == "NOT_FOUND"
+    assert "Could not find SavedModel" in status.error_message
+    shutil.copytree(models / "affine" / "3", base / "2", dirs_exist_ok=True)
+    time.sleep(0.2)
+    assert states(repository) == {2: "END", 1: "AVAILABLE"}
+    # Gone and back again counts as new.
+    (base / "2").rename(base.parent / "elsewhere")
+    time.sleep(0.2)
+    (base.parent / "elsewhere").rename(base / "2")
+    wait_for(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+
+
+def test_empty_base_path_unloads_everything(models, base, opened, caplog):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    shutil.rmtree(base / "1")
+    wait_for(lambda: states(repository) == {1: "END"})
+    assert "Did you forget to name your leaf directory as a number" in caplog.text
+    with pytest.raises(NotFound):
+        ask(repository)
+    assert not repository.ready()
+
+
+def test_missing_base_path_changes_nothing(models, base, opened, caplog):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    base.rename(base.parent / "moved")
+    wait_for(lambda: "filesystem access error" in caplog.text)
+    assert ask(repository) == (1, 1.0)
+
+
+def test_start_waits_for_the_first_version(models, base, opened):
+    base.mkdir()
+    repository = opened(ServedModel("m", base))
+    started = threading.Thread(target=repository.start)
+    started.start()
+    time.sleep(0.1)
+    assert started.is_alive()
+    publish(models, base, 1)
+    started.join(20)
+    assert not started.is_alive()
+    assert ask(repository) == (1, 1.0)
+
+
+def test_close_ends_the_wait(base, opened):
+    base.mkdir()
+    repository = opened(ServedModel("m", base))
+    started = threading.Thread(target=repository.start)
+    started.start()
+    repository.close()
+    started.join(20)
+    assert not started.is_alive()
+
+
+def test_start_without_polling_does_not_wait(base, opened):
+    base.mkdir()
+    with pytest.raises(Unavailable, match="no version to serve of: m"):
+        opened(ServedModel("m", base), options=RepositoryOptions(poll_seconds=0)).start()
+
+
+def test_start_fails_when_the_only_version_does(base, opened):
+    (base / "7").mkdir(parents=True)
+    with pytest.raises(Unknown) as caught:
+        opened(ServedModel("m", base)).start()
+    assert str(caught.value).startswith(
+        "1 servable(s) did not become available: {{name: m version: 7} due to error: NOT_FOUND: "
+    )
+    assert str(caught.value).endswith(", }")
+
+
+def test_retries(models, base, opened, caplog):
+    publish(models, base, 1)
+    tries = []
+
+    def flaky(path):
+        tries.append(path)
+        if len(tries) < 3:
+            raise OSError("disk on fire")
+        from serving.predictor import Predictor
+
+        return Predictor(path)
+
+    options = RepositoryOptions(poll_seconds=0.02, max_load_retries=2, retry_seconds=0)
+    repository = opened(ServedModel("m", base), load=flaky, options=options)
+    with caplog.at_level(logging.ERROR):
+        repository.start()
+    assert len(tries) == 3
+    assert "disk on fire" in caplog.text
+    assert states(repository) == {1: "AVAILABLE"}
+
+
+def test_labels(models, base, opened):
+    publish(models, base, 1)
+    publish(models, base, 2, source=3)
+    served = ServedModel("m", base, VersionPolicy("all"), {"old": 1, "new": 2})
+    with pytest.raises(FailedPrecondition) as caught:
+        opened(served).start()
+    assert str(caught.value) == (
+        "Request to assign label to version 1 of model m, which is not currently available for "
+        "inference"
+    )
+    options = RepositoryOptions(poll_seconds=0.02, allow_labels_for_unavailable=True)
+    repository = opened(served, options=options)
+    repository.start()
+    assert ask(repository, label="old") == (1, 1.0)
+    assert ask(repository, label="new") == (2, 10.0)
+    with pytest.raises(InvalidArgument, match="Unrecognized servable version label: x"):
+        ask(repository, label="x")
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (VersionPolicy(), {12}),
+        (VersionPolicy("latest", 2), {5, 12}),
+        (VersionPolicy("latest", 0), {12}),
+        (VersionPolicy("all"), {-1, 5, 12}),
+        (VersionPolicy("specific", versions=(5, 99)), {5}),
+        (VersionPolicy("specific"), set()),
+    ],
+)
+def test_policies(policy, expected):
+    assert set(choose({5: Path(), 12: Path(), -1: Path()}, policy)) == expected
+
+
+def test_scan_of_names(tmp_path, caplog):
+    for name in ("00000123", "7", "007", "tmp", "1.5", "９", "99999999999999999999"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "42").write_text("files count too")
+    found = versions_on_disk(tmp_path)
+    assert found == {123: tmp_path / "00000123", 7: tmp_path / "7", 42: tmp_path / "42"}
+    assert "both stand for version 7" in caplog.text
+    with pytest.raises(NotFound, match="No such file"):
+        scan(ServedModel("m", tmp_path / "nix"))
+
+
+def versions(aspired, **by_state):
+    model = ModelVersions(ServedModel("m", Path("/m")), aspired={n: Path() for n in aspired})
+    for state, numbers in by_state.items():
+        for number in numbers:
+            model.known[number] = Version(number, Path(), State[state])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "unload", "load"),
+    [
+        (versions([2], AVAILABLE=[1], START=[2]), None, 2),
+        (versions([2], AVAILABLE=[1, 2]), 1, None),
+        (versions([], AVAILABLE=[1, 2]), 1, None),
+        (versions([3], AVAILABLE=[1, 2], START=[3]), 1, 3),
+        (versions([3, 4], AVAILABLE=[1], START=[3, 4]), None, 4),
+        (versions([2], AVAILABLE=[1], END=[2]), None, None),
+        (versions([2], AVAILABLE=[2], UNLOADING=[1]), None, None),
+    ],
+)
+def test_availability_preserving_policy(model, unload, load):
+    for got, expected in ((model.next_unload(), unload), (model.next_load(), load)):
+        assert (got.number if got else None) == expected
+
+
+def test_used_label_may_not_move_to_an_unloaded_version():
+    model = versions([1], AVAILABLE=[1])
+    model.assign_labels({"stable": 1}, allow_unavailable=False)
+    with pytest.raises(FailedPrecondition):
+        model.assign_labels({"stable": 2}, allow_unavailable=True)
+    assert model.labels == {"stable": 1}
+    model.assign_labels({"stable": 1, "next": 2}, allow_unavailable=True)
+    assert model.labels == {"stable": 1, "next": 2}

@@ -1,0 +1,255 @@
+"""The REST API as a foreign client sees it: raw requests over a socket."""
+
+import base64
+import gzip
+import http.client
+import json
+
+import httpx
+import pytest
+
+MODELS = "/v1/models"
+
+
+@pytest.fixture(scope="module")
+def http_client(server):
+    with httpx.Client(base_url=server.rest, trust_env=False, timeout=20) as client:
+        yield client
+
+
+def raw(server, method, path, body=None, headers=None):
+    """A request whose path goes out as it is written."""
+    connection = http.client.HTTPConnection("localhost", server.rest_port, timeout=20)
+    try:
+        connection.request(method, path, body, headers or {})
+        response = connection.getresponse()
+        return response.status, response.read(), response.headers
+    finally:
+        connection.close()
+
+
+def test_status_body(http_client):
+    response = http_client.get(f"{MODELS}/echo")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == {
+        "model_version_status": [
+            {
+                "version": "123",
+                "state": "AVAILABLE",
+                "status": {"error_code": "OK", "error_message": ""},
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize("suffix", ["/versions/3", "/labels/canary", "/labels/nonsense", ""])
+def test_status_paths(http_client, suffix):
+    states = http_client.get(f"{MODELS}/affine{suffix}").json()["model_version_status"]
+    # A label is ignored by status requests.
+    assert [s["version"] for s in states] == (["3"] if "versions" in suffix else ["3", "1"])
+
+
+def test_metadata_body(http_client):
+    body = http_client.get(f"{MODELS}/affine/versions/1/metadata").json()
+    assert body["model_spec"] == {"name": "affine", "signature_name": "", "version": "1"}
+    signatures = body["metadata"]["signature_def"]["signature_def"]
+    assert "__saved_model_init_op" in signatures
+    assert signatures["serving_default"]["inputs"]["x"] == {
+        "dtype": "DT_FLOAT",
+        "tensor_shape": {
+            "dim": [{"size": "-1", "name": ""}, {"size": "3", "name": ""}],
+            "unknown_rank": False,
+        },
+        "name": "serving_default_x:0",
+    }
+    assert signatures["serving_default"]["method_name"] == "tensorflow/serving/predict"
+    assert signatures["serving_default"]["defaults"] == {}
+
+
+def test_row_answer_of_one_output_is_a_plain_list(http_client):
+    response = http_client.post(
+        f"{MODELS}/half%2Fplus%3Atwo:predict", content='{"instances": [[1.0], [2.0], [5.0]]}'
+    )
+    assert response.status_code == 200
+    assert response.json() == {"predictions": [[2.5], [3.0], [4.5]]}
+
+
+def test_row_answer_of_several_outputs_is_a_list_of_objects(http_client):
+    body = {"instances": [{"x": [1, 0, 0], "b": [0]}, {"x": [0, 1, 0], "b": [1]}]}
+    response = http_client.post(f"{MODELS}/affine/labels/stable:predict", json=body)
+    assert response.json() == {
+        "predictions": [
+            {"y": [1.0, 2.0], "doubled": [2.0, 0.0, 0.0]},
+            {"y": [4.0, 5.0], "doubled": [0.0, 2.0, 0.0]},
+        ]
+    }
+
+
+def test_text_answer(http_client):
+    response = http_client.post(f"{MODELS}/text:predict", json={"instances": ["great", "awful"]})
+    labels = [row["label"] for row in response.json()["predictions"]]
+    assert labels == ["positive", "negative"]
+
+
+def test_classify_and_regress(http_client):
+    body = {"signature_name": "classify", "examples": [{"text": "good"}, {"text": ["bad"]}]}
+    results = http_client.post(f"{MODELS}/text:classify", json=body).json()["results"]
+    assert [[label for label, _ in row] for row in results] == [["negative", "positive"]] * 2
+    assert results[0][1][1] == pytest.approx(0.7310586, abs=1e-6)
+    body = {"signature_name": "regress", "examples": [{"text": "good"}]}
+    results = http_client.post(f"{MODELS}/text:regress", json=body).json()["results"]
+    assert results == [pytest.approx(0.7310586, abs=1e-6)]
+    body = {"signature_name": "regress_x_to_y", "examples": [{"x": 1.5}, {"x": [4.0]}]}
+    url = f"{MODELS}/half%2Fplus%3Atwo:regress"
+    assert http_client.post(url, json=body).json() == {"results": [2.75, 4.0]}
+
+
+def test_context_is_merged_into_the_examples(http_client):
+    body = {"signature_name": "regress_x_to_y", "context": {"x": 2.5}, "examples": [{}, {}]}
+    url = f"{MODELS}/half%2Fplus%3Atwo:regress"
+    assert http_client.post(url, json=body).json() == {"results": [3.25, 3.25]}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "JSON Value: {} When method is classify, key 'examples' is expected and was not "
+         "found"),
+        ({"examples": 1}, 'JSON Value: {\n    "examples": 1\n} Expecting \'examples\' value to be '
+         "an list/array"),
+        ({"examples": []}, 'JSON Value: {\n    "examples": []\n} \'examples\' value is an empty '
+         "array"),
+        ({"examples": [3]}, "Example must be JSON object but got JSON Number"),
+        ({"examples": [{"x": None}]}, "Feature: x has element with unexpected JSON type: Null"),
+        ({"examples": [{"x": {}}]}, "Feature: x has element with unexpected JSON type: Object"),
+        ({"examples": [{"x": [[1]]}]}, "Feature: x has element with unexpected JSON type: Array"),
+        ({"examples": [{"x": [10, 10.0]}]},
+         "Unexpected element type in feature: x expecting type: int64"),
+        ({"examples": [{"x": ["a", 1]}]},
+         "Unexpected element type in feature: x expecting type: bytes"),
+        ({"examples": [{"x": 2**63}]},
+         "Feature: x has uint64_t element. Only int64_t is supported."),
+        ({"examples": [{}], "signature_name": "nix"},
+         "No signature was found with the name: nix"),
+        ({"examples": [{}]}, "Expected one or two output Tensors, found 3"),
+    ],
+)  # fmt: skip
+def test_classify_errors(http_client, body, message):
+    response = http_client.post(f"{MODELS}/text:classify", json=body)
+    assert response.status_code == 400
+    assert response.json() == {"error": message}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "message"),
+    [
+        ("GET", "/v1/models", None, 400, "Missing model name in request."),
+        ("GET", "/v1/models/nix", None, 404, "Could not find any versions of model nix"),
+        ("GET", "/v1/models/affine/versions/2", None, 404,
+         "Could not find version 2 of model affine"),
+        ("GET", "/v1/models/nix/metadata", None, 404,
+         "Servable not found for request: Latest(nix)"),
+        ("POST", "/v1/models/affine:predict?x=1", b"{}", 400,
+         "Malformed request: POST /v1/models/affine:predict?x=1"),
+        ("GET", "/v1/models/affine/metadata?x=1", None, 400,
+         "Malformed request: GET /v1/models/affine/metadata?x=1"),
+        # The pattern lets a name hold anything but / and :, a query included.
+        ("GET", "/v1/models/affine?x=1", None, 404,
+         "Could not find any versions of model affine?x=1"),
+        ("GET", "/v1/nonsense", None, 400, "Malformed request: GET /v1/nonsense"),
+        ("GET", "/v1/models/text:predict", None, 400,
+         "Malformed request: GET /v1/models/text:predict"),
+        ("POST", "/v1/models/text:PREDICT", b"{}", 400,
+         "Malformed request: POST /v1/models/text:PREDICT"),
+        ("POST", "/v1/models/text", b"{}", 400, "Malformed request: POST /v1/models/text"),
+        ("HEAD", "/v1/models/text", None, 400, None),
+        ("PUT", "/v1/models/text", b"{}", 400, "Malformed request: PUT /v1/models/text"),
+        ("DELETE", "/v1/models/text", None, 400, "Malformed request: DELETE /v1/models/text"),
+        ("POST", "/v1/models/nix:predict", b"", 400, "JSON Parse error: The document is empty"),
+        ("POST", "/v1/models/nix:predict", b"{}", 404,
+         "Servable not found for request: Latest(nix)"),
+        ("POST", "/v1/models/affine/versions/2:predict", b"{}", 404,
+         "Servable not found for request: Specific(affine, 2)"),
+        ("POST", "/v1/models/affine/labels/l:predict", b"{}", 400,
+         "Unrecognized servable version label: l"),
+        ("POST", "/v1/models/text:predict", b'{"signature_name": "s"}', 400,
+         'Serving signature name: "s" not found in signature def'),
+        ("POST", "/v1/models/text:predict", b'{"instances": [3]}', 400,
+         "Failed to process element: 0 of 'instances' list. Error: INVALID_ARGUMENT: JSON Value: 3 "
+         "Type: Number is not of expected type: string"),
+        ("POST", "/v1/models/text:predict", b"{", 400,
+         "JSON Parse error: Missing a name for object member. at offset: 1"),
+        ("POST", "/v1/models/affine:predict",
+         b'{"signature_name": "total", "instances": [[1, 2, 3]]}', 400,
+         "Tensor name: total has no shape information "),
+        ("POST", "/v1/models/echo:predict",
+         b'{"signature_name": "bfloat16", "inputs": [1]}', 501,
+         "Conversion of JSON Value: 1 to type: bfloat16"),
+    ],
+)  # fmt: skip
+def test_error_answers(server, method, path, body, status, message):
+    got, answer, headers = raw(server, method, path, body)
+    assert got == status
+    assert headers["content-type"] == "application/json"
+    if message is not None:
+        assert json.loads(answer) == {"error": message}
+
+
+def test_version_beyond_int64_has_an_empty_answer(server):
+    assert raw(server, "GET", f"{MODELS}/affine/versions/{2**63}")[:2] == (400, b"")
+
+
+def test_paths_ignore_case(server):
+    assert raw(server, "GET", "/V1/MODELS/affine/VERSIONS/1")[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/v2/health", "/v1"])
+def test_other_paths(server, path):
+    status, body, headers = raw(server, "GET", path)
+    assert status == 404
+    assert b"404 Not Found" in body
+    assert headers["content-type"].startswith("text/html")
+
+
+def test_options(server):
+    assert raw(server, "OPTIONS", "/v1/models/text", headers={"Origin": "https://x"})[:2] == (
+        200,
+        b"",
+    )
+    assert raw(server, "OPTIONS", "/v1/models/text")[:2] == (400, b"")
+
+
+def test_no_cors_headers_unless_asked_for(server):
+    assert "access-control-allow-origin" not in raw(server, "GET", f"{MODELS}/text")[2]
+
+
+def test_gzip_requests(server):
+    body = gzip.compress(b'{"instances": ["good"]}')
+    headers = {"Content-Encoding": "gzip"}
+    status, answer, _ = raw(server, "POST", f"{MODELS}/text:predict", body, headers)
+    assert status == 200
+    assert json.loads(answer)["predictions"][0]["label"] == "positive"
+    for broken in (b"no gzip", body[:-9]):
+        status, answer, _ = raw(server, "POST", f"{MODELS}/text:predict", broken, headers)
+        assert status == 400
+        assert json.loads(answer) == {"error": "JSON Parse error: The document is empty"}
+
+
+def test_base64_in(http_client):
+    text = base64.b64encode(b"great good").decode().rstrip("=")
+    body = {"instances": [{"b64": text}]}
+    answer = http_client.post(f"{MODELS}/text:predict", json=body).json()
+    assert answer["predictions"][0]["label"] == "positive"
+
+
+def test_run_timeout(http_client):
+    body = {"signature_name": "spin", "inputs": 10**10}
+    response = http_client.post(f"{MODELS}/affine:predict", json=body)
+    assert response.status_code == 504
+    assert response.json() == {"error": "Timed out waiting for notification"}
+
+
+def test_health(http_client):
+    assert http_client.get("/healthz").json() == {"status": "ok"}
+    assert http_client.get("/readyz").json() == {"status": "ready"}

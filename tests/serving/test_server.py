@@ -1,0 +1,246 @@
+"""The server as a process: how it starts, refuses to start, and stops."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+
+from serving.client import connect
+from serving.flags import usage
+
+from .conftest import REPOSITORY, answers, free_ports, running, start, wait_until
+
+
+def ended(*flags):
+    """Run to the end: (status, stdout, stderr)."""
+    process = start(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def failure(*flags):
+    status, out, _ = ended(*flags)
+    assert status == 255
+    return out
+
+
+def test_help_and_version():
+    assert ended("--help")[:2] == (255, usage() + "\n")
+    status, out, _ = ended("--version")
+    assert status == 0
+    assert "TensorFlow ModelServer: keras-gru " in out
+    assert "TensorFlow Library: " in out
+
+
+def test_bad_value_prints_usage():
+    status, out, _ = ended("--port=x")
+    assert status == 255
+    assert out.startswith("Couldn't interpret value x for flag port")
+    assert usage() in out
+
+
+def test_start_errors():
+    assert failure() == (
+        "Failed to start server. Error: INVALID_ARGUMENT: Both server_options.model_base_path and "
+        "server_options.model_config_file are empty!\n"
+    )
+    assert failure("--model_base_path=relative") == (
+        "Failed to start server. Error: INVALID_ARGUMENT: Expected model default to have an "
+        "absolute path or URI; got base_path()=relative\n"
+    )
+
+
+def test_bad_config_file(tmp_path):
+    config = tmp_path / "c"
+    config.write_text("nonsense")
+    status, out, err = ended(f"--model_config_file={config}")
+    assert status == 255
+    assert out == (
+        f"Failed to start server. Error: INVALID_ARGUMENT: Invalid protobuf file: '{config}'\n"
+    )
+    assert "Error parsing text-format tensorflow.serving.ModelServerConfig: 1:1: " in err
+
+
+@pytest.mark.parametrize("flag", ["port", "rest_api_port"])
+def test_port_in_use(flag, tmp_path):
+    other, own = free_ports(2)
+    with socket.create_server(("127.0.0.1", own)):
+        out = failure(
+            f"--model_base_path={tmp_path}",
+            f"--{'rest_api_port' if flag == 'port' else 'port'}={other}",
+            f"--{flag}={own}",
+        )
+    assert out == (
+        f"Failed to start server. Error: UNAVAILABLE: cannot listen on 127.0.0.1:{own}: Address "
+        f"already in use. Choose another port with --{flag}, or stop what uses this one.\n"
+    )
+
+
+@pytest.mark.slow
+def test_broken_model_ends_the_start(tmp_path):
+    (tmp_path / "1").mkdir()
+    port, _ = free_ports(2)
+    status, out, err = ended(
+        f"--port={port}", f"--model_base_path={tmp_path}", "--model_name=m",
+        "--max_num_load_retries=1", "--load_retry_interval_micros=-1",
+    )  # fmt: skip
+    assert status == 255
+    assert out.startswith(
+        "Failed to start server. Error: UNKNOWN: 1 servable(s) did not become available: {{name: m "
+        "version: 1} due to error: NOT_FOUND: Could not find SavedModel"
+    )
+    assert "try 2 of 2" in err
+
+
+@pytest.mark.slow
+def test_life(models, tmp_path):
+    """Ports closed until a model is there, hot swap, not yet honoured flags, drain, status 0."""
+    base = tmp_path / "base"
+    base.mkdir()
+    flags = (
+        f"--model_base_path={base}",
+        "--model_name=affine",
+        "--rest_api_enable_cors_support",
+        "--enable_serialization_as_tensor_content=true",
+        "--enable_batching",
+        "--enable_profiler=false",
+        f"--grpc_socket_path={tmp_path}/grpc.sock",
+    )
+    with running(tmp_path / "log", *flags, ready=False) as server:
+        wait_until(lambda: "No versions of servable affine" in server.log.read_text(), server)
+        for port in (server.port, server.rest_port):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+        shutil.copytree(models / "affine" / "1", tmp_path / "aside")
+        (tmp_path / "aside").rename(base / "1")
+        wait_until(lambda: answers(server), server)
+
+        said = server.log.read_text()
+        assert "--enable_batching=True: accepted, not yet honoured" in said
+        assert "--enable_profiler=False: accepted; it has no meaning for this engine" in said
+        assert f"127.0.0.1:{server.port}" in said
+        assert f"localhost:{server.rest_port}" in said
+
+        cors = httpx.get(f"{server.rest}/v1/models/nix", trust_env=False)
+        assert cors.status_code == 404
+        assert cors.headers["access-control-allow-origin"] == "*"
+        assert cors.headers["access-control-allow-methods"] == "POST, GET"
+        assert cors.headers["access-control-allow-headers"] == "Content-Type"
+
+        one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
+        with connect(f"unix:{tmp_path}/grpc.sock") as client:
+            np.testing.assert_array_equal(client.predict(one, "affine")["y"], [[9, 12]])
+        assert content_is_raw(server)
+
+        shutil.copytree(models / "affine" / "3", tmp_path / "aside")
+        (tmp_path / "aside").rename(base / "2")
+        with connect(server.rest) as client:
+            wait_until(lambda: client.status("affine")[-1].state == "END")
+            np.testing.assert_array_equal(client.predict(one, "affine")["y"], [[90, 120]])
+            assert [s.state for s in client.status("affine")] == ["AVAILABLE", "END"]
+
+        slow = {}
+        with connect(server.grpc, timeout=60) as client:
+            client.metadata("affine")
+            asking = threading.Thread(target=lambda: slow.update(spin(client)))
+            asking.start()
+            time.sleep(0.5)
+            server.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not answers(server))
+            asking.join()
+        assert slow["x"].shape == ()
+        assert server.process.wait(30) == 0
+        assert server.log.read_text().rstrip().endswith("Stopped.")
+
+
+def spin(client):
+    """A call that takes about two seconds."""
+    steps = 1000
+    while True:
+        started = time.monotonic()
+        client.predict(np.int64(steps), "affine", signature="spin")
+        if time.monotonic() - started > 0.02:
+            break
+        steps *= 4
+    return client.predict(np.int64(steps * 60), "affine", signature="spin")
+
+
+def content_is_raw(server):
+    import tensorflow as tf
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "affine"
+    request.inputs["x"].CopyFrom(tf.make_tensor_proto(np.ones((1, 3), np.float32)))
+    request.inputs["b"].CopyFrom(tf.make_tensor_proto(np.ones((1, 1), np.float32)))
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        y = stub.Predict(request, timeout=20).outputs["y"]
+    return y.tensor_content == np.float32([[10, 13]]).tobytes() and not y.float_val
+
+
+@pytest.mark.slow
+def test_stop_while_waiting_for_a_model(tmp_path):
+    port, _ = free_ports(2)
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        base = tmp_path / "base"
+        base.mkdir()
+        process = start(f"--port={port}", f"--model_base_path={base}", stdout=out, stderr=out)
+    wait_until(lambda: "No versions of servable" in log.read_text())
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+
+
+def certificate(directory):
+    """A self-signed certificate for localhost; None without openssl."""
+    if shutil.which("openssl") is None:
+        return None
+    key, cert = directory / "key.pem", directory / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-keyout", str(key), "-out", str(cert)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return key, cert
+
+
+@pytest.mark.slow
+def test_tls(models, tmp_path):
+    pair = certificate(tmp_path)
+    if pair is None:
+        pytest.skip("openssl is not installed")
+    key, cert = pair
+    config = tmp_path / "ssl.config"
+    quoted = [path.read_text().replace("\n", "\\n") for path in (key, cert)]
+    config.write_text(f'server_key: "{quoted[0]}" server_cert: "{quoted[1]}"')
+    flags = (f"--model_base_path={models}/half_plus_two", f"--ssl_config_file={config}")
+    with running(tmp_path / "log", *flags) as server:
+        url = f"grpcs://localhost:{server.port}"
+        with connect(url, ca_file=str(cert)) as client:
+            assert client.predict([[2.0]])["y"] == 3
+        with connect(server.grpc, retries=0, timeout=5) as client, pytest.raises(Exception):  # noqa: B017, PT011
+            client.status()
+
+
+def test_module_and_command_line_are_the_same():
+    done = subprocess.run(
+        [sys.executable, "-m", "serving"],
+        cwd=REPOSITORY,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "usage: gru-serve COMMAND" in done.stdout

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from training.baselines import TokenRows, bag_of_words, majority_class, nb_weighted_ngrams
+
+
+def rows(count, seed, order_decides, classes=2):
+    """Class c is told by word 10 + c, or by the order of words 10 and 11 among noise."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, count)
+    ids = []
+    for label in labels:
+        noise = rng.integers(20, 40, 4)
+        told = ([10, 11] if label else [11, 10]) if order_decides else [10 + label]
+        ids.append(np.array([*noise[:2], *told, *noise[2:], 0], np.int32))
+    return TokenRows(ids, labels)
+
+
+def three_parts(**options):
+    return rows(400, 0, **options), rows(100, 1, **options), rows(100, 2, **options)
+
+
+def test_majority_answers_the_most_frequent_training_class():
+    part = TokenRows([np.array([2])] * 4, np.array([1, 1, 0, 1]))
+    other = TokenRows([np.array([2])] * 4, np.array([0, 0, 0, 1]))
+    result = majority_class(part, other, part)
+    assert (result.validation_accuracy, result.test_accuracy) == (0.25, 0.75)
+    assert result.test_predictions.tolist() == [1] * 4
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_both_learn_from_words(classes):
+    parts = three_parts(order_decides=False, classes=classes)
+    for result in (bag_of_words(*parts), nb_weighted_ngrams(*parts, classes)):
+        assert result.validation_accuracy == result.test_accuracy == 1.0
+        np.testing.assert_array_equal(result.test_predictions, parts[2].labels)
+
+
+def test_only_bigrams_see_order():
+    parts = three_parts(order_decides=True)
+    assert bag_of_words(*parts).test_accuracy < 0.65
+    assert nb_weighted_ngrams(*parts, 2).test_accuracy > 0.95

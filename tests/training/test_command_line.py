@@ -1,0 +1,112 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from training.__main__ import main
+from training.run_directory import RunDirectory
+
+TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
+
+
+def test_trains_and_says_where_the_run_is_and_what_comes_next(tmp_path, capsys):
+    assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "first"]) == 0
+    out = capsys.readouterr().out
+    run = RunDirectory.open(tmp_path / "first")
+    assert "bag of words" in out
+    assert f"{run.metrics['model']['test']['accuracy']:.1%}" in out
+    assert f"python -m serving export {run.path} --to models/sentiment" in out
+    assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "first"]) == 2
+    assert "first exists already" in capsys.readouterr().err
+
+
+def test_the_default_name_tells_the_data(tmp_path):
+    assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path)]) == 0
+    (path,) = tmp_path.iterdir()
+    assert path.name.startswith("sentiment-grammar-20")
+
+
+def write(tmp_path, content):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content)
+    return ["--data", str(path)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda tmp: ["--data", str(tmp / "none.csv")], "there is no file or folder"),
+        (lambda tmp: ["--data", str(tmp)], "no known data set"),
+        (lambda tmp: write(tmp, b"a,b\n1,2\n"), "looks like the text"),
+        (lambda tmp: write(tmp, b"text,label\na,x\nb,x\nc,x\n"), "at least two classes"),
+        (lambda tmp: write(tmp, b"text,label\n,x\n"), "line 2: the text is empty"),
+        (lambda tmp: write(tmp, b"text,label\na\x00,x\n"), "NUL"),
+        (lambda _: ["--epochs=-1"], "--epochs must be at least 1, got -1"),
+        (lambda _: ["--name", "a/b"], "--name must be a plain name"),
+    ],
+)
+def test_user_errors_are_one_line_and_status_2(tmp_path, capsys, arguments, message):
+    runs = tmp_path / "runs"
+    assert main(["sentiment", "--runs-dir", str(runs), *arguments(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("gru-train: error: ")
+    assert error.count("\n") == 1
+    assert not runs.exists() or list(runs.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--no-such-option"], "--no-such-option"),
+        (["--epochs", "ten"], "--epochs"),
+        (["--schedule", "linear"], "linear"),
+    ],
+)
+def test_usage_errors_are_status_2(capsys, arguments, message):
+    assert main(["sentiment", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert main([]) == 2
+    assert main(["nonsense"]) == 2
+
+
+def test_debug_shows_where_an_error_arose(tmp_path):
+    with pytest.raises(Exception, match="there is no file"):
+        main(["sentiment", "--debug", "--data", str(tmp_path / "none.csv"), "--runs-dir",
+              str(tmp_path / "runs")])  # fmt: skip
+
+
+def test_help_teaches(capsys):
+    assert main(["sentiment", "--help"]) == 0
+    text = capsys.readouterr().out
+    for word in ("--data", "--word-dropout", "--runs-dir", "Ctrl-C", "rt-polarity"):
+        assert word in text
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_best_epoch(tmp_path):
+    command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
+               "500", "--reviews", "1000", "--runs-dir", str(tmp_path), "--name", "a"]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("epoch   2/500"):
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the best so far, is kept" in out
+    run = RunDirectory.open(tmp_path / "a")
+    assert run.metrics["interrupted"] is True
+    assert 2 <= run.metrics["epochs"] < 500

@@ -1,0 +1,61 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from training.config import (
+    DataConfig,
+    ModelConfig,
+    RunConfig,
+    SentimentConfig,
+    TrainingConfig,
+    from_dict,
+    to_dict,
+)
+from training.errors import ConfigError
+
+
+def test_json_round_trip():
+    config = SentimentConfig(
+        DataConfig(data=Path("some/where"), text_column="body", reviews=500),
+        ModelConfig(units=7, dropout=0.125, bidirectional=False),
+        TrainingConfig(schedule="cosine", seed=9),
+        RunConfig(name="x"),
+    )
+    assert from_dict(SentimentConfig, json.loads(json.dumps(to_dict(config)))) == config
+    assert from_dict(SentimentConfig, {}) == SentimentConfig()
+
+
+def test_configs_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SentimentConfig().model.units = 3
+
+
+@pytest.mark.parametrize(
+    ("cls", "values", "message"),
+    [
+        (ModelConfig, {"units": 0}, "--units must be at least 1, got 0"),
+        (ModelConfig, {"layers": -1}, "--layers must be at least 1"),
+        (ModelConfig, {"dropout": 1.0}, "--dropout must be at least 0 and below 1"),
+        (ModelConfig, {"word_dropout": -0.1}, "--word-dropout"),
+        (TrainingConfig, {"epochs": -3}, "--epochs must be at least 1, got -3"),
+        (TrainingConfig, {"learning_rate": float("nan")}, "--learning-rate must be a finite"),
+        (TrainingConfig, {"clip_norm": 0.0}, "--clip-norm"),
+        (TrainingConfig, {"seed": -1}, "--seed must be at least 0"),
+        (TrainingConfig, {"schedule": "linear"}, "schedule must be one of"),
+        (DataConfig, {"reviews": 5}, "--reviews must be 100 to 1000000, got 5"),
+        (DataConfig, {"test_fraction": 1.5}, "--test-fraction must lie between 0 and 1"),
+        (DataConfig, {"test_fraction": 0.6, "validation_fraction": 0.4}, "leave something"),
+        (DataConfig, {"text_column": "x"}, "need --data"),
+        (RunConfig, {"name": "../up"}, "--name must be a plain name"),
+        (RunConfig, {"name": ".hidden"}, "--name must be a plain name"),
+        (ModelConfig, {"units": "64"}, "units must be int, got '64'"),
+        (ModelConfig, {"units": True}, "units must be int, got True"),
+        (ModelConfig, {"unit": 64}, "no field 'unit'"),
+        (SentimentConfig, {"model": 3}, "ModelConfig must be an object"),
+    ],
+)
+def test_says_what_is_wrong(cls, values, message):
+    with pytest.raises(ConfigError, match=message):
+        from_dict(cls, values)

@@ -1,0 +1,134 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from training.errors import RunDirectoryError
+from training.run_directory import RunDirectory, RunWriter
+
+
+@pytest.fixture
+def copied_run(tiny_run, tmp_path):
+    return RunDirectory.open(shutil.copytree(tiny_run.path, tmp_path / "copy"))
+
+
+def test_holds_what_it_promises(tiny_run):
+    names = {path.name for path in tiny_run.path.iterdir()}
+    assert names == {
+        "config.json", "classes.json", "vocabulary.txt", "model.keras", "metrics.json",
+        "history.json", "test_predictions.jsonl", "curves.png", "confusion_matrix.png",
+        "report.md", "manifest.json",
+    }  # fmt: skip
+    run = RunDirectory.open(str(tiny_run.path))
+    assert run.classes == ("negative", "positive")
+    assert run.config.model.units == 5
+    assert len(run.history) == 2
+    assert run.metrics["data"]["rows"] == {"train": 320, "validation": 40, "test": 40}
+    for name in ("curves.png", "confusion_matrix.png"):
+        assert (run.path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_loaded_model_repeats_the_stored_predictions(tiny_run):
+    rows = list(tiny_run.test_predictions())
+    ids = tiny_run.preprocessor()(tf.constant([row.text for row in rows]))
+    scores = tf.nn.softmax(tiny_run.load_model()(ids)).numpy()
+    np.testing.assert_allclose(scores, [row.scores for row in rows], rtol=1e-4, atol=1e-6)
+    assert [row.predicted for row in rows] == [tiny_run.classes[k] for k in scores.argmax(axis=1)]
+    right = np.mean([row.label == row.predicted for row in rows])
+    assert right == pytest.approx(tiny_run.metrics["model"]["test"]["accuracy"])
+
+
+@pytest.mark.parametrize("name", ["model.keras", "vocabulary.txt", "metrics.json"])
+def test_a_missing_file_is_named(copied_run, name):
+    (copied_run.path / name).unlink()
+    with pytest.raises(RunDirectoryError, match=f"no complete run: {name} is missing"):
+        RunDirectory.open(copied_run.path)
+
+
+def test_a_cut_file_is_named(copied_run):
+    path = copied_run.path / "model.keras"
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RunDirectoryError, match=rf"model\.keras has 100 bytes, expected {size}"):
+        RunDirectory.open(copied_run.path)
+
+
+def test_no_run_no_manifest_no_folder(copied_run, tmp_path):
+    (copied_run.path / "manifest.json").unlink()
+    with pytest.raises(RunDirectoryError, match=r"manifest\.json is missing"):
+        RunDirectory.open(copied_run.path)
+    with pytest.raises(RunDirectoryError, match="there is no run directory"):
+        RunDirectory.open(tmp_path / "nowhere")
+    assert RunDirectoryError.exit_code == 2
+
+
+def test_damaged_content_of_right_size(copied_run):
+    path = copied_run.path / "model.keras"
+    path.write_bytes(b"x" * path.stat().st_size)
+    with pytest.raises(RunDirectoryError, match=r"cannot load .*model\.keras"):
+        RunDirectory.open(copied_run.path).load_model()
+    config = copied_run.path / "config.json"
+    values = json.loads(config.read_text())
+    values["model"]["units"] = "many"
+    config.write_text(json.dumps(values))
+    with pytest.raises(RunDirectoryError, match="units must be int, got 'many'"):
+        _ = RunDirectory(copied_run.path).config
+    config.write_text('{"task": "forecasting"}')
+    with pytest.raises(RunDirectoryError, match="expected a sentiment run, got task 'forecasting'"):
+        _ = RunDirectory(copied_run.path).config
+
+
+def test_nothing_under_the_final_name_until_published(tmp_path):
+    with RunWriter(tmp_path / "runs", "a") as writer:
+        writer.write_json("x.json", {"a": 1})
+        assert not (tmp_path / "runs" / "a").exists()
+        assert writer.path.name.startswith(".a.partial-")
+        run = writer.publish()
+    assert run.path == tmp_path / "runs" / "a"
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["a"]
+    assert json.loads((run.path / "manifest.json").read_text()) == {"x.json": 13}
+
+
+@pytest.mark.parametrize("error", [RuntimeError("crash"), KeyboardInterrupt()])
+def test_a_failure_leaves_nothing(tmp_path, error):
+    def crash():
+        with RunWriter(tmp_path, "a") as writer:
+            writer.write_text("x", "y")
+            raise error
+
+    with pytest.raises(type(error)):
+        crash()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path):
+    with (
+        pytest.raises(RunDirectoryError, match=r"cannot write the run .*No space left"),
+        RunWriter(tmp_path, "a"),
+    ):
+        raise OSError(28, "No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_run_is_never_touched(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "old").write_text("old")
+    with pytest.raises(RunDirectoryError, match="a exists already"), RunWriter(tmp_path, "a"):
+        pass
+    with RunWriter(tmp_path, "b") as writer:
+        (tmp_path / "b").mkdir()  # another process was faster
+        with pytest.raises(RunDirectoryError, match="exists already"):
+            writer.publish()
+    assert (tmp_path / "a" / "old").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(RunDirectoryError, match=r"cannot write to .*file/runs: Not a directory"),
+        RunWriter(tmp_path / "file" / "runs", "a"),
+    ):
+        pass

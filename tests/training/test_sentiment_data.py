@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from training.config import DataConfig
+from training.errors import DataError
+from training.sentiment_corpora import Row
+from training.sentiment_data import hold_out, load_sentiment_data
+
+
+def write_csv(path, rows):
+    path.write_text("text,label\n" + "".join(f"{t},{c}\n" for t, c in rows))
+    return DataConfig(data=path)
+
+
+def test_a_drawn_split_is_stratified_complete_and_seeded(tmp_path):
+    rows = [(f"word{i} here", "rare" if i % 10 == 0 else "often") for i in range(500)]
+    config = write_csv(tmp_path / "a.csv", rows)
+    data = load_sentiment_data(config, seed=0)
+    assert data.classes == ("often", "rare")
+    assert data.name == "a"
+    sizes = {name: np.bincount(part.labels).tolist() for name, part in data.parts().items()}
+    assert sizes == {"train": [360, 40], "validation": [45, 5], "test": [45, 5]}
+    together = sorted(text for part in data.parts().values() for text in part.texts)
+    assert together == sorted(text for text, _ in rows)
+    labels = dict(rows)
+    for part in data.parts().values():
+        assert [data.classes[k] for k in part.labels] == [labels[text] for text in part.texts]
+    assert load_sentiment_data(config, seed=0).test.texts == data.test.texts
+    assert load_sentiment_data(config, seed=1).test.texts != data.test.texts
+
+
+def test_equal_texts_stay_together():
+    rows = [Row(f"{'Same' if i % 2 else 'same'}  text {i // 4}", 0) for i in range(200)]
+    stay, out = hold_out(rows, 0.2, np.random.default_rng(0))
+    assert len(out) == 40
+    key = {row.text.lower().replace("  ", " ") for row in out}
+    assert not key & {row.text.lower().replace("  ", " ") for row in stay}
+
+
+def test_many_classes_keep_names_and_numeric_order(tmp_path):
+    rows = [(f"text {label} {i}", label) for label in ("10", "9", "2") for i in range(5)]
+    data = load_sentiment_data(write_csv(tmp_path / "a.csv", rows), seed=0)
+    assert data.classes == ("2", "9", "10")
+    for part in data.parts().values():
+        assert set(part.labels.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([(f"t{i}", "only") for i in range(9)], "at least two classes, got only 'only'"),
+        ([*((f"t{i}", "a") for i in range(9)), ("x", "b")], "class 'b' has 1 rows"),
+    ],
+)
+def test_too_few_classes_or_rows(tmp_path, rows, message):
+    with pytest.raises(DataError, match=message):
+        load_sentiment_data(write_csv(tmp_path / "a.csv", rows), seed=0)

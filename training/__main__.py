@@ -1,0 +1,114 @@
+"""The command line of the training package: ``python -m training``, also ``gru-train``.
+
+Exit status: 0 the run is complete; 2 a setting or the data cannot be used, one line says why;
+130 interrupted (the run is kept if training had begun).
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+
+import tyro
+from rich.console import Console
+
+from training.config import SentimentConfig
+from training.errors import TrainingError
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status.
+
+    Args:
+        argv: the arguments after the program's name; those of the process by default.
+    """
+    errors = Console(stderr=True, soft_wrap=True)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    try:
+        config = tyro.extras.subcommand_cli_from_dict(
+            {"sentiment": SentimentConfig},
+            prog="gru-train",
+            description="Train a GRU on your data or on built-in data.",
+            args=arguments,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+        return _sentiment(config)
+    except SystemExit as stop:  # tyro's --help and usage errors
+        return int(stop.code or 0)
+    except TrainingError as error:
+        if debug:
+            raise
+        errors.print(f"gru-train: error: {error}", markup=False, highlight=False)
+        return error.exit_code
+    except KeyboardInterrupt:
+        errors.print("gru-train: interrupted; nothing was kept")
+        return INTERRUPTED
+
+
+def _sentiment(config: SentimentConfig) -> int:
+    console = Console(soft_wrap=True)
+    with console.status("loading TensorFlow ..."), _quiet(not config.run.debug):
+        import keras
+        import tensorflow as tf
+
+        from training.sentiment import train_sentiment
+
+        devices = tf.config.list_physical_devices()
+    kinds = sorted({device.device_type for device in devices})
+    console.print(
+        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
+        highlight=False,
+    )
+    run = train_sentiment(config, console)
+
+    model, baselines = run.metrics["model"], run.metrics["baselines"]
+    results = {"GRU": (model["validation"]["accuracy"], model["test"]["accuracy"])}
+    for name, floor in baselines.items():
+        results[name] = (floor["validation_accuracy"], floor["test_accuracy"])
+    width = max(map(len, results))
+    console.print(f"\n{'accuracy':{width}}  validation    test", style="bold")
+    for name, (validation, test) in results.items():
+        console.print(f"{name:{width}}  {validation:>10.1%}  {test:>6.1%}", highlight=False)
+    if run.metrics["interrupted"]:
+        console.print(
+            f"\ninterrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
+            highlight=False,
+        )
+    console.print(f"\nrun     {run.path}", markup=False, highlight=False)
+    console.print(f"report  {run.path / 'report.md'}", markup=False, highlight=False)
+    console.print(
+        f"next    python -m serving export {run.path} --to models/sentiment",
+        markup=False,
+        highlight=False,
+    )
+    return INTERRUPTED if run.metrics["interrupted"] else 0
+
+
+@contextmanager
+def _quiet(active: bool) -> Iterator[None]:
+    """Holds back what TensorFlow's C++ parts write to stderr while loading; shown on failure."""
+    if not active:
+        yield
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with TemporaryFile() as messages:
+        os.dup2(messages.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            messages.seek(0)
+            os.write(kept, messages.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

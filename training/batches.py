@@ -1,0 +1,77 @@
+"""Padded batches of rows of like length."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Batch(NamedTuple):
+    """What one step reads."""
+
+    inputs: np.ndarray
+    """(B, T) int32, padded with 0 to the batch's longest row."""
+    targets: np.ndarray
+    """(B,) int32."""
+
+
+class LengthBucketedBatches:
+    """Batches over rows of different length, with little padding.
+
+    Shuffled rows are cut into pools of many batches, each pool is sorted by length and cut into
+    batches, and the batches are shuffled. The order of an epoch follows from seed and epoch
+    number alone.
+
+    Args:
+        rows: N arrays of ids, each (T_i,) int32.
+        targets: (N,) int32.
+        batch_size: rows per batch; the last batch of a pool may hold fewer.
+        seed: of the shuffling.
+        pool: batches per pool: more means less padding and less mixing.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[np.ndarray],
+        targets: np.ndarray,
+        batch_size: int,
+        seed: int = 0,
+        pool: int = 50,
+    ):
+        self._rows, self._targets = rows, targets
+        self._batch_size, self._seed, self._pool = batch_size, seed, pool
+        self._lengths = np.array([len(row) for row in rows])
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return math.ceil(len(self._rows) / self._batch_size)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch, every row once."""
+        rng = np.random.default_rng((self._seed, number))
+        order = rng.permutation(len(self._rows))
+        size = self._batch_size * self._pool
+        batches: list[np.ndarray] = []
+        for start in range(0, len(order), size):
+            pool = order[start : start + size]
+            pool = pool[np.argsort(self._lengths[pool], kind="stable")]
+            batches += np.split(pool, range(self._batch_size, len(pool), self._batch_size))
+        for index in rng.permutation(len(batches)):
+            yield self._batch(batches[index])
+
+    def in_length_order(self) -> Iterator[Batch]:
+        """The batches for evaluation, unshuffled; :meth:`length_order` tells which row is where."""
+        order = self.length_order()
+        for start in range(0, len(order), self._batch_size):
+            yield self._batch(order[start : start + self._batch_size])
+
+    def length_order(self) -> np.ndarray:
+        """(N,): the row numbers in the order of :meth:`in_length_order`."""
+        return np.argsort(self._lengths, kind="stable")
+
+    def _batch(self, indices: np.ndarray) -> Batch:
+        inputs = np.zeros((len(indices), self._lengths[indices].max()), np.int32)
+        for row, index in zip(inputs, indices, strict=True):
+            row[: self._lengths[index]] = self._rows[index]
+        return Batch(inputs, self._targets[indices])

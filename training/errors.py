@@ -1,0 +1,32 @@
+"""What a user can put right, as exceptions.
+
+    TrainingError                 shown as one line, exit status 2
+    ├── ConfigError               a setting out of range or contradicting another
+    ├── DataError                 a data file missing, unreadable or not as expected
+    ├── RunDirectoryError         a run that cannot be written, or is not whole
+    └── DivergenceError           the loss stopped being a number
+
+None of them derives from ValueError: the command-line parser would take that for its own.
+"""
+
+
+class TrainingError(Exception):
+    """Base of the package's errors; the message names the thing, what was expected, what came."""
+
+    exit_code = 2
+
+
+class ConfigError(TrainingError):
+    """A setting is out of range or contradicts another."""
+
+
+class DataError(TrainingError):
+    """A data file or folder is missing, unreadable or not as expected."""
+
+
+class RunDirectoryError(TrainingError):
+    """A run directory cannot be written, or what is there is no complete run."""
+
+
+class DivergenceError(TrainingError):
+    """The training loss became infinite or not a number."""

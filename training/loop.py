@@ -1,0 +1,267 @@
+"""The training loop: free functions that know neither texts nor series.
+
+A *per-row function* takes targets and model outputs and returns one value per row, (B,). Losses
+and metrics are of this kind, so that means over an epoch weigh every row alike, however the rows
+fall into batches.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol, cast
+
+import keras
+import tensorflow as tf
+
+from training.batches import Batch
+from training.errors import DivergenceError
+
+PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+Step = Callable[[Any, Any], Mapping[str, tf.Tensor]]
+"""A batch in, the sum over its rows of the loss and of each metric out."""
+Score = Callable[[Mapping[str, float]], tuple[float, ...]]
+"""What early stopping maximises, made of validation means; later entries break ties."""
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch did."""
+
+    epoch: int
+    """Counted from 1."""
+    train: dict[str, float]
+    """Means over the epoch's training rows, with dropout, while the weights moved."""
+    validation: dict[str, float]
+    """Means over the validation rows after the epoch."""
+    learning_rate: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What :func:`fit` did; the model holds the weights of the best epoch."""
+
+    epochs: tuple[EpochRecord, ...]
+    best_epoch: int
+    interrupted: bool
+    """Stopped by SIGINT before early stopping or the last epoch."""
+
+
+class TrainingBatches(Protocol):
+    """Batches that can be drawn anew each epoch."""
+
+    def __len__(self) -> int: ...
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """All rows once, in an order of this epoch's own."""
+
+
+class Progress(Protocol):
+    """Told what happens."""
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """After each step, with the mean loss of the epoch so far."""
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:
+        """After each epoch; ``best`` if its score is the best so far."""
+
+
+def make_train_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    loss: PerRowFunction,
+    metrics: Mapping[str, PerRowFunction],
+    signature: tuple[tf.TensorSpec, tf.TensorSpec],
+    clip_norm: float,
+) -> Step:
+    """One gradient step on the mean loss of a batch, as a graph.
+
+    Args:
+        model: called with ``training=True``.
+        optimizer: applied to the trainable variables.
+        loss: per-row function to minimise.
+        metrics: further per-row functions to report.
+        signature: of inputs and targets, with None for all that varies: the graph is traced once.
+        clip_norm: the gradients' global norm is scaled down to this.
+
+    Returns:
+        The step.
+    """
+    optimizer.build(model.trainable_variables)
+
+    @tf.function(input_signature=signature)
+    def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.GradientTape() as tape:
+            outputs = model(inputs, training=True)
+            row_losses = loss(targets, outputs)
+            objective = tf.add_n([tf.reduce_mean(row_losses), *model.losses])
+        gradients = [
+            _summed(gradient) for gradient in tape.gradient(objective, model.trainable_variables)
+        ]
+        gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
+        optimizer.apply(gradients)
+        return _sums(row_losses, metrics, targets, outputs)
+
+    return cast(Step, train_step)
+
+
+def make_eval_step(
+    model: keras.Model,
+    loss: PerRowFunction,
+    metrics: Mapping[str, PerRowFunction],
+    signature: tuple[tf.TensorSpec, tf.TensorSpec],
+) -> Step:
+    """Loss and metrics of a batch without dropout, as a graph; arguments as for training."""
+
+    @tf.function(input_signature=signature)
+    def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+        outputs = model(inputs, training=False)
+        return _sums(loss(targets, outputs), metrics, targets, outputs)
+
+    return cast(Step, eval_step)
+
+
+def evaluate(eval_step: Step, batches: Iterable[Batch]) -> dict[str, float]:
+    """Means over all rows of the loss and each metric.
+
+    Raises:
+        ValueError: there are no rows.
+    """
+    totals = _Totals()
+    for inputs, targets in batches:
+        totals.add(eval_step(inputs, targets), len(targets))
+    return totals.means()
+
+
+def fit(
+    model: keras.Model,
+    train_step: Step,
+    eval_step: Step,
+    train_batches: TrainingBatches,
+    validation_batches: Callable[[], Iterable[Batch]],
+    *,
+    epochs: int,
+    patience: int,
+    score: Score,
+    learning_rate: Callable[[], float],
+    progress: Progress,
+) -> FitResult:
+    """Trains until the validation score has not risen for ``patience`` epochs.
+
+    The model ends with the weights of its best epoch. SIGINT lets the step in hand finish and
+    then ends likewise (an unfinished first epoch counts as one); a second SIGINT interrupts at
+    once.
+
+    Args:
+        model: the model both steps work on.
+        train_step: from :func:`make_train_step`.
+        eval_step: from :func:`make_eval_step`.
+        train_batches: drawn anew for each epoch.
+        validation_batches: called after each epoch.
+        epochs: most epochs.
+        patience: epochs without a better score before stopping.
+        score: of an epoch's validation means; more is better.
+        learning_rate: the current learning rate, for the record.
+        progress: told of each step and epoch.
+
+    Raises:
+        DivergenceError: a loss is infinite or not a number.
+    """
+    records: list[EpochRecord] = []
+    best_score: tuple[float, ...] | None = None
+    best_epoch, best_weights = 0, model.get_weights()
+    with _deferred_interrupt() as interrupted:
+        for epoch in range(1, epochs + 1):
+            started = time.perf_counter()
+            totals = _Totals()
+            for step, (inputs, targets) in enumerate(train_batches.epoch(epoch), start=1):
+                totals.add(train_step(inputs, targets), len(targets))
+                loss = totals.means()["loss"]
+                if not math.isfinite(loss):
+                    raise DivergenceError(
+                        f"the training loss became {loss} in epoch {epoch}, step {step}; "
+                        "try a lower --learning-rate"
+                    )
+                progress.step(epoch, step, loss)
+                if interrupted():
+                    break
+            if interrupted() and records:
+                break
+            record = EpochRecord(
+                epoch,
+                totals.means(),
+                evaluate(eval_step, validation_batches()),
+                learning_rate(),
+                time.perf_counter() - started,
+            )
+            records.append(record)
+            current = score(record.validation)
+            best = best_score is None or current > best_score
+            if best:
+                best_score, best_epoch, best_weights = current, epoch, model.get_weights()
+            progress.epoch(record, best)
+            if interrupted() or epoch - best_epoch >= patience:
+                break
+        stopped_early = interrupted()
+    model.set_weights(best_weights)
+    return FitResult(tuple(records), best_epoch, stopped_early)
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """Within, a first SIGINT only makes the yielded function answer True."""
+    received = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield received.is_set  # only the main thread may set signal handlers
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def handler(_signal: int, _frame: FrameType | None) -> None:
+        received.set()
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield received.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+class _Totals:
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._rows = 0
+
+    def add(self, sums: Mapping[str, tf.Tensor], rows: int) -> None:
+        for name, value in sums.items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(value)
+        self._rows += rows
+
+    def means(self) -> dict[str, float]:
+        if not self._rows:
+            raise ValueError("expected at least one row, got none")
+        return {name: value / self._rows for name, value in self._sums.items()}
+
+
+def _summed(gradient: Any) -> Any:
+    """Adds up what a sparse gradient holds for the same row; its norm is wrong before."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, place = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def _sums(
+    row_losses: tf.Tensor,
+    metrics: Mapping[str, PerRowFunction],
+    targets: tf.Tensor,
+    outputs: tf.Tensor,
+) -> dict[str, tf.Tensor]:
+    values = {"loss": row_losses, **{name: f(targets, outputs) for name, f in metrics.items()}}
+    return {name: tf.reduce_sum(tf.cast(value, tf.float32)) for name, value in values.items()}

@@ -1,0 +1,174 @@
+"""Labelled texts, split into training, validation and test rows that share no text."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from training.config import DataConfig
+from training.errors import DataError
+from training.sentiment_corpora import CLASSES, Row, read_corpus
+from training.sentiment_grammar import generate_reviews
+from training.text_files import read_text_file
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """One part of a split."""
+
+    texts: tuple[str, ...]
+    labels: np.ndarray
+    """(N,) int32: indices into the classes."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class SentimentData:
+    """A data set ready for training."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: LabelledTexts
+    validation: LabelledTexts
+    test: LabelledTexts
+    notes: tuple[str, ...] = ()
+    """What a reader of the report should know about the rows."""
+
+    def parts(self) -> dict[str, LabelledTexts]:
+        """The parts by name: train, validation, test."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+
+def load_sentiment_data(config: DataConfig, seed: int) -> SentimentData:
+    """Reads or generates the rows and splits them.
+
+    An official split is kept. Otherwise the split is drawn under the seed, stratified by class.
+    Training rows whose text also stands in another part are dropped.
+
+    Raises:
+        DataError: the source cannot be used; says why.
+    """
+    classes: tuple[str, ...] = CLASSES
+    validation = test = None
+    notes: tuple[str, ...] = ()
+    if config.data is None:
+        name = "grammar"
+        reviews = generate_reviews(config.reviews, seed)
+        train = [Row(review.text, review.label, str(review.group)) for review in reviews]
+    elif not config.data.exists():
+        raise DataError(f"--data: there is no file or folder {config.data}")
+    elif config.data.is_dir():
+        corpus = read_corpus(config.data, config.phrases)
+        name, train, validation, test = corpus.name, corpus.train, corpus.validation, corpus.test
+        notes = corpus.notes
+    else:
+        if config.phrases:
+            raise DataError(f"--phrases is for a folder with SST-2, got the file {config.data}")
+        name = config.data.name.split(".")[0]
+        labelled = read_text_file(config.data, config.text_column, config.label_column)
+        classes = _class_order({row.label for row in labelled})
+        numbers = {label: number for number, label in enumerate(classes)}
+        train = [Row(row.text, numbers[row.label]) for row in labelled]
+    _require_classes(train, classes, str(config.data or name))
+
+    rng = np.random.default_rng(seed)
+    if test is None:
+        train, test = hold_out(train, config.test_fraction, rng)
+        fraction = config.validation_fraction / (1 - config.test_fraction)
+    else:
+        fraction = config.validation_fraction
+    if validation is None:
+        train, validation = hold_out(train, fraction, rng)
+    parts = {
+        "validation": _without(validation, test),
+        "training": _without(train, [*validation, *test]),
+    }
+    for part, before in (("validation", validation), ("training", train)):
+        dropped = len(before) - len(parts[part])
+        if dropped:
+            notes += (f"{dropped:,} {part} rows dropped: their text is also held out elsewhere",)
+    _require_classes(
+        parts["training"], classes, f"what is left of {config.data or name} for training"
+    )
+    return SentimentData(
+        name, classes, _part(parts["training"]), _part(parts["validation"]), _part(test), notes
+    )
+
+
+def hold_out(
+    rows: Sequence[Row], fraction: float, rng: np.random.Generator
+) -> tuple[list[Row], list[Row]]:
+    """Splits rows into those that stay and those held out, both in their first order.
+
+    Rows of one group, and rows with the same text but for case and blanks, stay together. Groups
+    are drawn separately for each set of labels that occurs in a group, so that the classes keep
+    their shares where groups are small.
+
+    Args:
+        rows: the rows to split.
+        fraction: share to hold out, of each stratum at least one group and never all.
+        rng: draws the groups.
+
+    Returns:
+        The rows that stay and the rows held out.
+    """
+    members: dict[str, list[int]] = defaultdict(list)
+    for index, row in enumerate(rows):
+        members[row.group if row.group is not None else _key(row.text)].append(index)
+    strata: dict[tuple[int, ...], list[list[int]]] = defaultdict(list)
+    for indices in members.values():
+        strata[tuple(sorted({rows[index].label for index in indices}))].append(indices)
+
+    held: set[int] = set()
+    for labels in sorted(strata):
+        groups = strata[labels]
+        quota = max(1.0, fraction * sum(map(len, groups)))
+        count = 0
+        for position in rng.permutation(len(groups))[: len(groups) - 1]:
+            if count >= quota:
+                break
+            held.update(groups[position])
+            count += len(groups[position])
+    stay = [row for index, row in enumerate(rows) if index not in held]
+    out = [row for index, row in enumerate(rows) if index in held]
+    return stay, out
+
+
+def _require_classes(rows: Sequence[Row], classes: tuple[str, ...], source: str) -> None:
+    if len(classes) < 2:
+        raise DataError(
+            f"{source}: expected at least two classes, got only {', '.join(map(repr, classes))}"
+        )
+    counts = np.bincount([row.label for row in rows], minlength=len(classes))
+    for name, count in zip(classes, counts, strict=True):
+        if count < 3:
+            raise DataError(
+                f"{source}: class {name!r} has {count} rows, expected at least 3 "
+                "(training, validation and test need one each)"
+            )
+
+
+def _class_order(labels: set[str]) -> tuple[str, ...]:
+    """Numbers by value, names by alphabet."""
+    try:
+        return tuple(sorted(labels, key=lambda label: (float(label), label)))
+    except ValueError:
+        return tuple(sorted(labels))
+
+
+def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    taken = {_key(row.text) for row in others}
+    return [row for row in rows if _key(row.text) not in taken]
+
+
+def _key(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _part(rows: Sequence[Row]) -> LabelledTexts:
+    return LabelledTexts(
+        tuple(row.text for row in rows), np.array([row.label for row in rows], np.int32)
+    )

@@ -1,0 +1,175 @@
+"""Labelled texts from the user's own CSV, TSV or JSON-lines file, plain or gzipped."""
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from training.errors import DataError
+
+TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "document")
+LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
+SUFFIXES = (".csv", ".tsv", ".jsonl")
+
+
+class LabelledRow(NamedTuple):
+    """One text with the name of its class."""
+
+    text: str
+    label: str
+
+
+class _Record(NamedTuple):
+    line: int
+    cells: dict[str, str | None]
+
+
+def read_text_file(
+    path: Path, text_column: str | None = None, label_column: str | None = None
+) -> list[LabelledRow]:
+    """Reads all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
+
+    CSV and TSV files need a header and follow the usual quoting rules: a cell may be put in
+    double quotes and then hold the separator, line breaks and doubled quotes.
+
+    Args:
+        path: the file.
+        text_column: name of the column with the text; found by itself when one is called as in
+            :data:`TEXT_COLUMNS` (in any case).
+        label_column: likewise for the label and :data:`LABEL_COLUMNS`.
+
+    Raises:
+        DataError: the file cannot be read, has no such columns, or a row lacks text or label.
+    """
+    suffix = _kind(path)
+    content = read_utf8(path)
+    records = (
+        _json_records(path, content)
+        if suffix == ".jsonl"
+        else _csv_records(path, content, "," if suffix == ".csv" else "\t")
+    )
+    rows: list[LabelledRow] = []
+    text_key = label_key = ""
+    for record in records:
+        if not rows:
+            columns = list(record.cells)
+            text_key = _column(path, columns, text_column, TEXT_COLUMNS, "text")
+            label_key = _column(path, columns, label_column, LABEL_COLUMNS, "label")
+        text, label = record.cells.get(text_key), record.cells.get(label_key)
+        if text is None or not text.strip():
+            raise DataError(f"{path}, line {record.line}: the text is empty (column {text_key!r})")
+        if label is None or not label.strip():
+            raise DataError(
+                f"{path}, line {record.line}: the label is missing (column {label_key!r})"
+            )
+        rows.append(LabelledRow(text, label.strip()))
+    if not rows:
+        raise DataError(f"{path} has no rows")
+    return rows
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's content, gunzipped where its name ends in .gz.
+
+    Raises:
+        DataError: the file is missing, unreadable or no complete gzip file.
+    """
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix == ".gz" else content
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path} is no complete gzip file: {error}") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def read_utf8(path: Path) -> str:
+    """The file's text: UTF-8 with or without byte-order mark, without NUL characters.
+
+    Raises:
+        DataError: as :func:`read_bytes`, or the content is no such text; names the line.
+    """
+    content = read_bytes(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}, line {line}: expected UTF-8 text, got byte 0x{content[error.start]:02x}"
+        ) from error
+    nul = text.find("\0")
+    if nul >= 0:
+        line = text.count("\n", 0, nul) + 1
+        raise DataError(f"{path}, line {line}: a NUL character; is this a text file?")
+    return text
+
+
+def _kind(path: Path) -> str:
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if suffix.lower() not in SUFFIXES:
+        raise DataError(f"{path}: expected a file name ending in {', '.join(SUFFIXES)} (or .gz)")
+    return suffix.lower()
+
+
+def _csv_records(path: Path, content: str, delimiter: str) -> Iterator[_Record]:
+    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, None)
+        if header is None:
+            raise DataError(f"{path} is empty; expected a header line")
+        if len(set(header)) < len(header):
+            raise DataError(f"{path}: two columns have the same name: {header}")
+        line = reader.line_num + 1
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise DataError(
+                    f"{path}, line {line}: expected {len(header)} cells as in the header, "
+                    f"got {len(cells)}"
+                )
+            if cells:
+                yield _Record(line, dict(zip(header, cells, strict=True)))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{path}, line {reader.line_num}: not well-formed ({error}); is a quote unbalanced?"
+        ) from error
+
+
+def _json_records(path: Path, content: str) -> Iterator[_Record]:
+    for line, source in enumerate(content.split("\n"), start=1):
+        if not source.strip():
+            continue
+        try:
+            value = json.loads(source)
+        except ValueError as error:
+            raise DataError(f"{path}, line {line}: not JSON ({error})") from error
+        if not isinstance(value, dict):
+            raise DataError(f"{path}, line {line}: expected a JSON object, got {source[:40]!r}")
+        yield _Record(line, {key: _json_cell(cell) for key, cell in value.items()})
+
+
+def _json_cell(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def _column(
+    path: Path, columns: list[str], wanted: str | None, known: tuple[str, ...], what: str
+) -> str:
+    if wanted is not None:
+        if wanted in columns:
+            return wanted
+        raise DataError(f"{path} has no column {wanted!r}; its columns are {columns}")
+    for name in known:
+        for column in columns:
+            if column.strip().lower() == name:
+                return column
+    raise DataError(
+        f"{path}: no column looks like the {what}; its columns are {columns}, "
+        f"name one with --{what}-column"
+    )

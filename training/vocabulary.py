@@ -1,0 +1,152 @@
+"""From text to word ids inside the TensorFlow graph, so that training and serving cannot differ.
+
+Only string, lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from training.errors import DataError
+
+PADDING = 0
+UNKNOWN = 1
+RESERVED = ("[PAD]", "[UNK]")
+"""What ids 0 and 1 are called in files; no text yields such a token, brackets stand alone."""
+
+# RE2 rewrites, in order. Its \b and \s know ASCII only, hence the classes.
+_LINE_BREAK = r"<br\s*/?>"
+_BLANK = r"[\s\p{Z}\p{Cc}]+"
+_APOSTROPHE = r"[’ʼ＇]"
+_UNSPACED_SCRIPT = r"([\p{Han}\p{Hiragana}\p{Katakana}])"
+_NEGATION = r"n't\b"
+_TOKEN = r"(n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{L}\p{N}\p{M}]+|\.{2,}|\S)"
+
+
+def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
+    """Splits texts into lower-case tokens.
+
+    Words, punctuation marks and the parts of contractions (``do n't``, ``it 's``, as in the Penn
+    treebank) are tokens of their own, and so is each Chinese or Japanese character. HTML line
+    breaks are blanks; bytes that are no UTF-8 become U+FFFD.
+
+    Args:
+        text: (B,) string.
+
+    Returns:
+        (B, None) ragged string.
+    """
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    text = tf.strings.regex_replace(text, _BLANK, " ")  # first: lower() stops at a NUL
+    text = tf.strings.lower(text, encoding="utf-8")
+    text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
+    text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
+    text = tf.strings.regex_replace(text, _UNSPACED_SCRIPT, r" \1 ")
+    text = tf.strings.regex_replace(text, _NEGATION, " n't")
+    text = tf.strings.regex_replace(text, _TOKEN, r"\1 ")
+    return tf.strings.split(text)
+
+
+class Vocabulary:
+    """The known words; a word's place is its id.
+
+    Args:
+        tokens: distinct tokens without the two reserved ones; the first gets id 2.
+    """
+
+    def __init__(self, tokens: Sequence[str]):
+        self.tokens = RESERVED + tuple(tokens)
+        if len(set(self.tokens)) != len(self.tokens):
+            raise ValueError("tokens must be distinct and not [PAD] or [UNK]")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.tokens == other.tokens
+
+    def __hash__(self) -> int:
+        return hash(self.tokens)
+
+    def save(self, path: Path) -> None:
+        """Writes one token per line, UTF-8; the line number (from 0) is the id."""
+        path.write_text("".join(f"{token}\n" for token in self.tokens), "utf-8", newline="\n")
+
+
+def build_vocabulary(texts: Sequence[str], max_size: int, min_count: int = 1) -> Vocabulary:
+    """Collects the most frequent tokens; equally frequent ones in the order of code points.
+
+    Args:
+        texts: the training texts, nothing else.
+        max_size: most tokens to keep, not counting padding and unknown.
+        min_count: tokens seen less often are left out.
+    """
+    counts = Counter[bytes]()
+    for start in range(0, len(texts), 1024):
+        counts.update(tokenize(tf.constant(texts[start : start + 1024])).flat_values.numpy())
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return Vocabulary([token.decode() for token, n in ranked[:max_size] if n >= min_count])
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """The inverse of :meth:`Vocabulary.save`.
+
+    Raises:
+        DataError: the file is unreadable or does not start with the two reserved tokens.
+    """
+    try:
+        tokens = path.read_text("utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the vocabulary {path}: {error}") from error
+    if tuple(tokens[:2]) != RESERVED:
+        raise DataError(f"{path}: expected the lines {' and '.join(RESERVED)}, got {tokens[:2]}")
+    return Vocabulary(tokens[2:])
+
+
+class TextPreprocessor(tf.Module):
+    """Texts in, padded word ids out; the same graph in training and in a SavedModel.
+
+    Args:
+        vocabulary: the known words.
+        max_tokens: of longer texts the last so many tokens are kept.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, max_tokens: int):
+        super().__init__(name="text_preprocessor")
+        self.max_tokens = max_tokens
+        words = vocabulary.tokens[len(RESERVED) :]
+        ids = np.arange(len(RESERVED), len(vocabulary), dtype=np.int64)
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(tf.constant(words, tf.string), ids),
+            default_value=UNKNOWN,
+        )
+
+    def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """The tokens that are read, (B, None) ragged string, of texts (B,) string."""
+        return tokenize(text)[:, -self.max_tokens :]
+
+    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+        """Looks up the words of texts.
+
+        Args:
+            text: (B,) string.
+
+        Returns:
+            (B, T) int32, padded with 0 at the end; T is the longest row's length, at least 1.
+        """
+        ids = tf.ragged.map_flat_values(self._table.lookup, self.tokens(text))
+        padded = tf.cast(ids.to_tensor(PADDING), tf.int32)
+        return tf.pad(padded, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(padded)[1])]])
+
+
+def token_ids(preprocessor: TextPreprocessor, texts: Sequence[str]) -> list[np.ndarray]:
+    """Word ids of each text without padding, int32; empty texts have one padding id."""
+    rows: list[np.ndarray] = []
+    for start in range(0, len(texts), 1024):
+        ids = preprocessor(tf.constant(texts[start : start + 1024])).numpy()
+        lengths = np.maximum(1, (ids != PADDING).sum(axis=1))
+        rows += [row[:length].copy() for row, length in zip(ids, lengths, strict=True)]
+    return rows
