@@ -83,7 +83,7 @@ class GRUEncoder(keras.layers.Layer):
         layers: The layers, bottom first: GRUs, or `keras.layers.Bidirectional` ones.
 
     Call arguments:
-        sequences: (B, T, D).
+        sequences: (B, T, D), or a `tf.RaggedTensor` (B, None, D).
         initial_state: States to start from, num_layers times (B, W), as `return_state` gives them;
             zeros by default. A bidirectional state is the forward and the backward one side by
             side.
@@ -206,7 +206,9 @@ class GRUEncoder(keras.layers.Layer):
             )
             states.append(tf.concat(final, axis=-1) if self.bidirectional else final[0])
             if index < self.num_layers - 1:
-                outputs = self.dropouts[index](outputs, training=training)
+                outputs = tf.ragged.map_flat_values(
+                    self.dropouts[index], outputs, training=training
+                )
         return (outputs, *states) if self.return_state else outputs
 
     def _checked(self, initial_state: Any) -> list[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_gru.cell import UPDATE_GATES
+from keras_gru.cell import UPDATE_GATES, GRUCell
 from keras_gru.weights import (
     GATE_COUNT,
     Gates,
@@ -243,12 +243,12 @@ class GRUWeights:
             )
 
 
-def split(packed: Array) -> Gates[Array]:
+def split(packed: Array) -> Gates:
     """Cut a packed array (..., 3U) into its gates."""
     return Gates(*np.split(packed, GATE_COUNT, axis=-1))
 
 
-def pack(gates: Gates[Array]) -> Array:
+def pack(gates: Gates) -> Array:
     """Put the gates (..., U) side by side, (..., 3U)."""
     return np.concatenate(gates, axis=-1)
 
@@ -280,10 +280,16 @@ def _negate_update_gate(packed: Array) -> Array:
 def _checked_cell(layer: Any) -> Any:
     """The cell of a layer (or the layer itself), if it is a GRU with nothing but GRU weights."""
     cell = getattr(layer, "cell", layer)
-    if not all(hasattr(cell, name) for name in ("reset_after", "recurrent_activation", "use_bias")):
+    if not isinstance(cell, GRUCell | keras.layers.GRUCell):
         raise ValueError(
             "Argument `layer` must be a GRU or a GRUCell of keras_gru or keras.layers. "
             f"Received: {layer!r}"
+        )
+    if getattr(cell, "zoneout", 0):
+        raise ValueError(
+            f"Layer {layer.name!r} must have zoneout=0 to be converted: at inference zoneout mixes "
+            f"the old state into the new one, which a plain GRU does not. "
+            f"Received: zoneout={cell.zoneout}"
         )
     extra = len(layer.weights) - (3 if cell.use_bias else 2)
     if cell.built and extra > 0:

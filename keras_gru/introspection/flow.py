@@ -79,7 +79,7 @@ def gradient_flow(
         layer: a recurrent layer or cell: GRU, SimpleRNN, LSTM and others with one cell.
         inputs: (B, T, D).
         loss: maps the states (B, T, U), an LSTM's h, kept at masked steps, to a scalar.
-        initial_state: (B, S); zeros by default.
+        initial_state: (B, S); by default what the cell starts from.
         mask: boolean (B, T); a masked step passes the gradient on unchanged.
 
     Raises:
@@ -107,7 +107,7 @@ def state_jacobians(layer: Any, inputs: Any, initial_state: Any = None, mask: An
     Args:
         layer: a recurrent layer or cell.
         inputs: (B, T, D).
-        initial_state: (B, S); zeros by default.
+        initial_state: (B, S); by default what the cell starts from.
         mask: boolean (B, T); the Jacobian of a masked step is the identity.
     """
     return _jacobians(layer, run(layer, inputs, initial_state, mask))

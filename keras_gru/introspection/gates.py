@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.convert import GRUWeights
+from keras_gru.cell import GRUCell
 from keras_gru.introspection.trajectory import Array, run
-from keras_gru.step import Convention, step
+from keras_gru.step import Convention, normalize_gates, step
 from keras_gru.weights import merge_bias, split_gates, step_weights
 
 
@@ -56,30 +57,41 @@ def gates_over_time(
         layer: a GRU or GRUCell of keras_gru or keras.layers. Of a `GRUEncoder`, one of its
             `layers`, with that layer's inputs.
         inputs: (B, T, D).
-        initial_state: (B, U); zeros by default.
+        initial_state: (B, U); by default zeros, or what the layer learned.
         mask: boolean (B, T).
 
     Raises:
-        ValueError: The layer is no plain GRU, or a shape does not fit.
+        ValueError: The layer is no GRU, or a shape does not fit.
     """
-    trajectory = run(layer, inputs, initial_state, mask)
-    weights = GRUWeights.of(layer)
     cell = getattr(layer, "cell", layer)
+    if not isinstance(cell, GRUCell | keras.layers.GRUCell):
+        raise ValueError(
+            "Argument `layer` must be a GRU or a GRUCell of keras_gru or keras.layers. "
+            f"Received: {layer!r}"
+        )
+    trajectory = run(layer, inputs, initial_state, mask)
     convention = Convention(
-        weights.reset_after, weights.update_gate, cell.activation, cell.recurrent_activation
+        cell.reset_after,
+        getattr(cell, "update_gate", "keep"),
+        cell.activation,
+        cell.recurrent_activation,
     )
     dtype = trajectory.states.dtype
-    bias = None if weights.bias is None else tf.constant(weights.bias, dtype)
-    projection_bias, candidate_bias = merge_bias(bias, weights.reset_after)
+    bias = tf.cast(cell.bias, dtype) if cell.use_bias else None
+    projection_bias, candidate_bias = merge_bias(bias, cell.reset_after)
     # The states are known, so all steps of all rows go through the equations as one batch.
-    x = tf.reshape(trajectory.inputs, (-1, weights.features))
-    projected = tf.matmul(x, tf.constant(weights.kernel, dtype))
+    x = tf.reshape(trajectory.inputs, (-1, trajectory.inputs.shape[-1]))
+    projected = tf.matmul(x, tf.cast(cell.kernel, dtype))
+    recurrent_gain = None
+    if getattr(cell, "layer_norm_gain", None) is not None:
+        input_gain, recurrent_gain = tf.unstack(tf.cast(cell.layer_norm_gain, dtype))
+        projected = normalize_gates(projected, input_gain)
     if projection_bias is not None:
         projected += projection_bias
     _, gates = step(
         split_gates(projected),
-        tf.reshape(trajectory.previous, (-1, weights.units)),
-        step_weights(tf.constant(weights.recurrent_kernel, dtype), candidate_bias),
+        tf.reshape(trajectory.previous, (-1, cell.units)),
+        step_weights(tf.cast(cell.recurrent_kernel, dtype), candidate_bias, recurrent_gain),
         convention,
     )
     order = slice(None, None, -1 if getattr(layer, "go_backwards", False) else 1)
@@ -88,7 +100,7 @@ def gates_over_time(
         np.where(trajectory.mask[..., np.newaxis], np.reshape(gate, shape), np.nan)[:, order]
         for gate in (gates.z, gates.r, gates.g)
     )
-    return GateActivity(z, r, g, trajectory.states.numpy()[:, order], weights.update_gate)
+    return GateActivity(z, r, g, trajectory.states.numpy()[:, order], convention.update_gate)
 
 
 def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | None = None) -> Any:

@@ -42,7 +42,7 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
     Args:
         layer: a recurrent layer of Keras or keras_gru, or a cell.
         inputs: (B, T, D).
-        initial_state: (B, S), or the parts of the state; zeros by default.
+        initial_state: (B, S), or the parts of the state; by default what the cell starts from.
         mask: boolean (B, T).
 
     Raises:
@@ -68,6 +68,8 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
         layer.build(x.shape if layer is not cell else (B, x.shape[-1]))
     x = tf.cast(x, cell.compute_dtype)
     sizes = tuple(int(size) for size in tf.nest.flatten(cell.state_size))
+    if initial_state is None:
+        initial_state = cell.get_initial_state(B)
     state = _joined(initial_state, B, sizes, cell.compute_dtype)
     if getattr(layer, "go_backwards", False):
         x, valid = tf.reverse(x, [1]), valid[:, ::-1]
@@ -86,8 +88,6 @@ def advance(cell: Any, inputs: Tensor, state: Tensor, sizes: tuple[int, ...]) ->
 
 
 def _joined(initial_state: Any, batch: int, sizes: tuple[int, ...], dtype: Any) -> Tensor:
-    if initial_state is None:
-        return tf.zeros((batch, sum(sizes)), dtype)
     parts = [tf.cast(part, dtype) for part in tf.nest.flatten(initial_state)]
     state = tf.concat(parts, axis=-1)
     if tuple(state.shape) != (batch, sum(sizes)):

@@ -156,6 +156,24 @@ class TestGRUWeights:
             with pytest.raises(ValueError, match=r"extended.*1 weights that a plain GRU lacks"):
                 convert(layer)
 
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"zoneout": 0.1}, "zoneout=0.*zoneout=0.1"),
+            ({"layer_norm": True}, "weights that a plain GRU lacks.*layer_norm_gain"),
+            ({"learn_initial_state": True}, "weights that a plain GRU lacks.*learned_state"),
+        ],
+    )
+    def test_options_that_other_frameworks_lack(self, options, words):
+        for built in (True, False):
+            layer = GRU(U, **options)
+            if built:
+                layer.build((None, None, D))
+                with pytest.raises(ValueError, match=words):
+                    GRUWeights.of(layer)
+            with pytest.raises(ValueError, match=words):
+                random_weights().assign_to(layer)
+
     def test_what_is_no_built_gru(self):
         with pytest.raises(ValueError, match=r"layer.*GRU or a GRUCell.*LSTM"):
             GRUWeights.of(keras.layers.LSTM(3))

@@ -186,6 +186,25 @@ def test_mask_reaches_the_layer_after():
     assert GRUEncoder(5).compute_mask(None, "mask") is None
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_ragged_sequences_equal_masked_ones(bidirectional, training):
+    mask = MASK[:, :4] | [[True, False, False, False]]
+    mask = np.sort(mask, 1)[:, ::-1]
+    encoder = randomised(
+        GRUEncoder(5, 2, bidirectional, 0.0, return_sequences=True, return_state=True)
+    )
+    x = sequences()[:, :4]
+    padded, *states = encoder(x, mask=mask, training=training)
+    ragged, *ragged_states = encoder(tf.ragged.boolean_mask(x, mask), training=training)
+    assert isinstance(ragged, tf.RaggedTensor)
+    np.testing.assert_array_equal(ragged.row_lengths(), mask.sum(1))
+    np.testing.assert_allclose(ragged.values, padded.numpy()[mask], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(states, ragged_states, rtol=1e-5, atol=1e-6)
+    dropping = GRUEncoder(5, 2, bidirectional, dropout=0.5, seed=1)
+    assert dropping(tf.ragged.boolean_mask(x, mask), training=training).shape[0] == 3
+
+
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_states_carry_a_forward_stack_over_chunks(bidirectional):
     encoder = randomised(GRUEncoder(5, 2, bidirectional, return_sequences=True, return_state=True))
@@ -292,7 +311,7 @@ def functional_model(bidirectional):
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_functional_model_file_and_export(bidirectional, tmp_path):
+def test_functional_model_file(bidirectional, tmp_path):
     model, values = functional_model(bidirectional)
     wanted = model(values)
     model.save(tmp_path / "m.keras")
@@ -303,6 +322,10 @@ def test_functional_model_file_and_export(bidirectional, tmp_path):
     assert predicted["last"].shape == (3, 5 * (1 + bidirectional))
     np.testing.assert_allclose(predicted["last"], wanted["last"], rtol=1e-5, atol=1e-6)
 
+
+def test_saved_model_is_equal_and_portable(tmp_path):
+    model, values = functional_model(bidirectional=True)
+    wanted = model(values)
     width = values["state"].shape[1]
 
     @tf.function(input_signature=[tf.TensorSpec((None, None, 4)), tf.TensorSpec((None, width))])

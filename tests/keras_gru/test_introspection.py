@@ -114,6 +114,31 @@ class TestGates:
                 np.testing.assert_allclose(gates, wanted, atol=1e-12)
         assert activity.update_gate == update_gate
 
+    @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+    @pytest.mark.parametrize(
+        "option", [{"layer_norm": True}, {"zoneout": 0.3}, {"learn_initial_state": True}], ids=str
+    )
+    def test_gates_of_every_option_make_the_states_of_the_layer(
+        self, option, reset_after, update_gate
+    ):
+        options = {**option, "reset_after": reset_after, "update_gate": update_gate}
+        layer, x, _ = problem(return_sequences=True, **options)
+        states = layer(x).numpy()
+        activity = gates_over_time(layer, x)
+        start = np.tile(layer.cell.get_initial_state(1)[0], (B, 1))
+        previous = np.concatenate([start[:, np.newaxis], states[:, :-1]], 1)
+        z = activity.z if update_gate == "keep" else 1 - activity.z
+        share = option.get("zoneout", 0)
+        made = share * previous + (1 - share) * (z * previous + (1 - z) * activity.g)
+        np.testing.assert_allclose(made, states, atol=1e-12)
+        if not layer.layer_norm:
+            twin = GRU.from_config({**layer.get_config(), "return_gates": True})
+            twin.build((None, None, D))
+            twin.set_weights(layer.get_weights())
+            _, *gates = twin(x)
+            for ours, theirs in zip((activity.z, activity.r, activity.g), gates, strict=True):
+                np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
     def test_state_is_what_the_layer_returns(self):
         layer, x, _ = problem(return_sequences=True)
         np.testing.assert_allclose(gates_over_time(layer, x).state, layer(x), atol=1e-12)
@@ -137,7 +162,7 @@ class TestGates:
             ((layer, x, np.zeros((B, 7))), r"initial_state.*\(3, 5\).*\(3, 7\)"),
             ((layer, x, None, MASK[:, :2]), r"mask.*\(3, 6\).*\(3, 2\)"),
             ((keras.layers.LSTM(3), x), r"GRU or a GRUCell.*LSTM"),
-            ((keras.layers.Dense(3), x), r"recurrent layer.*Dense"),
+            ((keras.layers.Dense(3), x), r"GRU or a GRUCell.*Dense"),
         ):
             with pytest.raises(ValueError, match=words):
                 gates_over_time(*arguments)
@@ -257,6 +282,10 @@ class TestGradientFlow:
             assert gradient_flow(layer, x).bound is None
         layer, x, _ = problem(keras.layers.SimpleRNN, activation="gelu")
         assert gradient_flow(layer, x).bound is None
+
+    def test_layer_without_a_cell(self):
+        with pytest.raises(ValueError, match=r"recurrent layer with one cell.*Dense"):
+            gradient_flow(keras.layers.Dense(3), np.zeros((B, T, D)))
 
 
 class TestComparison:
