@@ -57,7 +57,7 @@ class Flags:
         "--model_base_path are then ignored",
     )
     model_config_file_poll_wait_seconds: int = flag(
-        0, "re-read --model_config_file so often; 0 for once", Honour.LATER
+        0, "re-read --model_config_file so often; 0 for once"
     )
     file_system_poll_wait_seconds: int = flag(
         1, "look for new versions so often; 0 for once, negative for never"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, NoReturn, TypeVar
@@ -10,7 +11,8 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
+from serving.config_files import served_models
+from serving.errors import Code, Internal, InvalidArgument, ServingError, Unimplemented
 from serving.examples import classify, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
 from serving.protos.classification_pb2 import ClassificationRequest, ClassificationResponse
@@ -20,7 +22,7 @@ from serving.protos.get_model_metadata_pb2 import (
 )
 from serving.protos.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
 from serving.protos.inference_pb2 import MultiInferenceRequest
-from serving.protos.model_management_pb2 import ReloadConfigRequest
+from serving.protos.model_management_pb2 import ReloadConfigRequest, ReloadConfigResponse
 from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
@@ -28,9 +30,12 @@ from serving.repository import Repository
 from serving.signature import DEFAULT_SIGNATURE
 from serving.versions import VersionStatus
 
+log = logging.getLogger(__name__)
+
 GRPC_STATUS = {code: grpc.StatusCode[code.name] for code in Code}
 SIGNATURE_DEF = "signature_def"
 _MAX_MESSAGE = 1024
+_LONGEST = 1e9
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -50,12 +55,15 @@ class _Service:
         context: Any,
     ) -> ResponseT:
         remaining = context.time_remaining()
-        timeout_ms = 0 if remaining is None else max(1, int(remaining * 1000))
+        timeout_ms = 0 if remaining is None else max(1, int(min(remaining, _LONGEST) * 1000))
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._threads, call, request, timeout_ms)
         except ServingError as error:
             await abort(context, error)
+        except Exception as error:
+            log.exception("%s failed", type(request).__name__)
+            await abort(context, Internal(f"{type(error).__name__}: {error}"))
 
 
 async def abort(context: Any, error: ServingError) -> NoReturn:
@@ -189,13 +197,21 @@ class ModelService(_Service):
         return status_response(self._repository.status(spec.name, version))
 
     async def HandleReloadConfigRequest(  # noqa: N802
-        self, _request: ReloadConfigRequest, context: Any
-    ) -> Message:
-        """Not in this version."""
-        await abort(
-            context,
-            Unimplemented("HandleReloadConfigRequest is not supported; restart with the new file"),
-        )
+        self, request: ReloadConfigRequest, context: Any
+    ) -> ReloadConfigResponse:
+        """Replace the configuration; returns when models new by name serve."""
+        return await self._run(self._reload, request, context)
+
+    def _reload(self, request: ReloadConfigRequest, _: int) -> ReloadConfigResponse:
+        if request.config.WhichOneof("config") != "model_config_list":
+            raise InvalidArgument(
+                "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
+                "ModelConfigList is currently supported"
+            )
+        self._repository.reconfigure(served_models(request.config))
+        response = ReloadConfigResponse()
+        response.status.error_code = Code.OK.value  # type: ignore[assignment]
+        return response
 
 
 def status_response(statuses: list[VersionStatus]) -> GetModelStatusResponse:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import zlib
 from collections.abc import Callable
@@ -13,10 +14,10 @@ from urllib.parse import unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from serving.errors import InvalidArgument, ServingError
+from serving.errors import Internal, InvalidArgument, ServingError
 from serving.examples import classify, regress
 from serving.grpc_codec import decode_input
 from serving.grpc_service import status_response
@@ -32,6 +33,8 @@ from serving.rest_codec import (
     parse_predict,
 )
 from serving.signature import DEFAULT_SIGNATURE
+
+log = logging.getLogger(__name__)
 
 # Full matches over path and query string, as TF Serving's: a query makes a request malformed.
 _NAME = rb"/v1/models/(?P<model>[^/:]+)"
@@ -67,9 +70,10 @@ class _EmptyError(InvalidArgument):
 
 
 class Api:
-    """The part under /v1/, as an ASGI application.
+    """The part under /v1/, as an ASGI application in front of another.
 
     Args:
+        rest: Answers all other paths.
         repository: The models.
         threads: Where requests are worked on.
         timeout_ms: Time allowed for a model run; 0 for no limit.
@@ -78,11 +82,13 @@ class Api:
 
     def __init__(
         self,
+        rest: ASGIApp,
         repository: Repository,
         threads: Executor,
         timeout_ms: int = 30000,
         cors: bool = False,
     ) -> None:
+        self._rest = rest
         self._repository = repository
         self._threads = threads
         self._timeout_ms = max(0, timeout_ms)
@@ -90,10 +96,11 @@ class Api:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        path: bytes = scope["raw_path"]
-        if not _API.fullmatch(path):
-            response = Response(_NOT_FOUND, 404, media_type="text/html")
-        elif scope["method"] == "OPTIONS":
+        path: bytes = scope.get("raw_path", b"")
+        if scope["type"] != "http" or not _API.fullmatch(path):
+            await self._rest(scope, receive, send)
+            return
+        if scope["method"] == "OPTIONS":
             origin = dict(scope["headers"]).get(b"origin", b"")
             status = 200 if b"http://" in origin or b"https://" in origin else 400
             response = Response(b"", status, self._headers)
@@ -132,6 +139,9 @@ class Api:
             return encode_error(error)[0], b""
         except ServingError as error:
             return encode_error(error)
+        except Exception as error:
+            log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
+            return encode_error(Internal(f"{type(error).__name__}: {error}"))
 
     def _verbs(self) -> dict[bytes, Callable[[_Target, bytes], bytes]]:
         return {b"predict": self._predict, b"classify": self._classify, b"regress": self._regress}
@@ -200,7 +210,7 @@ def create_app(
     timeout_ms: int = 30000,
     cors: bool = False,
     draining: Callable[[], bool] = lambda: False,
-) -> Starlette:
+) -> Api:
     """The REST application: TF Serving's API, and /healthz and /readyz beside it.
 
     Args:
@@ -220,10 +230,11 @@ def create_app(
         ready = repository.ready()
         return JSONResponse({"status": "ready" if ready else "loading"}, 200 if ready else 503)
 
-    return Starlette(
-        routes=[
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-            Mount("/", app=Api(repository, threads, timeout_ms, cors)),
-        ]
+    async def missing(_: Request, __: Exception) -> Response:
+        return Response(_NOT_FOUND, 404, media_type="text/html")
+
+    others = Starlette(
+        routes=[Route("/healthz", healthz), Route("/readyz", readyz)],
+        exception_handlers={404: missing},
     )
+    return Api(others, repository, threads, timeout_ms, cors)

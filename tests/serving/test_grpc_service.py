@@ -272,14 +272,23 @@ def test_classify_errors(stub, message, text):
     assert refused(stub.Classify, message) == ("INVALID_ARGUMENT", text)
 
 
-def test_not_in_this_version(stub, models_stub):
+def test_reload_takes_lists_only(models_stub):
+    message = model_management_pb2.ReloadConfigRequest()
+    assert refused(models_stub.HandleReloadConfigRequest, message) == (
+        "INVALID_ARGUMENT",
+        "ServerModelConfig type not supported by HandleReloadConfigRequest. Only ModelConfigList "
+        "is currently supported",
+    )
+    message.config.model_config_list.config.add(name="m", base_path="/m")
+    code, text = refused(models_stub.HandleReloadConfigRequest, message)
+    assert code == "INVALID_ARGUMENT"
+    assert text.startswith("Illegal setting neither ModelServerConfig::model_type")
+
+
+def test_not_in_this_version(stub):
     code, text = refused(stub.MultiInference, inference_pb2.MultiInferenceRequest())
     assert code == "UNIMPLEMENTED"
     assert "Classify and Regress" in text
-    code, _ = refused(
-        models_stub.HandleReloadConfigRequest, model_management_pb2.ReloadConfigRequest()
-    )
-    assert code == "UNIMPLEMENTED"
 
 
 def test_reflection(channel):
