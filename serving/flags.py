@@ -83,11 +83,9 @@ class Flags:
         0, "versions unloaded at once; 0 for one after the other", Honour.LATER
     )
     enable_model_warmup: bool = flag(
-        True, "run assets.extra/tf_serving_warmup_requests when a version is loaded", Honour.LATER
+        True, "run assets.extra/tf_serving_warmup_requests when a version is loaded"
     )
-    num_request_iterations_for_warmup: int = flag(
-        0, "repeat each warmup request so often", Honour.LATER
-    )
+    num_request_iterations_for_warmup: int = flag(0, "repeat each warmup request so often")
     monitoring_config_file: str = flag("", "MonitoringConfig as text", Honour.LATER)
     ssl_config_file: str = flag("", "SSLConfig as text: TLS for gRPC")
     grpc_channel_arguments: str = flag("", "k=v,k=v for the gRPC server")

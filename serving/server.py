@@ -139,9 +139,9 @@ class Server:
     def _repository(self, models: list[ServedModel]) -> Repository:
         from functools import partial
 
-        from serving.predictor import Predictor
         from serving.repository import Repository, RepositoryOptions
         from serving.session import SessionOptions
+        from serving.warmup import load_warm
 
         flags = self._flags
         both = flags.tensorflow_session_parallelism
@@ -150,9 +150,15 @@ class Server:
             inter_op_threads=flags.tensorflow_inter_op_parallelism or both,
         )
         tags = tuple(flags.saved_model_tags.split(","))
+        warmups = max(1, flags.num_request_iterations_for_warmup)
         return Repository(
             models,
-            partial(Predictor, tags=tags, options=options),
+            partial(
+                load_warm,
+                tags=tags,
+                options=options,
+                iterations=warmups if flags.enable_model_warmup else 0,
+            ),
             RepositoryOptions(
                 poll_seconds=flags.file_system_poll_wait_seconds,
                 max_load_retries=flags.max_num_load_retries,
