@@ -86,7 +86,9 @@ class Flags:
         True, "run assets.extra/tf_serving_warmup_requests when a version is loaded"
     )
     num_request_iterations_for_warmup: int = flag(0, "repeat each warmup request so often")
-    monitoring_config_file: str = flag("", "MonitoringConfig as text", Honour.LATER)
+    monitoring_config_file: str = flag(
+        "", "MonitoringConfig as text: Prometheus metrics on --rest_api_port"
+    )
     ssl_config_file: str = flag("", "SSLConfig as text: TLS for gRPC")
     grpc_channel_arguments: str = flag("", "k=v,k=v for the gRPC server")
     grpc_max_threads: int = flag(_THREADS, "gRPC requests worked on at once")

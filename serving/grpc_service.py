@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, NoReturn, TypeVar
@@ -15,6 +16,7 @@ from serving.config_files import served_models
 from serving.errors import Code, Internal, InvalidArgument, ServingError, Unimplemented
 from serving.examples import classify, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
+from serving.metrics import Metrics
 from serving.protos.classification_pb2 import ClassificationRequest, ClassificationResponse
 from serving.protos.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
@@ -81,18 +83,43 @@ class PredictionService(_Service):
     Args:
         repository: The models.
         threads: Where the models run.
+        metrics: Where requests are counted.
         tensor_content: Answer with raw bytes instead of one entry per element.
     """
 
     def __init__(
-        self, repository: Repository, threads: Executor, tensor_content: bool = False
+        self,
+        repository: Repository,
+        threads: Executor,
+        metrics: Metrics | None = None,
+        tensor_content: bool = False,
     ) -> None:
         super().__init__(repository, threads)
+        self._metrics = metrics or Metrics()
         self._tensor_content = tensor_content
+
+    def _counted(
+        self, api: str, call: Callable[[RequestT, int], ResponseT]
+    ) -> Callable[[RequestT, int], ResponseT]:
+        def counted(request: Any, timeout_ms: int) -> ResponseT:
+            started = time.perf_counter()
+            status = Code.INTERNAL
+            try:
+                response = call(request, timeout_ms)
+                status = Code.OK
+            except ServingError as error:
+                status = error.code
+                raise
+            finally:
+                name = request.model_spec.name
+                self._metrics.request(name, api, "GRPC", status.name, started)
+            return response
+
+        return counted
 
     async def Predict(self, request: PredictRequest, context: Any) -> PredictResponse:  # noqa: N802
         """Named tensors in, named tensors out."""
-        return await self._run(self._predict, request, context)
+        return await self._run(self._counted("Predict", self._predict), request, context)
 
     def _predict(self, request: PredictRequest, timeout_ms: int) -> PredictResponse:
         with self._acquire(request) as (predictor, version):
@@ -104,7 +131,8 @@ class PredictionService(_Service):
                     inputs[alias] = decode_tensor(proto)
                 except InvalidArgument as error:
                     raise InvalidArgument(f"tensor parsing error: {alias}") from error
-            outputs = predictor.predict(inputs, name, request.output_filter, timeout_ms)
+            with self._metrics.runtime(request.model_spec.name, "Predict"):
+                outputs = predictor.predict(inputs, name, request.output_filter, timeout_ms)
         response = PredictResponse(model_spec=_echo(request, version, name))
         for alias, array in outputs.items():
             response.outputs[alias].CopyFrom(encode_tensor(array, self._tensor_content))
@@ -114,12 +142,15 @@ class PredictionService(_Service):
         self, request: ClassificationRequest, context: Any
     ) -> ClassificationResponse:
         """Examples in, labels and scores out."""
-        return await self._run(self._classify, request, context)
+        return await self._run(self._counted("Classify", self._classify), request, context)
 
     def _classify(self, request: ClassificationRequest, timeout_ms: int) -> ClassificationResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-            result = classify(predictor, name, decode_input(request.input), timeout_ms)
+            examples = decode_input(request.input)
+            self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
+            with self._metrics.runtime(request.model_spec.name, "Classify"):
+                result = classify(predictor, name, examples, timeout_ms)
         response = ClassificationResponse(model_spec=_echo(request, version, name))
         for row in result.rows():
             classes = response.result.classifications.add().classes
@@ -131,12 +162,15 @@ class PredictionService(_Service):
         self, request: RegressionRequest, context: Any
     ) -> RegressionResponse:
         """Examples in, one value each out."""
-        return await self._run(self._regress, request, context)
+        return await self._run(self._counted("Regress", self._regress), request, context)
 
     def _regress(self, request: RegressionRequest, timeout_ms: int) -> RegressionResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-            values = regress(predictor, name, decode_input(request.input), timeout_ms)
+            examples = decode_input(request.input)
+            self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
+            with self._metrics.runtime(request.model_spec.name, "Regress"):
+                values = regress(predictor, name, examples, timeout_ms)
         response = RegressionResponse(model_spec=_echo(request, version, name))
         for value in values.tolist():
             response.result.regressions.add(value=value)

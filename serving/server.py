@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from serving.errors import InvalidArgument, ServingError, Unavailable
 from serving.flags import Flags, HelpRequested, check, notes, parse_flags, usage
+from serving.metrics import DEFAULT_PATH, Metrics
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from serving.config_files import ServedModel
+    from serving.predictor import Predictor
     from serving.repository import Repository
 
 log = logging.getLogger(__name__)
@@ -88,6 +92,8 @@ class Server:
         self._flags = flags
         self._draining = False
         self._stop = asyncio.Event()
+        self._metrics = Metrics()
+        self._metrics_path = ""
 
     async def run(self) -> int:
         """Load, serve, drain.
@@ -102,6 +108,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         models = _models(self._flags)
+        self._metrics_path = _metrics_path(self._flags)
         with contextlib.ExitStack() as stack:
             rest_socket = stack.enter_context(self._claim_ports())
             repository = self._repository(models)
@@ -137,8 +144,6 @@ class Server:
                 log.error("PollFilesystemAndReloadConfig failed to ReloadConfig: %s", error.status)
 
     def _repository(self, models: list[ServedModel]) -> Repository:
-        from functools import partial
-
         from serving.repository import Repository, RepositoryOptions
         from serving.session import SessionOptions
         from serving.warmup import load_warm
@@ -151,14 +156,16 @@ class Server:
         )
         tags = tuple(flags.saved_model_tags.split(","))
         warmups = max(1, flags.num_request_iterations_for_warmup)
+
+        def load(directory: Path) -> Predictor:
+            with self._metrics.loading(str(directory)):
+                return load_warm(
+                    directory, tags, options, warmups if flags.enable_model_warmup else 0
+                )
+
         return Repository(
             models,
-            partial(
-                load_warm,
-                tags=tags,
-                options=options,
-                iterations=warmups if flags.enable_model_warmup else 0,
-            ),
+            load,
             RepositoryOptions(
                 poll_seconds=flags.file_system_poll_wait_seconds,
                 max_load_retries=flags.max_num_load_retries,
@@ -221,7 +228,7 @@ class Server:
         flags = self._flags
         server = grpc.aio.server(options=_channel_options(flags.grpc_channel_arguments))
         prediction = PredictionService(
-            repository, threads, flags.enable_serialization_as_tensor_content
+            repository, threads, self._metrics, flags.enable_serialization_as_tensor_content
         )
         server.add_generic_rpc_handlers(
             (
@@ -272,6 +279,8 @@ class Server:
             flags.rest_api_timeout_in_ms,
             flags.rest_api_enable_cors_support,
             lambda: self._draining,
+            self._metrics,
+            self._metrics_path,
         )
 
         class RestServer(uvicorn.Server):
@@ -306,6 +315,16 @@ def _models(flags: Flags) -> list[ServedModel]:
     if flags.model_config_file:
         return read_model_config(flags.model_config_file)
     return [single_model(flags.model_name, flags.model_base_path)]
+
+
+def _metrics_path(flags: Flags) -> str:
+    """Where REST serves Prometheus' metrics; empty for nowhere."""
+    if not flags.monitoring_config_file:
+        return ""
+    from serving.config_files import read_monitoring_config
+
+    config = read_monitoring_config(flags.monitoring_config_file).prometheus_config
+    return (config.path or DEFAULT_PATH) if config.enable else ""
 
 
 def _bind(host: str, port: int, flag: str) -> socket.socket:
