@@ -92,7 +92,7 @@ class Flags:
     ssl_config_file: str = flag("", "SSLConfig as text: TLS for gRPC")
     grpc_channel_arguments: str = flag("", "k=v,k=v for the gRPC server")
     grpc_max_threads: int = flag(_THREADS, "gRPC requests worked on at once")
-    enable_grpc_healthcheck_service: bool = flag(False, "serve grpc.health.v1.Health", Honour.LATER)
+    enable_grpc_healthcheck_service: bool = flag(False, "serve grpc.health.v1.Health")
     enable_serialization_as_tensor_content: bool = flag(
         False, "answer with TensorProto.tensor_content instead of float_val and its like"
     )

@@ -14,22 +14,26 @@ from google.protobuf.message import Message
 
 from serving.config_files import served_models
 from serving.errors import Code, Internal, InvalidArgument, ServingError, Unimplemented
-from serving.examples import classify, regress
+from serving.examples import Classification, classify, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
 from serving.metrics import Metrics
-from serving.protos.classification_pb2 import ClassificationRequest, ClassificationResponse
+from serving.protos.classification_pb2 import (
+    ClassificationRequest,
+    ClassificationResponse,
+    ClassificationResult,
+)
 from serving.protos.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
     GetModelMetadataResponse,
 )
 from serving.protos.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
-from serving.protos.inference_pb2 import MultiInferenceRequest
+from serving.protos.inference_pb2 import MultiInferenceRequest, MultiInferenceResponse
 from serving.protos.model_management_pb2 import ReloadConfigRequest, ReloadConfigResponse
 from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
 from serving.repository import Repository
-from serving.signature import DEFAULT_SIGNATURE
+from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD
 from serving.versions import VersionStatus
 
 log = logging.getLogger(__name__)
@@ -152,10 +156,7 @@ class PredictionService(_Service):
             with self._metrics.runtime(request.model_spec.name, "Classify"):
                 result = classify(predictor, name, examples, timeout_ms)
         response = ClassificationResponse(model_spec=_echo(request, version, name))
-        for row in result.rows():
-            classes = response.result.classifications.add().classes
-            for label, score in row:
-                classes.add(label=label.decode("utf-8", "replace"), score=score)
+        _fill_classes(response.result, result)
         return response
 
     async def Regress(  # noqa: N802
@@ -177,13 +178,34 @@ class PredictionService(_Service):
         return response
 
     async def MultiInference(  # noqa: N802
-        self, _request: MultiInferenceRequest, context: Any
-    ) -> Message:
-        """Not in this version."""
-        await abort(
-            context,
-            Unimplemented("MultiInference is not supported; send Classify and Regress requests"),
-        )
+        self, request: MultiInferenceRequest, context: Any
+    ) -> MultiInferenceResponse:
+        """Several Classify and Regress tasks over the same examples."""
+        return await self._run(self._multi_inference, request, context)
+
+    def _multi_inference(
+        self, request: MultiInferenceRequest, timeout_ms: int
+    ) -> MultiInferenceResponse:
+        _check_tasks(request)
+        response = MultiInferenceResponse()
+        examples = decode_input(request.input)
+        if not request.tasks:
+            return response
+        with self._acquire(request.tasks[0]) as (predictor, version):
+            for task in request.tasks:
+                name = task.model_spec.signature_name or DEFAULT_SIGNATURE
+                if name not in predictor.signatures:
+                    raise InvalidArgument(f"Requested signature not found in model graph: {name}")
+                result = response.results.add(model_spec=_echo(task, version, name))
+                if task.method_name == CLASSIFY_METHOD:
+                    classified = classify(predictor, name, examples, timeout_ms)
+                    _fill_classes(result.classification_result, classified)
+                elif task.method_name == REGRESS_METHOD:
+                    for value in regress(predictor, name, examples, timeout_ms).tolist():
+                        result.regression_result.regressions.add(value=value)
+                else:
+                    raise Unimplemented(f"Unsupported signature method_name: {task.method_name}")
+        return response
 
     async def GetModelMetadata(  # noqa: N802
         self, request: GetModelMetadataRequest, context: Any
@@ -257,6 +279,29 @@ def status_response(statuses: list[VersionStatus]) -> GetModelStatusResponse:
         entry.status.error_code = status.error_code.value  # type: ignore[assignment]
         entry.status.error_message = status.error_message
     return response
+
+
+def _check_tasks(request: MultiInferenceRequest) -> None:
+    names, signatures = set(), set()
+    for task in request.tasks:
+        if not task.model_spec.name:
+            raise InvalidArgument("Found ModelSpec with an empty model name.")
+        names.add(task.model_spec.name)
+        if len(names) > 1:
+            raise InvalidArgument(
+                "All ModelSpecs in a MultiInferenceRequest must access the same model name."
+            )
+        signature = task.model_spec.signature_name or DEFAULT_SIGNATURE
+        if signature in signatures:
+            raise InvalidArgument(f"Duplicate evaluation of signature: {signature}")
+        signatures.add(signature)
+
+
+def _fill_classes(proto: ClassificationResult, result: Classification) -> None:
+    for row in result.rows():
+        classes = proto.classifications.add().classes
+        for label, score in row:
+            classes.add(label=label.decode("utf-8", "replace"), score=score)
 
 
 def _echo(request: Any, version: int, signature_name: str = "") -> ModelSpec:

@@ -93,6 +93,7 @@ class Server:
         self._draining = False
         self._stop = asyncio.Event()
         self._metrics = Metrics()
+        self._health: Any = None
         self._metrics_path = ""
 
     async def run(self) -> int:
@@ -216,6 +217,8 @@ class Server:
                 log.info(
                     "Stopping: no new requests, up to %d s for those under way ...", DRAIN_SECONDS
                 )
+                if self._health is not None:
+                    await self._health.enter_graceful_shutdown()
                 await grpc_server.stop(DRAIN_SECONDS)
 
     async def _start_grpc(self, repository: Repository, threads: ThreadPoolExecutor) -> Any:
@@ -243,6 +246,8 @@ class Server:
             reflection.enable_server_reflection(
                 [*names, reflection.SERVICE_NAME], server, pool=pool.POOL
             )
+        if flags.enable_grpc_healthcheck_service:
+            await self._add_health(server)
         credentials = _credentials(flags.ssl_config_file)
         addresses = [_host_port(flags.bind_address, flags.port)] if flags.port else []
         if flags.grpc_socket_path:
@@ -259,6 +264,14 @@ class Server:
         for address in addresses:
             log.info("Running gRPC ModelServer at %s ...", address)
         return server
+
+    async def _add_health(self, server: Any) -> None:
+        from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        for name in ("", "ModelService", "PredictionService"):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def _serve_rest(
         self, repository: Repository, threads: ThreadPoolExecutor, rest_socket: socket.socket

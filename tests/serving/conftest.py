@@ -122,6 +122,7 @@ def server(models, tmp_path_factory):
         f"--monitoring_config_file={monitoring}",
         "--allow_version_labels_for_unavailable_models",
         "--rest_api_timeout_in_ms=3000",
+        "--enable_grpc_healthcheck_service",
     )
     with running(directory / "log", *flags) as server:
         yield server
