@@ -144,9 +144,13 @@ class Repository:
                     return
             self._stopping.wait(max(0.1, self._options.poll_seconds))
 
+    def give_up(self) -> None:
+        """Stop watching and waiting; what is loaded goes on serving until `close`."""
+        self._stopping.set()
+
     def close(self) -> None:
         """Stop watching and free all versions once nobody uses them."""
-        self._stopping.set()
+        self.give_up()
         if self._manager is not None:
             self._manager.join()
         for model in self._models.values():

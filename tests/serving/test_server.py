@@ -233,8 +233,10 @@ def test_stop_while_waiting_for_a_model(tmp_path):
     with log.open("wb") as out:
         base = tmp_path / "base"
         base.mkdir()
-        process = start(f"--port={port}", f"--model_base_path={base}", stdout=out, stderr=out)
+        flags = (f"--port={port}", f"--rest_api_port={port}", f"--model_base_path={base}")
+        process = start(*flags, stdout=out, stderr=out)
     wait_until(lambda: "No versions of servable" in log.read_text())
+    assert "--rest_api_port cannot be same as --port." in log.read_text()
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
 
