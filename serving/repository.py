@@ -64,6 +64,7 @@ class Repository:
         self._load = load
         self._options = options or RepositoryOptions()
         self._changed = threading.Condition()
+        self._managing = threading.Lock()
         self._stopping = threading.Event()
         self._manager: threading.Thread | None = None
         self._models = {model.name: ModelVersions(model) for model in models}
@@ -79,7 +80,8 @@ class Repository:
         """
         with self._changed:
             for model in self._models.values():
-                model.assign_labels(model.config.labels, self._options.allow_labels_for_unavailable)
+                model.check_labels(model.config.labels, self._options.allow_labels_for_unavailable)
+                model.configure(model.config)
         said = time.monotonic()
         while not self._stopping.is_set():
             self._scan()
@@ -104,9 +106,51 @@ class Repository:
             self._manager = threading.Thread(target=self._manage, name="repository", daemon=True)
             self._manager.start()
 
+    def reconfigure(self, models: Sequence[ServedModel]) -> None:
+        """Serve these models from now on; returns when those new by name serve.
+
+        Models no longer named are unloaded after that, in the time the manager takes. A refused
+        configuration changes nothing.
+
+        Raises:
+            ServingError: With TF Serving's text: a label on a version that does not serve, or a
+                new model that could not be loaded.
+        """
+        with self._changed:
+            named = {model.name: model for model in models}
+            allow = self._options.allow_labels_for_unavailable
+            for name, config in named.items():
+                current = self._models.get(name) or ModelVersions(config)
+                current.check_labels(config.labels, allow)
+            new = [name for name in named if name not in self._models]
+            for name, model in self._models.items():
+                if name not in named:
+                    model.retire()
+            for name, config in named.items():
+                model = self._models.setdefault(name, ModelVersions(config))
+                if model.retired:
+                    new.append(name)
+                model.configure(config)
+        while not self._stopping.is_set():
+            self.poll()
+            with self._changed:
+                missing = [
+                    model
+                    for name in new
+                    if not (model := self._models[name]).in_state(State.AVAILABLE)
+                ]
+                _raise_failed(missing, "model(s)")
+                if not missing:
+                    return
+            self._stopping.wait(max(0.1, self._options.poll_seconds))
+
+    def give_up(self) -> None:
+        """Stop watching and waiting; what is loaded goes on serving until `close`."""
+        self._stopping.set()
+
     def close(self) -> None:
         """Stop watching and free all versions once nobody uses them."""
-        self._stopping.set()
+        self.give_up()
         if self._manager is not None:
             self._manager.join()
         for model in self._models.values():
@@ -116,7 +160,9 @@ class Repository:
     def ready(self) -> bool:
         """Whether every model has a version that serves."""
         with self._changed:
-            return all(model.in_state(State.AVAILABLE) for model in self._models.values())
+            return all(
+                model.retired or model.in_state(State.AVAILABLE) for model in self._models.values()
+            )
 
     @contextmanager
     def acquire(
@@ -182,9 +228,10 @@ class Repository:
 
     def poll(self) -> None:
         """Scan once and do all that follows from it; what the manager thread does for ever."""
-        self._scan()
-        while not self._stopping.is_set() and self._act():
-            pass
+        with self._managing:
+            self._scan()
+            while not self._stopping.is_set() and self._act():
+                pass
 
     def _manage(self) -> None:
         while not self._stopping.wait(self._options.poll_seconds):
@@ -198,7 +245,9 @@ class Repository:
         if self._options.poll_seconds < 0:
             return
         try:
-            found = {name: scan(model.config) for name, model in self._models.items()}
+            with self._changed:
+                configured = [one.config for one in self._models.values() if not one.retired]
+            found = {config.name: scan(config) for config in configured}
         except NotFound as error:
             # As TF Serving: one bad path leaves the aspired versions of all models as they are.
             log.error(
@@ -277,7 +326,7 @@ class Repository:
             self._changed.notify_all()
 
 
-def _raise_failed(models: Sequence[ModelVersions]) -> None:
+def _raise_failed(models: Sequence[ModelVersions], what: str = "servable(s)") -> None:
     failed = [
         f"{{name: {model.config.name} version: {version.number}}} due to error: "
         f"{version.error.status}, "
@@ -287,4 +336,4 @@ def _raise_failed(models: Sequence[ModelVersions]) -> None:
     ]
     if failed:
         count = len(failed)
-        raise Unknown(f"{count} servable(s) did not become available: {{{''.join(failed)}}}")
+        raise Unknown(f"{count} {what} did not become available: {{{''.join(failed)}}}")

@@ -1,0 +1,193 @@
+"""Command line: trace a network, list and audit the worked examples, compare architectures."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from keras_gru.network import Network, read_network
+from keras_gru.network_fields import NetworkError
+from keras_gru.trace import trace
+from keras_gru.trace_report import Layout, render
+from keras_gru.worked_example import example_paths, load_example, load_examples
+from keras_gru.worked_example_report import summary_table, write_markdown
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (NetworkError, OSError, ValueError, ModuleNotFoundError) as error:
+        sys.stderr.write(f"{parser.prog}: error: {error}\n")
+        return 2
+    except BrokenPipeError:
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m keras_gru",
+        description="Look inside a GRU: every number of its forward and backward pass.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    tracing = commands.add_parser(
+        "trace",
+        help="every intermediate of a small network, step by step",
+        description="Print gates, states, losses, gradients by path, and the update of a "
+        "network, each with the number of its equation in DERIVATION.md.",
+        epilog="examples: python -m keras_gru trace good_movie | "
+        "python -m keras_gru trace my_network.json --json",
+    )
+    tracing.add_argument("network", help="a worked example's name (see `list`) or a JSON file")
+    tracing.add_argument("--variant", help="a named variant of a worked example")
+    tracing.add_argument("--json", action="store_true", help="all numbers as JSON, unrounded")
+    tracing.add_argument(
+        "--decimals", type=int, default=4, choices=range(1, 13), metavar="1..12", help="default 4"
+    )
+    tracing.set_defaults(run=_trace)
+
+    listing = commands.add_parser("list", help="the worked examples and how their texts fared")
+    listing.set_defaults(run=_list)
+
+    audit = commands.add_parser(
+        "audit",
+        help="write every printed number beside ours, and the errata, as Markdown",
+        description="Judge every number that the texts print and write docs/worked_examples.md.",
+    )
+    audit.add_argument("output", type=Path, help="the Markdown file to write")
+    audit.set_defaults(run=_audit)
+
+    compare = commands.add_parser(
+        "compare",
+        help="train RNN, LSTM, GRU, MGU and coupled GRU side by side",
+        description="Measure what gates are good for: the adding problem over growing lengths with "
+        "the gradient that reaches each state, the completion of one word, and the next character "
+        "of a text. Writes report.md, runs.json and plots. The default takes a few minutes on two "
+        "cores; Ctrl-C reports the runs that are complete.",
+        epilog="example: python -m keras_gru compare --lengths 30 100 --seeds 3 --output runs/long",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    option = compare.add_argument
+    option("--output", type=Path, default=Path("runs/comparison"), help="folder to write to")
+    tasks = ("adding", "word", "corpus")
+    option("--tasks", nargs="+", choices=tasks, default=list(tasks), help="what to train on")
+    option(
+        "--lengths",
+        nargs="+",
+        type=int,
+        default=[10, 30, 60],
+        help="sequence lengths of the adding problem",
+    )
+    option("--updates", type=int, default=800, help="weight updates of each run, at most")
+    option("--units", type=int, default=32, help="size of the state")
+    option(
+        "--match",
+        choices=("units", "parameters"),
+        default="units",
+        help="what the cells have in common; parameters: about as many as a GRU of --units",
+    )
+    option("--learning-rate", type=float, default=0.005, help="of Adam, the same for all cells")
+    option("--seeds", type=int, default=1, help="runs of each cell and task")
+    option(
+        "--corpus",
+        type=Path,
+        help="text file of 5,000 characters or more; without it, scikit-learn's data set "
+        "descriptions",
+    )
+    compare.set_defaults(run=_compare)
+    return parser
+
+
+def _trace(options: argparse.Namespace) -> int:
+    found = trace(_network(options.network, options.variant))
+    if options.json:
+        json.dump(found.to_json(), sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    else:
+        console = Console()
+        console.print(render(found, Layout(console.width, options.decimals)))
+    return 0
+
+
+def _network(name: str, variant: str | None) -> Network:
+    if name not in example_paths():
+        path = Path(name)
+        if not path.exists():
+            known = ", ".join(example_paths())
+            raise NetworkError(f"network: expected a JSON file or one of {known}, got {name!r}")
+        if variant is not None:
+            raise NetworkError(f"--variant: expected a worked example, got the file {name!r}")
+        return read_network(path)
+    network = load_example(name).network(variant)
+    if network is None:
+        raise NetworkError(f"network: {name!r} is arithmetic without a network; see `audit`")
+    return network
+
+
+def _list(options: argparse.Namespace) -> int:  # noqa: ARG001
+    Console().print(summary_table(load_examples()))
+    return 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    write_markdown(load_examples(), options.output)
+    sys.stdout.write(f"wrote {options.output}\n")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from keras_gru.comparison import ComparisonConfig, Run
+    from keras_gru.comparison_report import write_report, write_runs
+    from keras_gru.comparison_tasks import read_corpus, run_comparison
+
+    config = ComparisonConfig(
+        lengths=tuple(options.lengths),
+        updates=options.updates,
+        units=options.units,
+        match=options.match,
+        learning_rate=options.learning_rate,
+        seeds=options.seeds,
+        corpus=options.corpus,
+    )
+    if "corpus" in options.tasks:
+        read_corpus(config.corpus)  # a bad file should not wait for the other tasks
+    runs: list[Run] = []
+    interrupted = False
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    loss_column = TextColumn("loss {task.fields[loss]:.4f}")
+    with RichProgress(*columns, loss_column, TimeRemainingColumn(), transient=True) as shown:
+        bar = shown.add_task("", total=config.updates, loss=float("nan"))
+
+        def progress(name: str, done: int, total: int, loss: float) -> None:
+            shown.update(bar, description=name, completed=done, total=total, loss=loss)
+
+        try:
+            for run in run_comparison(config, tuple(options.tasks), progress):
+                runs.append(run)
+                write_runs(config, runs, options.output)
+                shown.console.print(
+                    f"{run.task}, {run.length} steps: {run.architecture}, seed {run.seed}: "
+                    f"{run.updates} updates in {run.seconds:.1f} s, loss {run.losses[-1]:.4f}"
+                )
+        except KeyboardInterrupt:
+            interrupted = True
+    if not runs:
+        sys.stderr.write("interrupted before a run was complete; nothing written\n")
+        return 130
+    report = write_report(config, runs, options.output)
+    Console().print(Markdown(report.read_text(encoding="utf-8")))
+    sys.stdout.write(f"wrote {report}\n")
+    return 130 if interrupted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

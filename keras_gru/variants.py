@@ -1,0 +1,212 @@
+"""GRUs with one gate: the minimal gated unit and the GRU with coupled gates.
+
+Numbers in parentheses are those of DERIVATION.md. Cells for `keras.layers.RNN`; weights are
+packed `z | g` on the last axis (gate, candidate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+Tensor = Any
+Activation = Callable[[Tensor], Tensor]
+
+BLOCKS = 2  # gate, candidate
+
+
+class Pair(NamedTuple):
+    """One value for the gate, one for the candidate."""
+
+    z: Tensor
+    g: Tensor
+
+
+def single_gate_step(
+    x: Pair,
+    h: Tensor,
+    recurrent: Pair,
+    reset: Callable[[Tensor], Tensor],
+    activation: Activation,
+    recurrent_activation: Activation,
+) -> Tensor:
+    """Advance the state of a GRU whose reset gate is a function of its update gate.
+
+    Args:
+        x: projected input with its bias, (B, U) each.
+        h: previous state, (B, U).
+        recurrent: recurrent kernels, (U, U) each.
+        reset: the reset gate as a function of the update gate.
+        activation: φ, of the candidate.
+        recurrent_activation: σ, of the gate.
+
+    Returns:
+        The new state, (B, U).
+    """
+    z = recurrent_activation(x.z + tf.matmul(h, recurrent.z))  # (31), (33)
+    g = activation(x.g + tf.matmul(reset(z) * h, recurrent.g))
+    return (1 - z) * h + z * g  # (4b)
+
+
+class _SingleGateCell(keras.layers.Layer):
+    """Weights, checks and configuration of the cells below; arguments as they document them."""
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = "tanh",
+        recurrent_activation: Any = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
+        if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
+            raise ValueError(
+                f"Argument `units` must be a positive integer. Received: units={units!r}"
+            )
+        super().__init__(**kwargs)
+        self.units = units
+        self.activation = keras.activations.get(activation)
+        self.recurrent_activation = keras.activations.get(recurrent_activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.state_size = units
+        self.output_size = units
+
+    def reset(self, z: Tensor) -> Tensor:
+        """The reset gate (B, U) that belongs to the update gate (B, U)."""
+        raise NotImplementedError
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Create the weights for inputs (B, D)."""
+        features = input_shape[-1]
+        if features is None:
+            raise ValueError(
+                f"The last axis of the inputs of {self.name!r} must be known. "
+                f"Received: input_shape={tuple(input_shape)}"
+            )
+        packed = BLOCKS * self.units
+        self.kernel = self.add_weight(
+            shape=(features, packed), name="kernel", initializer=self.kernel_initializer
+        )
+        self.recurrent_kernel = self.add_weight(
+            shape=(self.units, packed),
+            name="recurrent_kernel",
+            initializer=self.recurrent_initializer,
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(packed,), name="bias", initializer=self.bias_initializer
+            )
+        self.built = True
+
+    def call(self, inputs: Tensor, states: Any, training: bool = False) -> tuple[Tensor, Any]:  # noqa: ARG002
+        """Advance by one step; see the class."""
+        nested = isinstance(states, list | tuple)
+        h = states[0] if nested else states
+        projected = tf.matmul(inputs, self.kernel)
+        if self.bias is not None:
+            projected += self.bias
+        h = single_gate_step(
+            Pair(*tf.split(projected, BLOCKS, axis=-1)),
+            h,
+            Pair(*tf.split(tf.convert_to_tensor(self.recurrent_kernel), BLOCKS, axis=-1)),
+            self.reset,
+            self.activation,
+            self.recurrent_activation,
+        )
+        return h, [h] if nested else h
+
+    def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
+        """A zero state, [(batch_size, U)], in the compute dtype."""
+        return [tf.zeros((batch_size, self.units), dtype=self.compute_dtype)]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, for a complete round trip."""
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "recurrent_activation": keras.activations.serialize(self.recurrent_activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_gru")
+class MGUCell(_SingleGateCell):
+    """Minimal gated unit (Zhou et al. 2016, arXiv:1603.09420), for `keras.layers.RNN`.
+
+    One gate resets the state inside the candidate and lets the candidate in::
+
+        z  = σ(x·W_z + b_z + h·U_z)
+        g  = φ(x·W_g + b_g + (z ⊙ h)·U_g)                                   (31)
+        h′ = (1 − z) ⊙ h + z ⊙ g                                            (4b)
+
+    Two thirds of a GRU's parameters. (Implementations differ: some keep the state with the gate
+    that also resets it, which is `CoupledGRUCell` up to the sign of the gate's weights.)
+
+    Args:
+        units: Size U of the state; a positive integer.
+        activation: φ, of the candidate. None is the identity.
+        recurrent_activation: σ, of the gate. None is the identity.
+        use_bias: Whether there are biases.
+        kernel_initializer: Initializer of `kernel`, (D, 2U).
+        recurrent_initializer: Initializer of `recurrent_kernel`, (U, 2U).
+        bias_initializer: Initializer of `bias`, (2U,).
+        gate_candidate: Whether the gate acts inside the candidate. Without it the cell is the
+            "minimal GRU" without any reset gate: g = φ(x·W_g + b_g + h·U_g).
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: (B, D).
+        states: Previous state (B, U), or a list or tuple of one.
+        training: Without effect.
+
+    Returns:
+        The output (B, U) and the new state, nested like `states`.
+
+    Raises:
+        ValueError: `units` is not a positive integer.
+    """
+
+    def __init__(self, units: int, *arguments: Any, gate_candidate: bool = True, **kwargs: Any):
+        super().__init__(units, *arguments, **kwargs)
+        self.gate_candidate = bool(gate_candidate)
+
+    def reset(self, z: Tensor) -> Tensor:
+        """The gate itself, or ones."""
+        return z if self.gate_candidate else tf.ones_like(z)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument, for a complete round trip."""
+        return {**super().get_config(), "gate_candidate": self.gate_candidate}
+
+
+@keras.saving.register_keras_serializable(package="keras_gru")
+class CoupledGRUCell(_SingleGateCell):
+    """GRU whose reset gate is the complement of its update gate, for `keras.layers.RNN`.
+
+    What is replaced is also forgotten inside the candidate::
+
+        z  = σ(x·W_z + b_z + h·U_z),   r = 1 − z
+        g  = φ(x·W_g + b_g + (r ⊙ h)·U_g)                                   (33)
+        h′ = (1 − z) ⊙ h + z ⊙ g                                            (4b)
+
+    Arguments, call arguments, results and errors are those of `MGUCell` without
+    `gate_candidate`; weights have the same shapes.
+    """
+
+    def reset(self, z: Tensor) -> Tensor:
+        """The complement of the update gate."""
+        return 1 - z
