@@ -167,7 +167,8 @@ class Server:
                 log.error("PollFilesystemAndReloadConfig failed to ReloadConfig: %s", error.status)
 
     def _repository(self, models: list[ServedModel]) -> Repository:
-        from serving.repository import Repository, RepositoryOptions
+        from serving.loading import RepositoryOptions
+        from serving.repository import Repository
         from serving.session import SessionOptions
         from serving.warmup import load_warm
 
