@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from serving.config_files import ServedModel
-from serving.errors import InvalidArgument, NotFound, ServingError, Unavailable, Unknown
+from serving.errors import InvalidArgument, NotFound, ServingError, Unavailable
+from serving.loading import RepositoryOptions, load_with_retries, raise_failed
 from serving.predictor import Predictor
 from serving.version_scan import scan
 from serving.versions import ModelVersions, State, Version, VersionStatus
@@ -25,25 +25,6 @@ from serving.versions import ModelVersions, State, Version, VersionStatus
 log = logging.getLogger(__name__)
 
 _PATIENCE = 10.0
-
-
-@dataclass(frozen=True)
-class RepositoryOptions:
-    """How versions are looked for and loaded.
-
-    Attributes:
-        poll_seconds: Between scans of the base paths; 0 scans once, negative never.
-        max_load_retries: After the first failure of a load.
-        retry_seconds: Between tries of a load; negative for no wait.
-        initial_threads: Loads at once before the ports open.
-        allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
-    """
-
-    poll_seconds: float = 1.0
-    max_load_retries: int = 5
-    retry_seconds: float = 60.0
-    initial_threads: int = 4
-    allow_labels_for_unavailable: bool = False
 
 
 class Repository:
@@ -89,7 +70,7 @@ class Repository:
             missing = [m for m in self._models.values() if not m.in_state(State.AVAILABLE)]
             if not missing:
                 break
-            _raise_failed(missing)
+            raise_failed(missing)
             if self._options.poll_seconds <= 0:
                 names = ", ".join(model.config.name for model in missing)
                 raise Unavailable(f"no version to serve of: {names}")
@@ -139,7 +120,7 @@ class Repository:
                     for name in new
                     if not (model := self._models[name]).in_state(State.AVAILABLE)
                 ]
-                _raise_failed(missing, "model(s)")
+                raise_failed(missing, "model(s)")
                 if not missing:
                     return
             self._stopping.wait(max(0.1, self._options.poll_seconds))
@@ -281,23 +262,17 @@ class Repository:
         """Load a version, trying again as often as allowed; ends AVAILABLE or END."""
         name = f"{{name: {model.config.name} version: {version.number}}}"
         self._change(version, State.LOADING)
-        tries = 1 + max(0, self._options.max_load_retries)
-        for attempt in range(1, tries + 1):
-            started = time.monotonic()
-            try:
-                predictor = self._load(version.path)
-            except Exception as error:
-                failure = error if isinstance(error, ServingError) else Unknown(repr(error))
-            else:
-                version.predictor = predictor
-                self._change(version, State.AVAILABLE)
-                seconds = time.monotonic() - started
-                log.info("Successfully loaded servable version %s in %.2f s", name, seconds)
-                return
-            log.error("Loading %s failed (try %d of %d): %s", name, attempt, tries, failure.status)
-            if attempt == tries or not self._may_retry(model, version):
-                break
-        self._change(version, State.END, failure)
+        try:
+            version.predictor = load_with_retries(
+                lambda: self._load(version.path),
+                name,
+                1 + max(0, self._options.max_load_retries),
+                lambda: self._may_retry(model, version),
+            )
+        except ServingError as error:
+            self._change(version, State.END, error)
+        else:
+            self._change(version, State.AVAILABLE)
 
     def _may_retry(self, model: ModelVersions, version: Version) -> bool:
         """Wait before the next try; False when the version is no longer wanted."""
@@ -324,16 +299,3 @@ class Repository:
             version.state = state
             version.error = error
             self._changed.notify_all()
-
-
-def _raise_failed(models: Sequence[ModelVersions], what: str = "servable(s)") -> None:
-    failed = [
-        f"{{name: {model.config.name} version: {version.number}}} due to error: "
-        f"{version.error.status}, "
-        for model in models
-        for version in model.in_state(State.END)
-        if version.error is not None
-    ]
-    if failed:
-        count = len(failed)
-        raise Unknown(f"{count} {what} did not become available: {{{''.join(failed)}}}")

@@ -23,16 +23,15 @@ from serving.examples import classify, regress
 from serving.grpc_codec import decode_input
 from serving.grpc_service import status_response
 from serving.json_example import encode_classifications, encode_regressions, parse_examples
+from serving.json_inputs import decode_inputs, parse_predict
 from serving.metrics import Metrics
 from serving.protos.model_pb2 import ModelSpec
 from serving.repository import Repository
 from serving.rest_codec import (
-    decode_inputs,
     encode_error,
     encode_metadata,
     encode_outputs,
     encode_status,
-    parse_predict,
 )
 from serving.signature import DEFAULT_SIGNATURE
 

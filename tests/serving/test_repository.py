@@ -11,7 +11,8 @@ import pytest
 
 from serving.config_files import ServedModel, VersionPolicy
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable, Unknown
-from serving.repository import Repository, RepositoryOptions
+from serving.loading import RepositoryOptions
+from serving.repository import Repository
 from serving.version_scan import choose, scan, versions_on_disk
 from serving.versions import ModelVersions, State, Version
 
