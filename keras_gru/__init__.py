@@ -4,7 +4,18 @@ from keras_gru import initializers
 from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
 from keras_gru.layer import GRU
+from keras_gru.variant_layers import MGU, CoupledGRU
+from keras_gru.variants import CoupledGRUCell, MGUCell
 
 __version__ = "0.1.0"
 
-__all__ = ["GRU", "GRUCell", "GRUEncoder", "initializers"]
+__all__ = [
+    "GRU",
+    "MGU",
+    "CoupledGRU",
+    "CoupledGRUCell",
+    "GRUCell",
+    "GRUEncoder",
+    "MGUCell",
+    "initializers",
+]
