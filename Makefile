@@ -21,7 +21,7 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python demo.py
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .

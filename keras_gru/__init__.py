@@ -1,8 +1,21 @@
 """keras_gru: a GRU layer for Keras 3 that people can check by hand."""
 
+from keras_gru import initializers
 from keras_gru.cell import GRUCell
+from keras_gru.encoder import GRUEncoder
 from keras_gru.layer import GRU
+from keras_gru.variant_layers import MGU, CoupledGRU
+from keras_gru.variants import CoupledGRUCell, MGUCell
 
 __version__ = "0.1.0"
 
-__all__ = ["GRU", "GRUCell"]
+__all__ = [
+    "GRU",
+    "MGU",
+    "CoupledGRU",
+    "CoupledGRUCell",
+    "GRUCell",
+    "GRUEncoder",
+    "MGUCell",
+    "initializers",
+]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from serving.dtypes import STRING, by_number, string_array
+from serving.coerce import coerce
 from serving.errors import InvalidArgument, Unavailable
 from serving.signature import DEFAULT_SIGNATURE, Signature
 
@@ -248,63 +248,3 @@ def connect(
         "url: expected http://host:port or https://host:port (REST), grpc://host:port or "
         f"host:port (gRPC); got {url!r}"
     )
-
-
-def coerce(inputs: Mapping[str, Any] | Any, signature: Signature) -> dict[str, np.ndarray]:
-    """Inputs as arrays of the signature's types.
-
-    Args:
-        inputs: Array-likes by name, or one array-like for a signature with one input.
-        signature: Of the model.
-
-    Raises:
-        InvalidArgument: Names, or types that cannot be converted without loss of meaning.
-    """
-    expected = signature.inputs
-    if not isinstance(inputs, Mapping):
-        if len(expected) != 1:
-            raise InvalidArgument(
-                f"inputs: expected a mapping with the keys {sorted(expected)}; "
-                f"got {type(inputs).__name__}"
-            )
-        inputs = {next(iter(expected)): inputs}
-    missing = expected.keys() - inputs.keys() - signature.defaults.keys()
-    extra = inputs.keys() - expected.keys()
-    if missing or extra:
-        raise InvalidArgument(
-            f"inputs: expected the keys {sorted(expected)}; got {sorted(map(str, inputs))}"
-        )
-    return {name: _convert(name, value, expected[name].dtype) for name, value in inputs.items()}
-
-
-def _convert(name: str, value: Any, number: int) -> np.ndarray:
-    dtype = by_number(number)
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise InvalidArgument(
-            f"input {name}: expected rows of equal length; got ragged lists"
-        ) from None
-    if dtype is STRING:
-        if array.dtype.kind not in "OSUT":
-            raise InvalidArgument(f"input {name}: expected text; got {array.dtype}")
-        # NumPy's own byte strings have lost trailing NULs; build from the values themselves.
-        source = array if isinstance(value, np.ndarray) else np.array(value, dtype=object)
-        return string_array(source)
-    if array.dtype == dtype.numpy:
-        return array
-    numbers = array.dtype.kind in "biufc" and dtype.numpy.kind != "b" and array.dtype.kind != "b"
-    if array.size and not numbers:
-        raise InvalidArgument(f"input {name}: expected {dtype.name}; got {array.dtype}")
-    if array.dtype.kind in "fc" and dtype.numpy.kind in "iu" and array.size:
-        raise InvalidArgument(f"input {name}: expected {dtype.name}; got {array.dtype}")
-    if array.dtype.kind in "iu" and dtype.numpy.kind in "iu" and array.size:
-        limits = np.iinfo(dtype.numpy)
-        low, high = int(array.min()), int(array.max())
-        if low < limits.min or high > limits.max:
-            raise InvalidArgument(
-                f"input {name}: expected {dtype.name}, {limits.min} to {limits.max}; "
-                f"got values from {low} to {high}"
-            )
-    with np.errstate(over="ignore"):
-        return array.astype(dtype.numpy)

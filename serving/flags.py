@@ -57,7 +57,7 @@ class Flags:
         "--model_base_path are then ignored",
     )
     model_config_file_poll_wait_seconds: int = flag(
-        0, "re-read --model_config_file so often; 0 for once", Honour.LATER
+        0, "re-read --model_config_file so often; 0 for once"
     )
     file_system_poll_wait_seconds: int = flag(
         1, "look for new versions so often; 0 for once, negative for never"
@@ -83,16 +83,16 @@ class Flags:
         0, "versions unloaded at once; 0 for one after the other", Honour.LATER
     )
     enable_model_warmup: bool = flag(
-        True, "run assets.extra/tf_serving_warmup_requests when a version is loaded", Honour.LATER
+        True, "run assets.extra/tf_serving_warmup_requests when a version is loaded"
     )
-    num_request_iterations_for_warmup: int = flag(
-        0, "repeat each warmup request so often", Honour.LATER
+    num_request_iterations_for_warmup: int = flag(0, "repeat each warmup request so often")
+    monitoring_config_file: str = flag(
+        "", "MonitoringConfig as text: Prometheus metrics on --rest_api_port"
     )
-    monitoring_config_file: str = flag("", "MonitoringConfig as text", Honour.LATER)
     ssl_config_file: str = flag("", "SSLConfig as text: TLS for gRPC")
     grpc_channel_arguments: str = flag("", "k=v,k=v for the gRPC server")
     grpc_max_threads: int = flag(_THREADS, "gRPC requests worked on at once")
-    enable_grpc_healthcheck_service: bool = flag(False, "serve grpc.health.v1.Health", Honour.LATER)
+    enable_grpc_healthcheck_service: bool = flag(False, "serve grpc.health.v1.Health")
     enable_serialization_as_tensor_content: bool = flag(
         False, "answer with TensorProto.tensor_content instead of float_val and its like"
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, NoReturn, TypeVar
@@ -10,27 +12,36 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
-from serving.examples import classify, regress
+from serving.config_files import served_models
+from serving.errors import Code, Internal, InvalidArgument, ServingError, Unimplemented
+from serving.examples import Classification, classify, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
-from serving.protos.classification_pb2 import ClassificationRequest, ClassificationResponse
+from serving.metrics import Metrics
+from serving.protos.classification_pb2 import (
+    ClassificationRequest,
+    ClassificationResponse,
+    ClassificationResult,
+)
 from serving.protos.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
     GetModelMetadataResponse,
 )
 from serving.protos.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
-from serving.protos.inference_pb2 import MultiInferenceRequest
-from serving.protos.model_management_pb2 import ReloadConfigRequest
+from serving.protos.inference_pb2 import MultiInferenceRequest, MultiInferenceResponse
+from serving.protos.model_management_pb2 import ReloadConfigRequest, ReloadConfigResponse
 from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
 from serving.repository import Repository
-from serving.signature import DEFAULT_SIGNATURE
+from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD
 from serving.versions import VersionStatus
+
+log = logging.getLogger(__name__)
 
 GRPC_STATUS = {code: grpc.StatusCode[code.name] for code in Code}
 SIGNATURE_DEF = "signature_def"
 _MAX_MESSAGE = 1024
+_LONGEST = 1e9
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -50,12 +61,15 @@ class _Service:
         context: Any,
     ) -> ResponseT:
         remaining = context.time_remaining()
-        timeout_ms = 0 if remaining is None else max(1, int(remaining * 1000))
+        timeout_ms = 0 if remaining is None else max(1, int(min(remaining, _LONGEST) * 1000))
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._threads, call, request, timeout_ms)
         except ServingError as error:
             await abort(context, error)
+        except Exception as error:
+            log.exception("%s failed", type(request).__name__)
+            await abort(context, Internal(f"{type(error).__name__}: {error}"))
 
 
 async def abort(context: Any, error: ServingError) -> NoReturn:
@@ -73,18 +87,43 @@ class PredictionService(_Service):
     Args:
         repository: The models.
         threads: Where the models run.
+        metrics: Where requests are counted.
         tensor_content: Answer with raw bytes instead of one entry per element.
     """
 
     def __init__(
-        self, repository: Repository, threads: Executor, tensor_content: bool = False
+        self,
+        repository: Repository,
+        threads: Executor,
+        metrics: Metrics | None = None,
+        tensor_content: bool = False,
     ) -> None:
         super().__init__(repository, threads)
+        self._metrics = metrics or Metrics()
         self._tensor_content = tensor_content
+
+    def _counted(
+        self, api: str, call: Callable[[RequestT, int], ResponseT]
+    ) -> Callable[[RequestT, int], ResponseT]:
+        def counted(request: Any, timeout_ms: int) -> ResponseT:
+            started = time.perf_counter()
+            status = Code.INTERNAL
+            try:
+                response = call(request, timeout_ms)
+                status = Code.OK
+            except ServingError as error:
+                status = error.code
+                raise
+            finally:
+                name = request.model_spec.name
+                self._metrics.request(name, api, "GRPC", status.name, started)
+            return response
+
+        return counted
 
     async def Predict(self, request: PredictRequest, context: Any) -> PredictResponse:  # noqa: N802
         """Named tensors in, named tensors out."""
-        return await self._run(self._predict, request, context)
+        return await self._run(self._counted("Predict", self._predict), request, context)
 
     def _predict(self, request: PredictRequest, timeout_ms: int) -> PredictResponse:
         with self._acquire(request) as (predictor, version):
@@ -96,7 +135,8 @@ class PredictionService(_Service):
                     inputs[alias] = decode_tensor(proto)
                 except InvalidArgument as error:
                     raise InvalidArgument(f"tensor parsing error: {alias}") from error
-            outputs = predictor.predict(inputs, name, request.output_filter, timeout_ms)
+            with self._metrics.runtime(request.model_spec.name, "Predict"):
+                outputs = predictor.predict(inputs, name, request.output_filter, timeout_ms)
         response = PredictResponse(model_spec=_echo(request, version, name))
         for alias, array in outputs.items():
             response.outputs[alias].CopyFrom(encode_tensor(array, self._tensor_content))
@@ -106,42 +146,66 @@ class PredictionService(_Service):
         self, request: ClassificationRequest, context: Any
     ) -> ClassificationResponse:
         """Examples in, labels and scores out."""
-        return await self._run(self._classify, request, context)
+        return await self._run(self._counted("Classify", self._classify), request, context)
 
     def _classify(self, request: ClassificationRequest, timeout_ms: int) -> ClassificationResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-            result = classify(predictor, name, decode_input(request.input), timeout_ms)
+            examples = decode_input(request.input)
+            self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
+            with self._metrics.runtime(request.model_spec.name, "Classify"):
+                result = classify(predictor, name, examples, timeout_ms)
         response = ClassificationResponse(model_spec=_echo(request, version, name))
-        for row in result.rows():
-            classes = response.result.classifications.add().classes
-            for label, score in row:
-                classes.add(label=label.decode("utf-8", "replace"), score=score)
+        _fill_classes(response.result, result)
         return response
 
     async def Regress(  # noqa: N802
         self, request: RegressionRequest, context: Any
     ) -> RegressionResponse:
         """Examples in, one value each out."""
-        return await self._run(self._regress, request, context)
+        return await self._run(self._counted("Regress", self._regress), request, context)
 
     def _regress(self, request: RegressionRequest, timeout_ms: int) -> RegressionResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-            values = regress(predictor, name, decode_input(request.input), timeout_ms)
+            examples = decode_input(request.input)
+            self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
+            with self._metrics.runtime(request.model_spec.name, "Regress"):
+                values = regress(predictor, name, examples, timeout_ms)
         response = RegressionResponse(model_spec=_echo(request, version, name))
         for value in values.tolist():
             response.result.regressions.add(value=value)
         return response
 
     async def MultiInference(  # noqa: N802
-        self, _request: MultiInferenceRequest, context: Any
-    ) -> Message:
-        """Not in this version."""
-        await abort(
-            context,
-            Unimplemented("MultiInference is not supported; send Classify and Regress requests"),
-        )
+        self, request: MultiInferenceRequest, context: Any
+    ) -> MultiInferenceResponse:
+        """Several Classify and Regress tasks over the same examples."""
+        return await self._run(self._multi_inference, request, context)
+
+    def _multi_inference(
+        self, request: MultiInferenceRequest, timeout_ms: int
+    ) -> MultiInferenceResponse:
+        _check_tasks(request)
+        response = MultiInferenceResponse()
+        examples = decode_input(request.input)
+        if not request.tasks:
+            return response
+        with self._acquire(request.tasks[0]) as (predictor, version):
+            for task in request.tasks:
+                name = task.model_spec.signature_name or DEFAULT_SIGNATURE
+                if name not in predictor.signatures:
+                    raise InvalidArgument(f"Requested signature not found in model graph: {name}")
+                result = response.results.add(model_spec=_echo(task, version, name))
+                if task.method_name == CLASSIFY_METHOD:
+                    classified = classify(predictor, name, examples, timeout_ms)
+                    _fill_classes(result.classification_result, classified)
+                elif task.method_name == REGRESS_METHOD:
+                    for value in regress(predictor, name, examples, timeout_ms).tolist():
+                        result.regression_result.regressions.add(value=value)
+                else:
+                    raise Unimplemented(f"Unsupported signature method_name: {task.method_name}")
+        return response
 
     async def GetModelMetadata(  # noqa: N802
         self, request: GetModelMetadataRequest, context: Any
@@ -189,13 +253,21 @@ class ModelService(_Service):
         return status_response(self._repository.status(spec.name, version))
 
     async def HandleReloadConfigRequest(  # noqa: N802
-        self, _request: ReloadConfigRequest, context: Any
-    ) -> Message:
-        """Not in this version."""
-        await abort(
-            context,
-            Unimplemented("HandleReloadConfigRequest is not supported; restart with the new file"),
-        )
+        self, request: ReloadConfigRequest, context: Any
+    ) -> ReloadConfigResponse:
+        """Replace the configuration; returns when models new by name serve."""
+        return await self._run(self._reload, request, context)
+
+    def _reload(self, request: ReloadConfigRequest, _: int) -> ReloadConfigResponse:
+        if request.config.WhichOneof("config") != "model_config_list":
+            raise InvalidArgument(
+                "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
+                "ModelConfigList is currently supported"
+            )
+        self._repository.reconfigure(served_models(request.config))
+        response = ReloadConfigResponse()
+        response.status.error_code = Code.OK.value  # type: ignore[assignment]
+        return response
 
 
 def status_response(statuses: list[VersionStatus]) -> GetModelStatusResponse:
@@ -207,6 +279,29 @@ def status_response(statuses: list[VersionStatus]) -> GetModelStatusResponse:
         entry.status.error_code = status.error_code.value  # type: ignore[assignment]
         entry.status.error_message = status.error_message
     return response
+
+
+def _check_tasks(request: MultiInferenceRequest) -> None:
+    names, signatures = set(), set()
+    for task in request.tasks:
+        if not task.model_spec.name:
+            raise InvalidArgument("Found ModelSpec with an empty model name.")
+        names.add(task.model_spec.name)
+        if len(names) > 1:
+            raise InvalidArgument(
+                "All ModelSpecs in a MultiInferenceRequest must access the same model name."
+            )
+        signature = task.model_spec.signature_name or DEFAULT_SIGNATURE
+        if signature in signatures:
+            raise InvalidArgument(f"Duplicate evaluation of signature: {signature}")
+        signatures.add(signature)
+
+
+def _fill_classes(proto: ClassificationResult, result: Classification) -> None:
+    for row in result.rows():
+        classes = proto.classifications.add().classes
+        for label, score in row:
+            classes.add(label=label.decode("utf-8", "replace"), score=score)
 
 
 def _echo(request: Any, version: int, signature_name: str = "") -> ModelSpec:

@@ -10,11 +10,12 @@ import numpy as np
 
 from serving import json_writer
 from serving.errors import InvalidArgument
-from serving.json_parser import debug_text, parse
+from serving.json_debug import debug_text
+from serving.json_inputs import signature_name
+from serving.json_parser import parse
 from serving.json_tensor import decode_base64, is_base64, type_name
 from serving.protos.example_pb2 import Example, Feature
 from serving.protos.input_pb2 import Input
-from serving.rest_codec import signature_name
 
 
 def parse_examples(body: bytes) -> tuple[Input, str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from serving.dtypes import by_number
 from serving.errors import InvalidArgument, Unimplemented
-from serving.json_parser import debug_text
+from serving.json_debug import debug_text
 
 _NARROW = ("int32", "int16", "int8", "uint8")
 _LIMITS = {

@@ -24,6 +24,8 @@ def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
         values: Python floats, holding values of `dtype`.
         dtype: float32 or float64.
     """
+    if not values:
+        return []
     exact = np.asarray(values, np.float64)
     # One call of C's formatter, or parser, for all values is much faster than one per value.
     short = "%g " * len(values) % tuple(values)

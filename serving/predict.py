@@ -13,8 +13,9 @@ import numpy as np
 from serving.client import Client, connect
 from serving.dtypes import by_number
 from serving.errors import InvalidArgument, ServingError
+from serving.json_inputs import PredictBody, decode_inputs
 from serving.json_parser import parse
-from serving.rest_codec import PredictBody, decode_inputs, encode_outputs
+from serving.rest_codec import encode_outputs
 from serving.signature import DEFAULT_SIGNATURE, Signature
 
 USAGE_ERROR = 2

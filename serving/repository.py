@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from serving.config_files import ServedModel
-from serving.errors import InvalidArgument, NotFound, ServingError, Unavailable, Unknown
+from serving.errors import InvalidArgument, NotFound, ServingError, Unavailable
+from serving.loading import RepositoryOptions, load_with_retries, raise_failed
 from serving.predictor import Predictor
 from serving.version_scan import scan
 from serving.versions import ModelVersions, State, Version, VersionStatus
@@ -25,25 +25,6 @@ from serving.versions import ModelVersions, State, Version, VersionStatus
 log = logging.getLogger(__name__)
 
 _PATIENCE = 10.0
-
-
-@dataclass(frozen=True)
-class RepositoryOptions:
-    """How versions are looked for and loaded.
-
-    Attributes:
-        poll_seconds: Between scans of the base paths; 0 scans once, negative never.
-        max_load_retries: After the first failure of a load.
-        retry_seconds: Between tries of a load; negative for no wait.
-        initial_threads: Loads at once before the ports open.
-        allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
-    """
-
-    poll_seconds: float = 1.0
-    max_load_retries: int = 5
-    retry_seconds: float = 60.0
-    initial_threads: int = 4
-    allow_labels_for_unavailable: bool = False
 
 
 class Repository:
@@ -64,6 +45,7 @@ class Repository:
         self._load = load
         self._options = options or RepositoryOptions()
         self._changed = threading.Condition()
+        self._managing = threading.Lock()
         self._stopping = threading.Event()
         self._manager: threading.Thread | None = None
         self._models = {model.name: ModelVersions(model) for model in models}
@@ -79,7 +61,8 @@ class Repository:
         """
         with self._changed:
             for model in self._models.values():
-                model.assign_labels(model.config.labels, self._options.allow_labels_for_unavailable)
+                model.check_labels(model.config.labels, self._options.allow_labels_for_unavailable)
+                model.configure(model.config)
         said = time.monotonic()
         while not self._stopping.is_set():
             self._scan()
@@ -87,7 +70,7 @@ class Repository:
             missing = [m for m in self._models.values() if not m.in_state(State.AVAILABLE)]
             if not missing:
                 break
-            _raise_failed(missing)
+            raise_failed(missing)
             if self._options.poll_seconds <= 0:
                 names = ", ".join(model.config.name for model in missing)
                 raise Unavailable(f"no version to serve of: {names}")
@@ -104,9 +87,51 @@ class Repository:
             self._manager = threading.Thread(target=self._manage, name="repository", daemon=True)
             self._manager.start()
 
+    def reconfigure(self, models: Sequence[ServedModel]) -> None:
+        """Serve these models from now on; returns when those new by name serve.
+
+        Models no longer named are unloaded after that, in the time the manager takes. A refused
+        configuration changes nothing.
+
+        Raises:
+            ServingError: With TF Serving's text: a label on a version that does not serve, or a
+                new model that could not be loaded.
+        """
+        with self._changed:
+            named = {model.name: model for model in models}
+            allow = self._options.allow_labels_for_unavailable
+            for name, config in named.items():
+                current = self._models.get(name) or ModelVersions(config)
+                current.check_labels(config.labels, allow)
+            new = [name for name in named if name not in self._models]
+            for name, model in self._models.items():
+                if name not in named:
+                    model.retire()
+            for name, config in named.items():
+                model = self._models.setdefault(name, ModelVersions(config))
+                if model.retired:
+                    new.append(name)
+                model.configure(config)
+        while not self._stopping.is_set():
+            self.poll()
+            with self._changed:
+                missing = [
+                    model
+                    for name in new
+                    if not (model := self._models[name]).in_state(State.AVAILABLE)
+                ]
+                raise_failed(missing, "model(s)")
+                if not missing:
+                    return
+            self._stopping.wait(max(0.1, self._options.poll_seconds))
+
+    def give_up(self) -> None:
+        """Stop watching and waiting; what is loaded goes on serving until `close`."""
+        self._stopping.set()
+
     def close(self) -> None:
         """Stop watching and free all versions once nobody uses them."""
-        self._stopping.set()
+        self.give_up()
         if self._manager is not None:
             self._manager.join()
         for model in self._models.values():
@@ -116,7 +141,9 @@ class Repository:
     def ready(self) -> bool:
         """Whether every model has a version that serves."""
         with self._changed:
-            return all(model.in_state(State.AVAILABLE) for model in self._models.values())
+            return all(
+                model.retired or model.in_state(State.AVAILABLE) for model in self._models.values()
+            )
 
     @contextmanager
     def acquire(
@@ -182,9 +209,10 @@ class Repository:
 
     def poll(self) -> None:
         """Scan once and do all that follows from it; what the manager thread does for ever."""
-        self._scan()
-        while not self._stopping.is_set() and self._act():
-            pass
+        with self._managing:
+            self._scan()
+            while not self._stopping.is_set() and self._act():
+                pass
 
     def _manage(self) -> None:
         while not self._stopping.wait(self._options.poll_seconds):
@@ -198,7 +226,9 @@ class Repository:
         if self._options.poll_seconds < 0:
             return
         try:
-            found = {name: scan(model.config) for name, model in self._models.items()}
+            with self._changed:
+                configured = [one.config for one in self._models.values() if not one.retired]
+            found = {config.name: scan(config) for config in configured}
         except NotFound as error:
             # As TF Serving: one bad path leaves the aspired versions of all models as they are.
             log.error(
@@ -232,23 +262,17 @@ class Repository:
         """Load a version, trying again as often as allowed; ends AVAILABLE or END."""
         name = f"{{name: {model.config.name} version: {version.number}}}"
         self._change(version, State.LOADING)
-        tries = 1 + max(0, self._options.max_load_retries)
-        for attempt in range(1, tries + 1):
-            started = time.monotonic()
-            try:
-                predictor = self._load(version.path)
-            except Exception as error:
-                failure = error if isinstance(error, ServingError) else Unknown(repr(error))
-            else:
-                version.predictor = predictor
-                self._change(version, State.AVAILABLE)
-                seconds = time.monotonic() - started
-                log.info("Successfully loaded servable version %s in %.2f s", name, seconds)
-                return
-            log.error("Loading %s failed (try %d of %d): %s", name, attempt, tries, failure.status)
-            if attempt == tries or not self._may_retry(model, version):
-                break
-        self._change(version, State.END, failure)
+        try:
+            version.predictor = load_with_retries(
+                lambda: self._load(version.path),
+                name,
+                1 + max(0, self._options.max_load_retries),
+                lambda: self._may_retry(model, version),
+            )
+        except ServingError as error:
+            self._change(version, State.END, error)
+        else:
+            self._change(version, State.AVAILABLE)
 
     def _may_retry(self, model: ModelVersions, version: Version) -> bool:
         """Wait before the next try; False when the version is no longer wanted."""
@@ -275,16 +299,3 @@ class Repository:
             version.state = state
             version.error = error
             self._changed.notify_all()
-
-
-def _raise_failed(models: Sequence[ModelVersions]) -> None:
-    failed = [
-        f"{{name: {model.config.name} version: {version.number}}} due to error: "
-        f"{version.error.status}, "
-        for model in models
-        for version in model.in_state(State.END)
-        if version.error is not None
-    ]
-    if failed:
-        count = len(failed)
-        raise Unknown(f"{count} servable(s) did not become available: {{{''.join(failed)}}}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import time
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -13,25 +15,27 @@ from urllib.parse import unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from serving.errors import InvalidArgument, ServingError
+from serving.errors import Code, Internal, InvalidArgument, ServingError
 from serving.examples import classify, regress
 from serving.grpc_codec import decode_input
 from serving.grpc_service import status_response
 from serving.json_example import encode_classifications, encode_regressions, parse_examples
+from serving.json_inputs import decode_inputs, parse_predict
+from serving.metrics import Metrics
 from serving.protos.model_pb2 import ModelSpec
 from serving.repository import Repository
 from serving.rest_codec import (
-    decode_inputs,
     encode_error,
     encode_metadata,
     encode_outputs,
     encode_status,
-    parse_predict,
 )
 from serving.signature import DEFAULT_SIGNATURE
+
+log = logging.getLogger(__name__)
 
 # Full matches over path and query string, as TF Serving's: a query makes a request malformed.
 _NAME = rb"/v1/models/(?P<model>[^/:]+)"
@@ -67,22 +71,31 @@ class _EmptyError(InvalidArgument):
 
 
 class Api:
-    """The part under /v1/, as an ASGI application.
+    """The part under /v1/, as an ASGI application in front of another.
 
     Args:
+        rest: Answers all other paths.
         repository: The models.
         threads: Where requests are worked on.
         timeout_ms: Time allowed for a model run; 0 for no limit.
         cors: Whether to send CORS headers.
+        metrics: Where requests are counted.
+        metrics_path: Where the counts can be read; empty for nowhere.
     """
 
     def __init__(
         self,
+        rest: ASGIApp,
         repository: Repository,
         threads: Executor,
         timeout_ms: int = 30000,
         cors: bool = False,
+        metrics: Metrics | None = None,
+        metrics_path: str = "",
     ) -> None:
+        self._metrics = metrics or Metrics()
+        self._metrics_path = metrics_path.encode()
+        self._rest = rest
         self._repository = repository
         self._threads = threads
         self._timeout_ms = max(0, timeout_ms)
@@ -90,10 +103,14 @@ class Api:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        path: bytes = scope["raw_path"]
-        if not _API.fullmatch(path):
-            response = Response(_NOT_FOUND, 404, media_type="text/html")
-        elif scope["method"] == "OPTIONS":
+        path: bytes = scope.get("raw_path", b"")
+        if self._metrics_path and path == self._metrics_path and scope["method"] == "GET":
+            await self._read_metrics(scope)(scope, receive, send)
+            return
+        if scope["type"] != "http" or not _API.fullmatch(path):
+            await self._rest(scope, receive, send)
+            return
+        if scope["method"] == "OPTIONS":
             origin = dict(scope["headers"]).get(b"origin", b"")
             status = 200 if b"http://" in origin or b"https://" in origin else 400
             response = Response(b"", status, self._headers)
@@ -107,31 +124,54 @@ class Api:
             response = Response(answer, status, self._headers)
         await response(scope, receive, send)
 
+    def _read_metrics(self, scope: Scope) -> Response:
+        if scope["query_string"]:
+            shown = f"{scope['path']}?{scope['query_string'].decode('latin-1')}"
+            return Response(f"Unexpected path: {shown}", 400, media_type="text/plain")
+        return Response(self._metrics.render(), media_type="text/plain")
+
     def _answer(
         self, method: str, path: bytes, headers: list[tuple[bytes, bytes]], body: bytes
     ) -> tuple[int, bytes]:
+        started = time.perf_counter()
+        match = (_POST if method == "POST" else _GET).fullmatch(path)
+        model = _unquote(match["model"]) if match else ""
+        verb = match["verb"].decode().lower() if match and method == "POST" else ""
+        code = Code.OK
         try:
-            if method == "POST" and (match := _POST.fullmatch(path)):
-                target = _target(match)
-                handle = self._verbs().get(match["verb"])
-                if handle is not None:
-                    return 200, handle(target, _unpack(headers, body))
-            elif method == "GET" and (match := _GET.fullmatch(path)):
-                target = _target(match)
-                if not target.model:
-                    raise InvalidArgument("Missing model name in request.")
-                # The match ignores case, the choice of what to answer does not.
-                if match["metadata"] == b"/metadata":
-                    return 200, self._metadata(target)
-                return 200, encode_status(
-                    status_response(self._repository.status(target.model, target.version))
-                )
-            shown = path.decode("utf-8", "replace")
-            raise InvalidArgument(f"Malformed request: {method} {shown}")
+            return 200, self._result(method, path, headers, body)
         except _EmptyError as error:
+            code = error.code
             return encode_error(error)[0], b""
         except ServingError as error:
+            code = error.code
             return encode_error(error)
+        except Exception as error:
+            code = Code.INTERNAL
+            log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
+            return encode_error(Internal(f"{type(error).__name__}: {error}"))
+        finally:
+            self._metrics.request(model, verb, "REST", code.name, started)
+
+    def _result(
+        self, method: str, path: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> bytes:
+        if method == "POST" and (match := _POST.fullmatch(path)):
+            target = _target(match)
+            handle = self._verbs().get(match["verb"])
+            if handle is not None:
+                return handle(target, _unpack(headers, body))
+        elif method == "GET" and (match := _GET.fullmatch(path)):
+            target = _target(match)
+            if not target.model:
+                raise InvalidArgument("Missing model name in request.")
+            # The match ignores case, the choice of what to answer does not.
+            if match["metadata"] == b"/metadata":
+                return self._metadata(target)
+            statuses = self._repository.status(target.model, target.version)
+            return encode_status(status_response(statuses))
+        shown = path.decode("utf-8", "replace")
+        raise InvalidArgument(f"Malformed request: {method} {shown}")
 
     def _verbs(self) -> dict[bytes, Callable[[_Target, bytes], bytes]]:
         return {b"predict": self._predict, b"classify": self._classify, b"regress": self._regress}
@@ -146,19 +186,26 @@ class Api:
                     f'Serving signature name: "{name}" not found in signature def'
                 )
             inputs, row = decode_inputs(body, signature)
-            outputs = model.predict(inputs, name, timeout_ms=self._timeout_ms)
+            with self._metrics.runtime(target.model, "predict"):
+                outputs = model.predict(inputs, name, timeout_ms=self._timeout_ms)
         return encode_outputs(outputs, row)
 
     def _classify(self, target: _Target, raw: bytes) -> bytes:
         examples, name = parse_examples(raw)
         with self._repository.acquire(target.model, target.version, target.label) as (model, _):
-            result = classify(model, name, decode_input(examples), self._timeout_ms)
+            listed = decode_input(examples)
+            self._metrics.request_example_count_total.add(target.model, by=len(listed))
+            with self._metrics.runtime(target.model, "classify"):
+                result = classify(model, name, listed, self._timeout_ms)
         return encode_classifications(result.rows())
 
     def _regress(self, target: _Target, raw: bytes) -> bytes:
         examples, name = parse_examples(raw)
         with self._repository.acquire(target.model, target.version, target.label) as (model, _):
-            values = regress(model, name, decode_input(examples), self._timeout_ms)
+            listed = decode_input(examples)
+            self._metrics.request_example_count_total.add(target.model, by=len(listed))
+            with self._metrics.runtime(target.model, "regress"):
+                values = regress(model, name, listed, self._timeout_ms)
         return encode_regressions(values)
 
     def _metadata(self, target: _Target) -> bytes:
@@ -200,7 +247,9 @@ def create_app(
     timeout_ms: int = 30000,
     cors: bool = False,
     draining: Callable[[], bool] = lambda: False,
-) -> Starlette:
+    metrics: Metrics | None = None,
+    metrics_path: str = "",
+) -> Api:
     """The REST application: TF Serving's API, and /healthz and /readyz beside it.
 
     Args:
@@ -209,6 +258,8 @@ def create_app(
         timeout_ms: Time allowed for a model run; 0 for no limit.
         cors: Whether to send CORS headers.
         draining: Whether the server is about to stop.
+        metrics: Where requests are counted.
+        metrics_path: Where the counts can be read; empty for nowhere.
     """
 
     async def healthz(_: Request) -> Response:
@@ -220,10 +271,11 @@ def create_app(
         ready = repository.ready()
         return JSONResponse({"status": "ready" if ready else "loading"}, 200 if ready else 503)
 
-    return Starlette(
-        routes=[
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-            Mount("/", app=Api(repository, threads, timeout_ms, cors)),
-        ]
+    async def missing(_: Request, __: Exception) -> Response:
+        return Response(_NOT_FOUND, 404, media_type="text/html")
+
+    others = Starlette(
+        routes=[Route("/healthz", healthz), Route("/readyz", readyz)],
+        exception_handlers={404: missing},
     )
+    return Api(others, repository, threads, timeout_ms, cors, metrics, metrics_path)

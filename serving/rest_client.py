@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import numpy as np
 
 from serving.client import Client, Metadata, Target, VersionState
@@ -35,6 +34,10 @@ class RestClient(Client):
             import ssl
 
             verify = ssl.create_default_context(cafile=ca_file)
+        # httpx takes longer to import than all the rest here, and who only imports need not wait.
+        import httpx
+
+        self._httpx = httpx
         self._http = httpx.Client(verify=verify, trust_env=False)
 
     def close(self) -> None:
@@ -95,18 +98,18 @@ class RestClient(Client):
                 timeout=timeout,
                 headers={"Content-Type": "application/json"} if body is not None else None,
             )
-        except httpx.TimeoutException:
+        except self._httpx.TimeoutException:
             raise DeadlineExceeded(f"{self.url} did not answer within {timeout:.1f} s") from None
-        except httpx.TransportError as error:
+        except self._httpx.TransportError as error:
             raise self._unreachable(str(error) or type(error).__name__, self._flag()) from None
-        except httpx.InvalidURL as error:
+        except self._httpx.InvalidURL as error:
             raise InvalidArgument(f"url: {error}; got {self.url!r}") from None
         if response.status_code != 200:
             raise decode_error(response.status_code, response.content)
         return response.content
 
     def _flag(self) -> str:
-        return f"rest_api_port={httpx.URL(self.url).port or 8501}"
+        return f"rest_api_port={self._httpx.URL(self.url).port or 8501}"
 
 
 def _path(target: Target) -> str:

@@ -70,12 +70,14 @@ class ModelVersions:
         known: Every version ever seen, by number. Ended ones stay, as in TF Serving.
         aspired: Directories of the versions that should serve, by number.
         labels: Version numbers by label.
+        retired: The configuration names the model no more.
     """
 
     config: ServedModel
     known: dict[int, Version] = field(default_factory=dict)
     aspired: dict[int, Path] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
+    retired: bool = False
 
     def in_state(self, state: State) -> list[Version]:
         """The versions in that state."""
@@ -115,15 +117,27 @@ class ModelVersions:
         new = [one for one in self.in_state(State.START) if one.number in self.aspired]
         return max(new, key=lambda version: version.number, default=None)
 
-    def assign_labels(self, labels: Mapping[str, int], allow_unavailable: bool) -> None:
-        """Take over the labels of a configuration.
+    def configure(self, config: ServedModel) -> None:
+        """Take over a configuration whose labels were checked."""
+        self.config = config
+        self.labels = dict(config.labels)
+        self.retired = False
+
+    def retire(self) -> None:
+        """The configuration names this model no more: all its versions are to go."""
+        self.aspire({})
+        self.labels = {}
+        self.retired = True
+
+    def check_labels(self, labels: Mapping[str, int], allow_unavailable: bool) -> None:
+        """Whether the labels of a configuration may be taken over.
 
         Args:
             labels: Version numbers by label.
             allow_unavailable: New labels may point to versions that do not serve.
 
         Raises:
-            FailedPrecondition: With TF Serving's text; the labels stay as they were.
+            FailedPrecondition: With TF Serving's text.
         """
         for label, number in labels.items():
             version = self.known.get(number)
@@ -134,4 +148,3 @@ class ModelVersions:
                     f"Request to assign label to version {number} of model {self.config.name}, "
                     "which is not currently available for inference"
                 )
-        self.labels = dict(labels)

@@ -115,10 +115,14 @@ def server(models, tmp_path_factory):
     directory = tmp_path_factory.mktemp("server")
     config = directory / "models.config"
     config.write_text(CONFIG.format(root=models))
+    monitoring = directory / "monitoring.config"
+    monitoring.write_text("prometheus_config { enable: true }")
     flags = (
         f"--model_config_file={config}",
+        f"--monitoring_config_file={monitoring}",
         "--allow_version_labels_for_unavailable_models",
         "--rest_api_timeout_in_ms=3000",
+        "--enable_grpc_healthcheck_service",
     )
     with running(directory / "log", *flags) as server:
         yield server

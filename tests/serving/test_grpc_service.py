@@ -272,14 +272,78 @@ def test_classify_errors(stub, message, text):
     assert refused(stub.Classify, message) == ("INVALID_ARGUMENT", text)
 
 
-def test_not_in_this_version(stub, models_stub):
-    code, text = refused(stub.MultiInference, inference_pb2.MultiInferenceRequest())
-    assert code == "UNIMPLEMENTED"
-    assert "Classify and Regress" in text
-    code, _ = refused(
-        models_stub.HandleReloadConfigRequest, model_management_pb2.ReloadConfigRequest()
+def test_reload_takes_lists_only(models_stub):
+    message = model_management_pb2.ReloadConfigRequest()
+    assert refused(models_stub.HandleReloadConfigRequest, message) == (
+        "INVALID_ARGUMENT",
+        "ServerModelConfig type not supported by HandleReloadConfigRequest. Only ModelConfigList "
+        "is currently supported",
     )
-    assert code == "UNIMPLEMENTED"
+    message.config.model_config_list.config.add(name="m", base_path="/m")
+    code, text = refused(models_stub.HandleReloadConfigRequest, message)
+    assert code == "INVALID_ARGUMENT"
+    assert text.startswith("Illegal setting neither ModelServerConfig::model_type")
+
+
+def several(*tasks, model="text"):
+    message = inference_pb2.MultiInferenceRequest()
+    for signature, method in tasks:
+        task = message.tasks.add(method_name=f"tensorflow/serving/{method}")
+        task.model_spec.name = model
+        task.model_spec.signature_name = signature
+    example = message.input.example_list.examples.add()
+    example.features.feature["text"].CopyFrom(text_feature(b"good"))
+    return message
+
+
+def test_multi_inference(stub):
+    message = several(("classify", "classify"), ("regress", "regress"))
+    first, second = stub.MultiInference(message, timeout=20).results
+    expected = pytest.approx(0.7310586, abs=1e-6)
+    assert first.classification_result.classifications[0].classes[1].score == expected
+    assert second.regression_result.regressions[0].value == expected
+    assert (second.model_spec.version.value, second.model_spec.signature_name) == (1, "regress")
+
+
+def other_models():
+    message = several(("classify", "classify"), ("regress", "regress"))
+    message.tasks[1].model_spec.name = "affine"
+    return message
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "text"),
+    [
+        (several(("classify", "classify"), model=""), "INVALID_ARGUMENT",
+         "Found ModelSpec with an empty model name."),
+        (other_models(), "INVALID_ARGUMENT",
+         "All ModelSpecs in a MultiInferenceRequest must access the same model name."),
+        (several(("classify", "classify"), ("classify", "classify")), "INVALID_ARGUMENT",
+         "Duplicate evaluation of signature: classify"),
+        (several(("nix", "classify")), "INVALID_ARGUMENT",
+         "Requested signature not found in model graph: nix"),
+        (several(("classify", "predict")), "UNIMPLEMENTED",
+         "Unsupported signature method_name: tensorflow/serving/predict"),
+    ],
+)  # fmt: skip
+def test_multi_inference_errors(stub, message, code, text):
+    assert refused(stub.MultiInference, message) == (code, text)
+
+
+@pytest.mark.parametrize("name", ["", "ModelService", "PredictionService"])
+def test_health(channel, name):
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    stub = health_pb2_grpc.HealthStub(channel)
+    answer = stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=20)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_services_that_are_not_registered(channel):
+    call = channel.unary_unary("/tensorflow.serving.SessionService/SessionRun")
+    with pytest.raises(grpc.RpcError) as caught:
+        call(b"", timeout=20)
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_reflection(channel):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.errors import InvalidArgument
-from serving.json_parser import Reader, debug_text, parse
+from serving.json_debug import debug_text
+from serving.json_parser import Reader, parse
 
 
 def read(body):

@@ -122,7 +122,8 @@ def test_help_of_every_command(capsys):
 def test_no_and_unknown_command(capsys):
     assert main([]) == 2
     assert main(["nix"]) == 2
-    assert "expected a command (export, serve, predict); got 'nix'" in capsys.readouterr().err
+    expected = "expected a command (export, serve, predict, verify); got 'nix'"
+    assert expected in capsys.readouterr().err
 
 
 def test_interrupt(monkeypatch):

@@ -11,7 +11,8 @@ import pytest
 
 from serving.config_files import ServedModel, VersionPolicy
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable, Unknown
-from serving.repository import Repository, RepositoryOptions
+from serving.loading import RepositoryOptions
+from serving.repository import Repository
 from serving.version_scan import choose, scan, versions_on_disk
 from serving.versions import ModelVersions, State, Version
 
@@ -286,9 +287,51 @@ def test_availability_preserving_policy(model, unload, load):
 
 def test_used_label_may_not_move_to_an_unloaded_version():
     model = versions([1], AVAILABLE=[1])
-    model.assign_labels({"stable": 1}, allow_unavailable=False)
+    labelled = ServedModel("m", Path("/m"), labels={"stable": 1})
+    model.check_labels(labelled.labels, allow_unavailable=False)
+    model.configure(labelled)
     with pytest.raises(FailedPrecondition):
-        model.assign_labels({"stable": 2}, allow_unavailable=True)
-    assert model.labels == {"stable": 1}
-    model.assign_labels({"stable": 1, "next": 2}, allow_unavailable=True)
-    assert model.labels == {"stable": 1, "next": 2}
+        model.check_labels({"stable": 2}, allow_unavailable=True)
+    model.check_labels({"stable": 1, "next": 2}, allow_unavailable=True)
+    with pytest.raises(FailedPrecondition):
+        model.check_labels({"stable": 1, "next": 2}, allow_unavailable=False)
+
+
+def test_reconfigure_adds_removes_and_relabels(models, base, opened):
+    publish(models, base, 1)
+    publish(models, base, 2, source=3)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    other = ServedModel("n", base, VersionPolicy("all"))
+    repository.reconfigure([ServedModel("m", base, labels={"now": 2}), other])
+    assert ask(repository, label="now") == (2, 10.0)
+    assert states(repository, "n") == {1: "AVAILABLE", 2: "AVAILABLE"}
+    assert repository.ready()
+
+    with pytest.raises(FailedPrecondition):
+        repository.reconfigure([ServedModel("m", base, labels={"now": 1})])
+    assert ask(repository, label="now") == (2, 10.0)
+    assert states(repository, "n") == {1: "AVAILABLE", 2: "AVAILABLE"}
+
+    repository.reconfigure([ServedModel("m", base)])
+    assert states(repository, "n") == {1: "END", 2: "END"}
+    with pytest.raises(InvalidArgument, match="label"):
+        ask(repository, label="now")
+    assert repository.ready()
+
+    repository.reconfigure([ServedModel("m", base), other])
+    assert states(repository, "n") == {1: "AVAILABLE", 2: "AVAILABLE"}
+
+
+def test_reconfigure_with_a_model_that_cannot_be_loaded(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    broken = base.parent / "broken"
+    (broken / "4").mkdir(parents=True)
+    with pytest.raises(Unknown) as caught:
+        repository.reconfigure([ServedModel("m", base), ServedModel("b", broken)])
+    assert str(caught.value).startswith(
+        "1 model(s) did not become available: {{name: b version: 4} due to error: NOT_FOUND: "
+    )
+    assert ask(repository) == (1, 1.0)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from serving import json_writer, rest_codec
+from serving import json_inputs, json_writer, rest_codec
 from serving.dtypes import DTYPES
 from serving.errors import Code, ServingError, Unimplemented
 from serving.signature import Signature, TensorInfo
@@ -23,8 +23,8 @@ def signature(**inputs):
 
 
 def decode(text, **inputs):
-    body = rest_codec.parse_predict(text if isinstance(text, bytes) else text.encode())
-    return rest_codec.decode_inputs(body, signature(**inputs))
+    body = json_inputs.parse_predict(text if isinstance(text, bytes) else text.encode())
+    return json_inputs.decode_inputs(body, signature(**inputs))
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_two_inputs_in_rows():
 
 
 def test_signature_name():
-    assert rest_codec.parse_predict(b'{"signature_name":"s"}').signature_name == "s"
-    assert rest_codec.parse_predict(b"{}").signature_name == ""
+    assert json_inputs.parse_predict(b'{"signature_name":"s"}').signature_name == "s"
+    assert json_inputs.parse_predict(b"{}").signature_name == ""
 
 
 PRETTY = '{\n    "instances": [\n        %s\n    ]\n}'
@@ -316,9 +316,9 @@ def test_client_request_reads_back():
     }
     body = rest_codec.encode_request(inputs, known, "name")
     assert struct.pack("<f", 1 / 3) == inputs["x"][0, 0].tobytes()
-    parsed = rest_codec.parse_predict(body)
+    parsed = json_inputs.parse_predict(body)
     assert parsed.signature_name == "name"
-    back, row = rest_codec.decode_inputs(parsed, known)
+    back, row = json_inputs.decode_inputs(parsed, known)
     assert not row
     np.testing.assert_array_equal(back["x"], inputs["x"])
     assert back["s"].tolist() == inputs["s"].tolist()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from serving.client import connect
+from serving.errors import NotFound
 from serving.flags import usage
 
 from .conftest import REPOSITORY, answers, free_ports, running, start, wait_until
@@ -188,6 +189,43 @@ def content_is_raw(server):
     return y.tensor_content == np.float32([[10, 13]]).tobytes() and not y.float_val
 
 
+def status_of(client, model):
+    try:
+        return client.status(model)[0].state
+    except NotFound:
+        return None
+
+
+@pytest.mark.slow
+def test_config_file_is_polled_and_reloaded(models, tmp_path):
+    from serving.protos.model_management_pb2 import ReloadConfigRequest
+    from serving.protos.services import MODEL_SERVICE, Stub
+
+    entry = 'config {{ name: "{0}" base_path: "{1}/{0}" model_platform: "tensorflow" }}'
+    both = [entry.format(name, models) for name in ("affine", "half_plus_two")]
+    config = tmp_path / "models.config"
+    config.write_text(f"model_config_list {{ {both[0]} }}")
+    flags = (f"--model_config_file={config}", "--model_config_file_poll_wait_seconds=1")
+    with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:
+        assert status_of(client, "half_plus_two") is None
+        config.write_text(f"model_config_list {{ {' '.join(both)} }}")
+        wait_until(lambda: status_of(client, "half_plus_two") == "AVAILABLE", server)
+        config.write_text("nonsense")
+        wait_until(lambda: "failed to ReloadConfig: INVALID_ARGUMENT" in server.log.read_text())
+        assert client.predict([[2.0]], "half_plus_two")["y"] == 3
+
+        config.unlink()
+        request = ReloadConfigRequest()
+        request.config.model_config_list.config.add(
+            name="renamed", base_path=f"{models}/half_plus_two", model_platform="tensorflow"
+        )
+        with grpc.insecure_channel(server.grpc) as channel:
+            stub = Stub(channel, MODEL_SERVICE)
+            assert stub.HandleReloadConfigRequest(request, timeout=60).status.error_code == 0
+        assert client.predict([[2.0]], "renamed")["y"] == 3
+        wait_until(lambda: status_of(client, "affine") == "END")
+
+
 @pytest.mark.slow
 def test_stop_while_waiting_for_a_model(tmp_path):
     port, _ = free_ports(2)
@@ -195,8 +233,10 @@ def test_stop_while_waiting_for_a_model(tmp_path):
     with log.open("wb") as out:
         base = tmp_path / "base"
         base.mkdir()
-        process = start(f"--port={port}", f"--model_base_path={base}", stdout=out, stderr=out)
+        flags = (f"--port={port}", f"--rest_api_port={port}", f"--model_base_path={base}")
+        process = start(*flags, stdout=out, stderr=out)
     wait_until(lambda: "No versions of servable" in log.read_text())
+    assert "--rest_api_port cannot be same as --port." in log.read_text()
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
 

@@ -1,0 +1,46 @@
+"""Weights of other frameworks' GRUs, in and out, as NumPy arrays.
+
+Every function goes through `GRUWeights`, which holds one direction of one layer and says which of
+the published GRUs the arrays belong to:
+
+=============  ==================  =======  ==========================================
+framework      reset placement     z gate   biases
+=============  ==================  =======  ==========================================
+Keras          both                keeps    two per gate (reset after), else one
+PyTorch        after               keeps    two per gate
+ONNX           both                keeps    two per gate
+Flax linen     after               keeps    one per gate, two for the candidate
+Sonnet 2       before              replaces one per gate
+=============  ==================  =======  ==========================================
+
+The reset placement cannot be converted: the two are different functions. The meaning of the update
+gate can (`GRUWeights.with_update_gate`), and so can the number of biases, because biases of one
+gate that are only added may be added beforehand.
+
+    weights = from_flax(params)              # another framework -> GRUWeights
+    weights.assign_to(layer)                 # -> keras_gru.GRU, keras.layers.GRU or their cells
+    to_pytorch(GRUWeights.of(layer))         # a layer -> another framework
+    load_pytorch(encoder, torch_gru)         # all layers and directions at once
+
+No other framework is imported: they hand over arrays.
+"""
+
+from keras_gru.convert.flax import from_flax, to_flax
+from keras_gru.convert.gru_weights import GRUWeights
+from keras_gru.convert.onnx import from_onnx, to_onnx
+from keras_gru.convert.pytorch import from_pytorch, load_pytorch, pytorch_state_dict, to_pytorch
+from keras_gru.convert.sonnet import from_sonnet, to_sonnet
+
+__all__ = [
+    "GRUWeights",
+    "from_flax",
+    "from_onnx",
+    "from_pytorch",
+    "from_sonnet",
+    "load_pytorch",
+    "pytorch_state_dict",
+    "to_flax",
+    "to_onnx",
+    "to_pytorch",
+    "to_sonnet",
+]

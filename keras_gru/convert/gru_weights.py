@@ -1,0 +1,300 @@
+"""The weights of one direction of one GRU layer, and which GRU they belong to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from keras_gru.cell import UPDATE_GATES, GRUCell
+from keras_gru.weights import (
+    GATE_COUNT,
+    Gates,
+    bias_shape,
+    kernel_shape,
+    recurrent_kernel_shape,
+)
+
+Array: TypeAlias = npt.NDArray[Any]
+
+# f(−a) = 1 − f(a): the gates whose two update conventions are one function.
+ODD_ABOUT_ONE_HALF = ("sigmoid", "hard_sigmoid")
+
+
+@dataclass(frozen=True, eq=False)
+class GRUWeights:
+    """Weights in the layout of `keras_gru.weights`, packed z | r | g on the last axis.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> weights = GRUWeights(rng.normal(size=(4, 9)), rng.normal(size=(3, 9)), None)
+    >>> weights.features, weights.units
+    (4, 3)
+    >>> weights.with_update_gate("replace").kernel[0, :3] == -weights.kernel[0, :3]
+    array([ True,  True,  True])
+
+    Raises:
+        ValueError: An array has the wrong shape, or `update_gate` is unknown.
+    """
+
+    kernel: Array
+    """(D, 3U)"""
+
+    recurrent_kernel: Array
+    """(U, 3U)"""
+
+    bias: Array | None
+    """(2, 3U) with `reset_after` (row 0 input, row 1 recurrent), else (3U,); None for no bias."""
+
+    reset_after: bool = True
+    """Reset gate after the matmul (3a) or before it (3b)."""
+
+    update_gate: str = "keep"
+    """`"keep"` (4a) or `"replace"` (4b)."""
+
+    activation: str = "tanh"
+    """φ, by its Keras name."""
+
+    recurrent_activation: str = "sigmoid"
+    """σ, by its Keras name."""
+
+    def __post_init__(self) -> None:
+        if self.update_gate not in UPDATE_GATES:
+            raise ValueError(
+                f"Argument `update_gate` must be one of {UPDATE_GATES}. "
+                f"Received: update_gate={self.update_gate!r}"
+            )
+        for name in ("kernel", "recurrent_kernel", "bias"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else np.asarray(value))
+        if self.recurrent_kernel.ndim != 2 or self.kernel.ndim != 2:
+            raise ValueError(
+                "Arguments `kernel` and `recurrent_kernel` must be matrices (D, 3U) and (U, 3U). "
+                f"Received: shapes {self.kernel.shape} and {self.recurrent_kernel.shape}"
+            )
+        self._check("recurrent_kernel", recurrent_kernel_shape(self.units))
+        self._check("kernel", kernel_shape(self.features, self.units))
+        if self.bias is not None:
+            self._check("bias", bias_shape(self.units, self.reset_after))
+
+    def _check(self, name: str, wanted: tuple[int, ...]) -> None:
+        shape = getattr(self, name).shape
+        if shape != wanted:
+            raise ValueError(
+                f"Argument `{name}` must have shape {wanted} for D={self.features}, "
+                f"U={self.units}, reset_after={self.reset_after}. Received: shape {shape}"
+            )
+
+    @property
+    def units(self) -> int:
+        """Size U of the state."""
+        return int(self.recurrent_kernel.shape[0])
+
+    @property
+    def features(self) -> int:
+        """Size D of the input."""
+        return int(self.kernel.shape[0])
+
+    @property
+    def input_bias(self) -> Array:
+        """Biases added to the input's matmul, (3U,); zeros where there are none."""
+        if self.bias is None:
+            return np.zeros(self.kernel.shape[1], self.kernel.dtype)
+        return self.bias[0] if self.reset_after else self.bias
+
+    @property
+    def recurrent_bias(self) -> Array:
+        """Biases added to the state's matmul, (3U,); zeros where there are none."""
+        if self.bias is None or not self.reset_after:
+            return np.zeros(self.kernel.shape[1], self.kernel.dtype)
+        recurrent: Array = self.bias[1]
+        return recurrent
+
+    def with_update_gate(self, update_gate: str) -> GRUWeights:
+        """The same function with the other meaning of the update gate.
+
+        σ(−a) = 1 − σ(a), so negating every weight and bias that enters the update gate swaps
+        `"keep"` (4a) and `"replace"` (4b). Negation is exact in any floating-point format.
+
+        Args:
+            update_gate: `"keep"` or `"replace"`.
+
+        Raises:
+            ValueError: The gates are not odd about one half, as sigmoid and hard_sigmoid are.
+        """
+        if update_gate == self.update_gate:
+            return self
+        if self.recurrent_activation not in ODD_ABOUT_ONE_HALF:
+            raise ValueError(
+                "The update convention can be changed only for a recurrent_activation among "
+                f"{ODD_ABOUT_ONE_HALF}. "
+                f"Received: recurrent_activation={self.recurrent_activation!r}"
+            )
+        return dataclasses.replace(
+            self,
+            kernel=_negate_update_gate(self.kernel),
+            recurrent_kernel=_negate_update_gate(self.recurrent_kernel),
+            bias=None if self.bias is None else _negate_update_gate(self.bias),
+            update_gate=update_gate,
+        )
+
+    @classmethod
+    def of(cls, layer: Any) -> GRUWeights:
+        """The weights of a built layer.
+
+        Args:
+            layer: a `keras_gru` or `keras.layers` GRU or GRUCell.
+
+        Raises:
+            ValueError: The layer is not built, or computes something that these arrays cannot
+                hold.
+        """
+        cell = _checked_cell(layer)
+        if not cell.built:
+            raise ValueError(
+                f"Layer {layer.name!r} must be built before its weights can be read: call it once, "
+                "or its `build` method."
+            )
+        return cls(
+            tf.convert_to_tensor(cell.kernel).numpy(),
+            tf.convert_to_tensor(cell.recurrent_kernel).numpy(),
+            tf.convert_to_tensor(cell.bias).numpy() if cell.use_bias else None,
+            bool(cell.reset_after),
+            getattr(cell, "update_gate", "keep"),
+            keras.activations.serialize(cell.activation),
+            keras.activations.serialize(cell.recurrent_activation),
+        )
+
+    def assign_to(self, layer: Any) -> None:
+        """Put the weights into a layer, built or not, in its own update convention.
+
+        Args:
+            layer: a `keras_gru` or `keras.layers` GRU or GRUCell with as many units, the same
+                reset placement and the same activations.
+
+        Raises:
+            ValueError: The layer cannot compute the function of these weights; nothing is
+                assigned.
+        """
+        self.check_fits(layer)
+        if not layer.built:
+            step = (None,) if hasattr(layer, "cell") else ()
+            layer.build((None, *step, self.features))
+        cell = _checked_cell(layer)
+        weights = self.with_update_gate(getattr(cell, "update_gate", "keep"))
+        cell.kernel.assign(weights.kernel)
+        cell.recurrent_kernel.assign(weights.recurrent_kernel)
+        if cell.use_bias:
+            cell.bias.assign(np.zeros(cell.bias.shape) if weights.bias is None else weights.bias)
+
+    def check_fits(self, layer: Any) -> None:
+        """Raise ValueError unless `assign_to` can put the weights into a layer."""
+        cell = _checked_cell(layer)
+        for name, value in (
+            ("units", self.units),
+            ("reset_after", self.reset_after),
+            ("activation", self.activation),
+            ("recurrent_activation", self.recurrent_activation),
+        ):
+            theirs = getattr(cell, name)
+            theirs = keras.activations.serialize(theirs) if callable(theirs) else theirs
+            if theirs != value:
+                raise ValueError(
+                    f"Layer {layer.name!r} must have {name}={value!r} to take these weights. "
+                    f"Received: {name}={theirs!r}"
+                )
+        if not cell.use_bias and self.bias is not None and self.bias.any():
+            raise ValueError(
+                f"Layer {layer.name!r} must have use_bias=True to take these weights, whose biases "
+                "are not zero. Received: use_bias=False"
+            )
+        if cell.built and cell.kernel.shape[0] != self.features:
+            raise ValueError(
+                f"Layer {layer.name!r} must be built for inputs of {self.features} features to "
+                f"take these weights. Received: a layer of {cell.kernel.shape[0]} features"
+            )
+        self.with_update_gate(getattr(cell, "update_gate", "keep"))
+
+    def require(self, framework: str, *, reset_after: bool) -> None:
+        """Raise ValueError unless a framework's GRU, with its fixed activations, can be this one.
+
+        Args:
+            framework: its name, for the message.
+            reset_after: the reset placement it has.
+        """
+        if self.reset_after != reset_after:
+            placement = "after" if reset_after else "before"
+            raise ValueError(
+                f"{framework}'s GRU applies the reset gate {placement} the matmul: "
+                f"the weights must have reset_after={reset_after}. "
+                f"Received: reset_after={self.reset_after}"
+            )
+        if (self.activation, self.recurrent_activation) != ("tanh", "sigmoid"):
+            raise ValueError(
+                f"{framework}'s GRU has activation='tanh' and recurrent_activation='sigmoid'. "
+                f"Received: activation={self.activation!r}, "
+                f"recurrent_activation={self.recurrent_activation!r}"
+            )
+
+
+def split(packed: Array) -> Gates:
+    """Cut a packed array (..., 3U) into its gates."""
+    return Gates(*np.split(packed, GATE_COUNT, axis=-1))
+
+
+def pack(gates: Gates) -> Array:
+    """Put the gates (..., U) side by side, (..., 3U)."""
+    return np.concatenate(gates, axis=-1)
+
+
+def take(framework: str, arrays: Mapping[str, Any], names: tuple[str, ...]) -> list[Array]:
+    """Named arrays of a mapping, or a ValueError that lists what was expected and what came."""
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise ValueError(
+            f"The weights of a {framework} GRU must have {list(names)}; missing: {missing}. "
+            f"Received: {sorted(map(str, arrays))}"
+        )
+    return [to_array(arrays[name]) for name in names]
+
+
+def to_array(value: Any) -> Array:
+    """A framework's tensor as a NumPy array."""
+    if hasattr(value, "detach"):  # PyTorch: NumPy takes neither gradients nor devices
+        value = value.detach().cpu()
+        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+    return np.asarray(value)
+
+
+def _negate_update_gate(packed: Array) -> Array:
+    z, r, g = split(packed)
+    return pack(Gates(-z, r, g))
+
+
+def _checked_cell(layer: Any) -> Any:
+    """The cell of a layer (or the layer itself), if it is a GRU with nothing but GRU weights."""
+    cell = getattr(layer, "cell", layer)
+    if not isinstance(cell, GRUCell | keras.layers.GRUCell):
+        raise ValueError(
+            "Argument `layer` must be a GRU or a GRUCell of keras_gru or keras.layers. "
+            f"Received: {layer!r}"
+        )
+    if getattr(cell, "zoneout", 0):
+        raise ValueError(
+            f"Layer {layer.name!r} must have zoneout=0 to be converted: at inference zoneout mixes "
+            f"the old state into the new one, which a plain GRU does not. "
+            f"Received: zoneout={cell.zoneout}"
+        )
+    extra = len(layer.weights) - (3 if cell.use_bias else 2)
+    if cell.built and extra > 0:
+        raise ValueError(
+            f"Layer {layer.name!r} has {extra} weights that a plain GRU lacks; it must be a plain "
+            f"GRU to be converted. Received: {[w.path for w in layer.weights]}"
+        )
+    return cell

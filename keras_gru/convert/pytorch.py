@@ -1,0 +1,162 @@
+"""`torch.nn.GRU`: every layer and direction of a state dict.
+
+PyTorch packs r | z | n along the first axis of `weight_ih_l0` (3U, D), `weight_hh_l0` (3U, U),
+`bias_ih_l0` and `bias_hh_l0` (3U,); further layers count up (`_l1`) and the backward direction
+adds `_reverse`. The reset gate comes after the matmul and the update gate keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_gru.convert.gru_weights import Array, GRUWeights, pack, split, take
+from keras_gru.weights import GATE_COUNT, Gates
+
+DIRECTIONS = ("forward", "backward")
+
+
+def from_pytorch(
+    state_dict: Mapping[str, Any], layer: int = 0, direction: str = "forward"
+) -> GRUWeights:
+    """One layer and direction of a `torch.nn.GRU`.
+
+    Args:
+        state_dict: `module.state_dict()`, or its names with NumPy arrays; of a GRU or a GRUCell.
+            Of a larger model, strip what stands before `weight_ih_l0`.
+        layer: which layer of the stack.
+        direction: `"forward"` or `"backward"`.
+
+    Returns:
+        The weights, without biases if the module has none.
+
+    Raises:
+        ValueError: A weight is missing.
+    """
+    suffix = _suffix(layer, direction)
+    if "weight_ih" in state_dict and suffix == "_l0":  # torch.nn.GRUCell
+        suffix = ""
+    kernel, recurrent = take("PyTorch", state_dict, ("weight_ih" + suffix, "weight_hh" + suffix))
+    bias = None
+    if "bias_ih" + suffix in state_dict:
+        rows = take("PyTorch", state_dict, ("bias_ih" + suffix, "bias_hh" + suffix))
+        bias = np.stack([_from_rzn(row) for row in rows])
+    return GRUWeights(_from_rzn(kernel.T), _from_rzn(recurrent.T), bias)
+
+
+def to_pytorch(weights: GRUWeights, layer: int = 0, direction: str = "forward") -> dict[str, Array]:
+    """One layer and direction as entries of a state dict for `torch.nn.GRU`.
+
+    Merge the dicts of all layers and directions and wrap the arrays with `torch.from_numpy`
+    before `module.load_state_dict`.
+
+    Args:
+        weights: weights with the reset gate after the matmul.
+        layer: which layer of the stack.
+        direction: `"forward"` or `"backward"`.
+
+    Returns:
+        `weight_ih_l0`, `weight_hh_l0` and, unless there are no biases, `bias_ih_l0` and
+        `bias_hh_l0`, named for the layer and direction.
+
+    Raises:
+        ValueError: PyTorch's GRU cannot be this one.
+    """
+    weights.require("PyTorch", reset_after=True)
+    weights = weights.with_update_gate("keep")
+    suffix = _suffix(layer, direction)
+    arrays = {
+        "weight_ih" + suffix: _to_rzn(weights.kernel).T,
+        "weight_hh" + suffix: _to_rzn(weights.recurrent_kernel).T,
+    }
+    if weights.bias is not None:
+        arrays["bias_ih" + suffix] = _to_rzn(weights.input_bias)
+        arrays["bias_hh" + suffix] = _to_rzn(weights.recurrent_bias)
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def load_pytorch(target: Any, source: Any) -> None:
+    """Give a layer the weights of a whole `torch.nn.GRU`.
+
+    A `keras_gru.GRUEncoder(units, num_layers, bidirectional)` computes what
+    `torch.nn.GRU(features, units, num_layers, batch_first=True, bidirectional=bidirectional)`
+    does; a GRU or a `keras.layers.Bidirectional` one does for a single layer.
+
+    Args:
+        target: a GRU, a Bidirectional of GRUs, or a GRUEncoder; `keras_gru`'s or Keras'.
+        source: the module or its state dict.
+
+    Raises:
+        ValueError: The two differ in layers, directions or sizes; nothing is assigned.
+    """
+    state_dict = source.state_dict() if hasattr(source, "state_dict") else source
+    layers = dict(_layers_of(target))
+    available = {
+        (int(name.removeprefix("weight_ih_l").removesuffix("_reverse")), direction)
+        for name in state_dict
+        for direction in DIRECTIONS
+        if name.startswith("weight_ih_l") and name.endswith("_reverse") == (direction == "backward")
+    }
+    if available != set(layers):
+        raise ValueError(
+            "Arguments `target` and `source` must have the same layers and directions. Received: "
+            f"target with {sorted(layers)}, source with {sorted(available)}"
+        )
+    loaded = {key: from_pytorch(state_dict, *key) for key in layers}
+    for key, layer in layers.items():
+        loaded[key].check_fits(layer)
+    if not target.built:
+        target.build((None, None, loaded[0, "forward"].features))
+    for key, layer in layers.items():
+        loaded[key].assign_to(layer)
+
+
+def pytorch_state_dict(source: Any) -> dict[str, Array]:
+    """A state dict for `torch.nn.GRU` with all layers and directions of a layer.
+
+    Args:
+        source: a built GRU, Bidirectional of GRUs, or GRUEncoder.
+
+    Raises:
+        ValueError: PyTorch's GRU cannot be this one.
+    """
+    arrays: dict[str, Array] = {}
+    for key, layer in _layers_of(source):
+        arrays.update(to_pytorch(GRUWeights.of(layer), *key))
+    return arrays
+
+
+def _layers_of(target: Any) -> Iterator[tuple[tuple[int, str], Any]]:
+    """((layer, direction), GRU) pairs."""
+    for index, layer in enumerate(getattr(target, "layers", [target])):
+        if hasattr(layer, "forward_layer"):
+            yield (index, "forward"), layer.forward_layer
+            yield (index, "backward"), layer.backward_layer
+        else:
+            yield (index, "forward"), layer
+
+
+def _suffix(layer: int, direction: str) -> str:
+    if direction not in DIRECTIONS:
+        raise ValueError(
+            f"Argument `direction` must be one of {DIRECTIONS}. Received: direction={direction!r}"
+        )
+    return f"_l{layer}" + ("_reverse" if direction == "backward" else "")
+
+
+def _from_rzn(packed: Array) -> Array:
+    """(..., 3U) in PyTorch's order to ours."""
+    if packed.shape[-1] % GATE_COUNT:
+        raise ValueError(
+            "The weights of a PyTorch GRU must have 3·hidden_size rows. "
+            f"Received: {packed.shape[-1]} rows"
+        )
+    r, z, g = np.split(packed, GATE_COUNT, axis=-1)
+    return pack(Gates(z, r, g))
+
+
+def _to_rzn(packed: Array) -> Array:
+    z, r, g = split(packed)
+    return np.concatenate([r, z, g], axis=-1)

@@ -1,0 +1,35 @@
+"""Looking inside recurrent layers: gates over time, gradients through time, parameter counts.
+
+    activity = gates_over_time(layer, inputs, mask=mask)    # z, r, g and state at every step
+    plot_gates(activity).savefig("gates.png")
+    flow = gradient_flow(layer, inputs)                     # how far back a gradient reaches
+    flows = compare_gradient_flow(*adding_problem(steps=100))
+    plot_gradient_flow(flows).savefig("flow.png")
+    print(parameter_table(features=100, units=256))
+
+The plots need matplotlib, which the extra `train` installs.
+"""
+
+from keras_gru.introspection.comparison import (
+    adding_problem,
+    compare_gradient_flow,
+    plot_gradient_flow,
+)
+from keras_gru.introspection.flow import GradientFlow, gradient_flow, state_jacobians
+from keras_gru.introspection.gates import GateActivity, gates_over_time, plot_gates
+from keras_gru.introspection.parameters import ParameterCount, parameter_counts, parameter_table
+
+__all__ = [
+    "GateActivity",
+    "GradientFlow",
+    "ParameterCount",
+    "adding_problem",
+    "compare_gradient_flow",
+    "gates_over_time",
+    "gradient_flow",
+    "parameter_counts",
+    "parameter_table",
+    "plot_gates",
+    "plot_gradient_flow",
+    "state_jacobians",
+]

@@ -1,0 +1,158 @@
+"""What a GRU's gates do over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_gru.cell import GRUCell
+from keras_gru.introspection.trajectory import Array, run
+from keras_gru.step import Convention, normalize_gates, step
+from keras_gru.weights import merge_bias, split_gates, step_weights
+
+
+@dataclass(frozen=True, eq=False)
+class GateActivity:
+    """Gates and state of a GRU for a batch; arrays (B, T, U), step t belonging to input t.
+
+    Where the mask is False the layer computes no gates: there z, r and g are NaN.
+    """
+
+    z: Array
+    """Update gate (1)."""
+
+    r: Array
+    """Reset gate (2)."""
+
+    g: Array
+    """Candidate (3)."""
+
+    state: Array
+    """State after the step (4); kept where the mask is False."""
+
+    update_gate: str
+    """What z = 1 does to the state: `"keep"` or `"replace"` it."""
+
+
+def gates_over_time(
+    layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None
+) -> GateActivity:
+    """Gates, candidate and state at every step of a batch, in inference.
+
+    >>> layer = GRU(4, **recommended(max_period=20, seed=1))
+    >>> inputs = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
+    >>> activity = gates_over_time(layer, inputs, mask=[[1, 1, 1, 1, 0, 0], [1] * 6])
+    >>> activity.z.shape, bool(np.isnan(activity.z[0, 4:]).all())
+    ((2, 6, 4), True)
+    >>> kept = np.nanmean(activity.z)                   # on average, a step keeps most of the state
+    >>> bool(kept > 0.7)
+    True
+
+    Args:
+        layer: a GRU or GRUCell of keras_gru or keras.layers. Of a `GRUEncoder`, one of its
+            `layers`, with that layer's inputs.
+        inputs: (B, T, D).
+        initial_state: (B, U); by default zeros, or what the layer learned.
+        mask: boolean (B, T).
+
+    Raises:
+        ValueError: The layer is no GRU, or a shape does not fit.
+    """
+    cell = getattr(layer, "cell", layer)
+    if not isinstance(cell, GRUCell | keras.layers.GRUCell):
+        raise ValueError(
+            "Argument `layer` must be a GRU or a GRUCell of keras_gru or keras.layers. "
+            f"Received: {layer!r}"
+        )
+    trajectory = run(layer, inputs, initial_state, mask)
+    convention = Convention(
+        cell.reset_after,
+        getattr(cell, "update_gate", "keep"),
+        cell.activation,
+        cell.recurrent_activation,
+    )
+    dtype = trajectory.states.dtype
+    bias = tf.cast(cell.bias, dtype) if cell.use_bias else None
+    projection_bias, candidate_bias = merge_bias(bias, cell.reset_after)
+    # The states are known, so all steps of all rows go through the equations as one batch.
+    x = tf.reshape(trajectory.inputs, (-1, trajectory.inputs.shape[-1]))
+    projected = tf.matmul(x, tf.cast(cell.kernel, dtype))
+    recurrent_gain = None
+    if getattr(cell, "layer_norm_gain", None) is not None:
+        input_gain, recurrent_gain = tf.unstack(tf.cast(cell.layer_norm_gain, dtype))
+        projected = normalize_gates(projected, input_gain)
+    if projection_bias is not None:
+        projected += projection_bias
+    _, gates = step(
+        split_gates(projected),
+        tf.reshape(trajectory.previous, (-1, cell.units)),
+        step_weights(tf.cast(cell.recurrent_kernel, dtype), candidate_bias, recurrent_gain),
+        convention,
+    )
+    order = slice(None, None, -1 if getattr(layer, "go_backwards", False) else 1)
+    shape = trajectory.states.shape
+    z, r, g = (
+        np.where(trajectory.mask[..., np.newaxis], np.reshape(gate, shape), np.nan)[:, order]
+        for gate in (gates.z, gates.r, gates.g)
+    )
+    return GateActivity(z, r, g, trajectory.states.numpy()[:, order], convention.update_gate)
+
+
+def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | None = None) -> Any:
+    """Heat maps of the gates, the candidate and the state of one row: units over steps.
+
+    Masked steps are grey in the gates. The colours of candidate and state reach to the largest
+    magnitude in the picture.
+
+    Args:
+        activity: of `gates_over_time`.
+        row: which row of the batch.
+        labels: one label per step, such as the tokens of a sentence.
+
+    Returns:
+        A `matplotlib.figure.Figure`; `figure.savefig("gates.png")` writes it.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: There are more or fewer labels than steps.
+    """
+    from matplotlib.figure import Figure
+
+    steps = activity.z.shape[1]
+    if labels is not None and len(labels) != steps:
+        raise ValueError(
+            f"Argument `labels` must have one label per step, {steps}. Received: {len(labels)}"
+        )
+    one_does = {"keep": "keeps the state", "replace": "takes the candidate"}
+    panels = (
+        (f"update gate z (1 {one_does[activity.update_gate]})", activity.z, True),
+        ("reset gate r (1 lets the state into the candidate)", activity.r, True),
+        ("candidate g", activity.g, False),
+        ("state h", activity.state, False),
+    )
+    figure = Figure(figsize=(min(max(6.0, 0.3 * steps + 2), 16), 9), layout="constrained")
+    axes = figure.subplots(len(panels), 1, sharex=True)
+    for ax, (title, values, is_gate) in zip(axes, panels, strict=True):
+        largest = 1.0 if is_gate else float(np.nanmax(np.abs(values[row]), initial=1e-6))
+        ax.set_facecolor("0.8")
+        image = ax.imshow(
+            np.ma.masked_invalid(values[row].T),
+            aspect="auto",
+            cmap="viridis" if is_gate else "RdBu_r",
+            vmin=0 if is_gate else -largest,
+            vmax=largest,
+            interpolation="nearest",
+        )
+        ax.set_title(title, loc="left", fontsize=10)
+        ax.set_ylabel("unit")
+        figure.colorbar(image, ax=ax)
+    if labels is None:
+        axes[-1].set_xlabel("step")
+    else:
+        axes[-1].set_xticks(range(steps), labels, rotation=90)
+    return figure

@@ -1,0 +1,98 @@
+"""The states that a recurrent layer runs through, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+Array: TypeAlias = npt.NDArray[Any]
+Tensor = Any
+
+
+@dataclass(frozen=True, eq=False)
+class StateTrajectory:
+    """A run of a layer in inference, in processing order (reversed with `go_backwards`).
+
+    S is the size of the whole state: U, or 2U for an LSTM, whose h and c stand side by side.
+    """
+
+    inputs: Tensor
+    """(B, T, D)"""
+
+    previous: Tensor
+    """The state before each step, (B, T, S)."""
+
+    states: Tensor
+    """The state after each step, (B, T, S); kept where the mask is False."""
+
+    mask: Array
+    """(B, T), all True if there is none."""
+
+    state_sizes: tuple[int, ...]
+    """The parts of S."""
+
+
+def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) -> StateTrajectory:
+    """Run the cell of a layer over a batch.
+
+    Args:
+        layer: a recurrent layer of Keras or keras_gru, or a cell.
+        inputs: (B, T, D).
+        initial_state: (B, S), or the parts of the state; by default what the cell starts from.
+        mask: boolean (B, T).
+
+    Raises:
+        ValueError: A shape does not fit, or the layer has no cell.
+    """
+    cell = getattr(layer, "cell", layer)
+    if not hasattr(cell, "state_size"):
+        raise ValueError(
+            "Argument `layer` must be a recurrent layer with one cell, or a cell. "
+            f"Received: {layer!r}"
+        )
+    x = tf.convert_to_tensor(inputs)
+    if x.shape.rank != 3 or not x.shape.num_elements():
+        raise ValueError(
+            "Argument `inputs` must have shape (B, T, D), none of them zero. "
+            f"Received: {tuple(x.shape)}"
+        )
+    B, T, _ = x.shape
+    valid = np.ones((B, T), bool) if mask is None else np.asarray(mask, bool)
+    if valid.shape != (B, T):
+        raise ValueError(f"Argument `mask` must have shape {(B, T)}. Received: {valid.shape}")
+    if not layer.built:
+        layer.build(x.shape if layer is not cell else (B, x.shape[-1]))
+    x = tf.cast(x, cell.compute_dtype)
+    sizes = tuple(int(size) for size in tf.nest.flatten(cell.state_size))
+    if initial_state is None:
+        initial_state = cell.get_initial_state(B)
+    state = _joined(initial_state, B, sizes, cell.compute_dtype)
+    if getattr(layer, "go_backwards", False):
+        x, valid = tf.reverse(x, [1]), valid[:, ::-1]
+    previous, states = [], []
+    for t in range(T):
+        previous.append(state)
+        state = tf.where(valid[:, t, np.newaxis], advance(cell, x[:, t], state, sizes), state)
+        states.append(state)
+    return StateTrajectory(x, tf.stack(previous, 1), tf.stack(states, 1), valid, sizes)
+
+
+def advance(cell: Any, inputs: Tensor, state: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """One step of a cell in inference: inputs (N, D), state (N, S) → new state (N, S)."""
+    _, new = cell(inputs, tf.split(state, sizes, axis=-1), training=False)
+    return tf.concat(tf.nest.flatten(new), axis=-1)
+
+
+def _joined(initial_state: Any, batch: int, sizes: tuple[int, ...], dtype: Any) -> Tensor:
+    parts = [tf.cast(part, dtype) for part in tf.nest.flatten(initial_state)]
+    state = tf.concat(parts, axis=-1)
+    if tuple(state.shape) != (batch, sum(sizes)):
+        raise ValueError(
+            f"Argument `initial_state` must have shape {(batch, sum(sizes))}, or parts of sizes "
+            f"{sizes}. Received: shapes {[tuple(part.shape) for part in parts]}"
+        )
+    return state

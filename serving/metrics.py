@@ -1,0 +1,157 @@
+"""Counters and histograms with TF Serving's names, in Prometheus' text form.
+
+prometheus-client cannot write them: it adds `_total` to the name of a counter and a HELP line to
+every metric, and closes buckets on the side TensorFlow leaves open.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+
+DEFAULT_PATH = "/monitoring/prometheus/metrics"
+MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
+
+
+class Counter:
+    """A number per combination of label values that only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, labels: Sequence[str]) -> None:
+        self.name = name
+        self._labels = tuple(labels)
+        self._lock = threading.Lock()
+        self._values: dict[tuple[str, ...], int] = {}
+
+    def add(self, *values: str, by: int = 1) -> None:
+        """Count; one value per label."""
+        with self._lock:
+            self._values[values] = self._values.get(values, 0) + by
+
+    def lines(self) -> Iterator[str]:
+        """The samples, as text."""
+        with self._lock:
+            items = sorted(self._values.items())
+        for values, count in items:
+            yield f"{self.name}{_labels(self._labels, values)} {count}"
+
+
+class Histogram:
+    """Distribution of a value per combination of label values.
+
+    Buckets are open above, as TensorFlow's: a value equal to a bound counts in the next bucket.
+    """
+
+    kind = "histogram"
+
+    def __init__(self, name: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
+        self.name = name
+        self._labels = tuple(labels)
+        self._bounds = tuple(bounds)
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, ...], list[int]] = {}
+        self._sums: dict[tuple[str, ...], float] = {}
+
+    def observe(self, value: float, *values: str) -> None:
+        """Count a value; one text per label follows it."""
+        with self._lock:
+            counts = self._counts.setdefault(values, [0] * (len(self._bounds) + 1))
+            counts[bisect_right(self._bounds, value)] += 1
+            self._sums[values] = self._sums.get(values, 0.0) + value
+
+    def lines(self) -> Iterator[str]:
+        """The samples, as text."""
+        with self._lock:
+            items = sorted(
+                (key, list(counts), self._sums[key]) for key, counts in self._counts.items()
+            )
+        texts = [*(f"{bound:g}" for bound in self._bounds), "+Inf"]
+        for values, counts, total in items:
+            for text, below in zip(texts, accumulate(counts), strict=True):
+                labels = _labels((*self._labels, "le"), (*values, text))
+                yield f"{self.name}_bucket{labels} {below}"
+            labels = _labels(self._labels, values)
+            yield f"{self.name}_sum{labels} {total:g}"
+            yield f"{self.name}_count{labels} {sum(counts)}"
+
+
+class Metrics:
+    """All metrics of a server."""
+
+    def __init__(self) -> None:
+        self.request_count = Counter(":tensorflow:serving:request_count", ("model_name", "status"))
+        self.request_latency = Histogram(
+            ":tensorflow:serving:request_latency",
+            ("model_name", "API", "entrypoint"),
+            MICROSECONDS,
+        )
+        self.runtime_latency = Histogram(
+            ":tensorflow:serving:runtime_latency", ("model_name", "API", "runtime"), MICROSECONDS
+        )
+        self.request_example_count_total = Counter(
+            ":tensorflow:serving:request_example_count_total", ("model",)
+        )
+        self.load_attempt_count = Counter(
+            ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
+        )
+        self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
+
+    @contextmanager
+    def runtime(self, model: str, api: str) -> Iterator[None]:
+        """Time a model run; one that fails does not count."""
+        started = time.perf_counter()
+        yield
+        self.runtime_latency.observe(_since(started), model, api, "TF1")
+
+    @contextmanager
+    def loading(self, path: str) -> Iterator[None]:
+        """Count and time a load."""
+        started = time.perf_counter()
+        status = "fail"
+        try:
+            yield
+            status = "success"
+        finally:
+            self.load_attempt_count.add(path, status)
+            self.load_latency.add(path, by=int(_since(started)))
+
+    def request(self, model: str, api: str, entrypoint: str, status: str, started: float) -> None:
+        """Count a request; only the time of one that went well is noted.
+
+        Args:
+            model: Name; empty where the request names none.
+            api: "Predict", or over REST the verb of the path.
+            entrypoint: "GRPC" or "REST".
+            status: Name of the canonical code.
+            started: `time.perf_counter()` at its begin.
+        """
+        self.request_count.add(model, status)
+        if status == "OK":
+            self.request_latency.observe(_since(started), model, api, entrypoint)
+
+    def render(self) -> bytes:
+        """All samples, in Prometheus' text form."""
+        lines = []
+        for metric in vars(self).values():
+            samples = list(metric.lines())
+            if samples:
+                lines += [f"# TYPE {metric.name} {metric.kind}", *samples]
+        return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e6
+
+
+def _labels(names: Sequence[str], values: Sequence[str]) -> str:
+    pairs = (f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True))
+    return "{" + ",".join(pairs) + "}"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

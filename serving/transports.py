@@ -1,0 +1,241 @@
+"""The two listeners of a server: ports, TLS, start and drain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+from serving.config_files import read_ssl_config
+from serving.errors import Unavailable
+from serving.flags import Flags
+
+if TYPE_CHECKING:
+    from serving.metrics import Metrics
+    from serving.repository import Repository
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 2048
+_HEALTH_NAMES = ("", "ModelService", "PredictionService")
+
+
+class GrpcTransport:
+    """The gRPC listener.
+
+    Args:
+        flags: Ports, TLS, channel arguments.
+
+    Raises:
+        ServingError: The port is taken, or the TLS file is wrong.
+    """
+
+    def __init__(self, flags: Flags) -> None:
+        self._flags = flags
+        self._credentials = _credentials(flags.ssl_config_file)
+        self._server: Any = None
+        self._health: Any = None
+        if flags.port:
+            bind(flags.bind_address, flags.port, "port").close()
+
+    async def start(self, repository: Repository, threads: Executor, metrics: Metrics) -> None:
+        """Open the port.
+
+        Raises:
+            Unavailable: Somebody else took it meanwhile.
+        """
+        import grpc
+
+        from serving.grpc_service import ModelService, PredictionService
+        from serving.protos.services import MODEL_SERVICE, PREDICTION_SERVICE, generic_handler
+
+        flags = self._flags
+        self._server = grpc.aio.server(options=_channel_options(flags.grpc_channel_arguments))
+        content = flags.enable_serialization_as_tensor_content
+        prediction = PredictionService(repository, threads, metrics, content)
+        self._server.add_generic_rpc_handlers(
+            (
+                generic_handler(PREDICTION_SERVICE, prediction),
+                generic_handler(MODEL_SERVICE, ModelService(repository, threads)),
+            )
+        )
+        self._add_reflection([PREDICTION_SERVICE.full_name, MODEL_SERVICE.full_name])
+        if flags.enable_grpc_healthcheck_service:
+            await self._add_health()
+        addresses = [host_port(flags.bind_address, flags.port)] if flags.port else []
+        if flags.grpc_socket_path:
+            addresses.append(f"unix:{flags.grpc_socket_path}")
+        for address in addresses:
+            try:
+                if self._credentials is None:
+                    self._server.add_insecure_port(address)
+                else:
+                    self._server.add_secure_port(address, self._credentials)
+            except RuntimeError as error:
+                raise Unavailable(f"cannot listen on {address} for gRPC: {error}") from None
+        await self._server.start()
+        for address in addresses:
+            log.info("Running gRPC ModelServer at %s ...", address)
+
+    async def stop(self, seconds: float) -> None:
+        """Take no new calls, and give those under way some time."""
+        if self._health is not None:
+            await self._health.enter_graceful_shutdown()
+        if self._server is not None:
+            await self._server.stop(seconds)
+
+    def _add_reflection(self, names: list[str]) -> None:
+        from grpc_reflection.v1alpha import reflection
+
+        from serving.protos import pool
+
+        reflection.enable_server_reflection(
+            [*names, reflection.SERVICE_NAME], self._server, pool=pool.POOL
+        )
+
+    async def _add_health(self) -> None:
+        from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        for name in _HEALTH_NAMES:
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+
+class RestTransport:
+    """The REST listener; holds its port from the start, but listens only when told to.
+
+    Args:
+        flags: Port, timeout, CORS.
+
+    Raises:
+        Unavailable: The port is taken.
+    """
+
+    def __init__(self, flags: Flags) -> None:
+        self._flags = flags
+        self._socket = bind(flags.bind_address, flags.rest_api_port, "rest_api_port")
+        self._draining = False
+        self._rest: Any = None
+        self._serving: asyncio.Future[None] | None = None
+
+    async def start(
+        self, repository: Repository, threads: Executor, metrics: Metrics, metrics_path: str
+    ) -> None:
+        """Open the port.
+
+        Raises:
+            Unavailable: Somebody else listens on it.
+        """
+        import uvicorn
+
+        from serving.rest_app import create_app
+
+        class RestServer(uvicorn.Server):
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                yield  # signals belong to the whole process, not to one of its transports
+
+        flags = self._flags
+        try:
+            self._socket.listen(_BACKLOG)
+        except OSError as error:
+            host, port = flags.bind_address, flags.rest_api_port
+            raise _port_error(host, port, "rest_api_port", error) from None
+        app = create_app(
+            repository,
+            threads,
+            flags.rest_api_timeout_in_ms,
+            flags.rest_api_enable_cors_support,
+            draining=lambda: self._draining,
+            metrics=metrics,
+            metrics_path=metrics_path,
+        )
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            backlog=_BACKLOG,
+        )
+        self._rest = RestServer(config)
+        self._serving = asyncio.ensure_future(self._rest.serve(sockets=[self._socket]))
+        host = "localhost" if flags.bind_address == "127.0.0.1" else flags.bind_address
+        log.info("Exporting HTTP/REST API at:%s ...", host_port(host, flags.rest_api_port))
+
+    async def stop(self, seconds: float) -> None:
+        """Take no new requests, and give those under way some time."""
+        self._draining = True
+        if self._serving is not None:
+            self._rest.config.timeout_graceful_shutdown = int(seconds)
+            self._rest.should_exit = True
+            await self._serving
+
+    def close(self) -> None:
+        """Let the port go."""
+        self._socket.close()
+
+
+def bind(host: str, port: int, flag: str) -> socket.socket:
+    """A bound TCP socket, not yet listening.
+
+    Raises:
+        Unavailable: The port is taken; names the flag that chooses another.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off, which costs 40 ms per answer, only where TCP is explicit.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise _port_error(host, port, flag, error) from None
+    return bound
+
+
+def _port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"cannot listen on {host_port(host, port)}: {error.strerror or error}. "
+        f"Choose another port with --{flag}, or stop what uses this one."
+    )
+
+
+def host_port(host: str, port: int) -> str:
+    """The two joined, IPv6 addresses in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _channel_options(text: str) -> list[tuple[str, int | str]]:
+    options: list[tuple[str, int | str]] = [
+        ("grpc.max_send_message_length", (1 << 31) - 1),
+        ("grpc.max_receive_message_length", (1 << 31) - 1),
+        # Else a second server on the same port would start and take half of the requests.
+        ("grpc.so_reuseport", 0),
+    ]
+    for pair in filter(None, text.split(",")):
+        key, _, value = pair.partition("=")
+        try:
+            options.append((key, int(value)))
+        except ValueError:
+            options.append((key, value))
+    return options
+
+
+def _credentials(ssl_config_file: str) -> Any:
+    if not ssl_config_file:
+        return None
+    import grpc
+
+    config = read_ssl_config(ssl_config_file)
+    return grpc.ssl_server_credentials(
+        [(config.server_key.encode(), config.server_cert.encode())],
+        root_certificates=config.custom_ca.encode() or None,
+        require_client_auth=config.client_verify,
+    )

@@ -1,0 +1,118 @@
+"""Prometheus text: by hand, by Prometheus' own parser, and from the running server."""
+
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from serving.client import connect
+from serving.errors import ServingError
+from serving.metrics import MICROSECONDS, Counter, Histogram, Metrics
+
+
+def test_counter():
+    counter = Counter(":a:b", ("m", "s"))
+    counter.add("x", "OK")
+    counter.add("x", "OK", by=2)
+    counter.add('q"\\\n', "NOT_FOUND")
+    assert list(counter.lines()) == [
+        ':a:b{m="q\\"\\\\\\n",s="NOT_FOUND"} 1',
+        ':a:b{m="x",s="OK"} 3',
+    ]
+
+
+def test_no_labels():
+    counter = Counter("n", ())
+    counter.add()
+    assert list(counter.lines()) == ["n{} 1"]
+
+
+def test_buckets_are_open_above():
+    histogram = Histogram("h", ("m",), (1, 2, 4))
+    for value in (0.5, 1, 2, 2, 100):
+        histogram.observe(value, "x")
+    assert list(histogram.lines()) == [
+        'h_bucket{m="x",le="1"} 1',
+        'h_bucket{m="x",le="2"} 2',
+        'h_bucket{m="x",le="4"} 4',
+        'h_bucket{m="x",le="+Inf"} 5',
+        'h_sum{m="x"} 105.5',
+        'h_count{m="x"} 5',
+    ]
+
+
+def test_latency_bounds():
+    assert len(MICROSECONDS) == 33
+    assert MICROSECONDS[:3] == pytest.approx((10, 18, 32.4))
+
+
+def test_only_good_requests_have_a_latency():
+    metrics = Metrics()
+    metrics.request("m", "Predict", "GRPC", "OK", time.perf_counter())
+    metrics.request("m", "Predict", "GRPC", "NOT_FOUND", time.perf_counter())
+    with pytest.raises(ServingError), metrics.runtime("m", "Predict"):
+        raise ServingError("no")
+    families = parsed(metrics.render())
+    assert families[":tensorflow:serving:request_count"] == {
+        ("m", "OK"): 1,
+        ("m", "NOT_FOUND"): 1,
+    }
+    assert b'request_latency_count{model_name="m",API="Predict",entrypoint="GRPC"} 1\n' in (
+        metrics.render()
+    )
+    assert b"runtime_latency" not in metrics.render()
+
+
+def parsed(text):
+    """{metric: {label values: value}} by Prometheus' own parser."""
+    parser = pytest.importorskip("prometheus_client.parser")
+    found = {}
+    for family in parser.text_string_to_metric_families(text.decode()):
+        for sample in family.samples:
+            # The parser gives counters the suffix of newer formats.
+            found.setdefault(sample.name.removesuffix("_total"), {})[
+                tuple(sample.labels.values())
+            ] = sample.value
+    return found
+
+
+def test_bytes_that_are_no_text_do_not_break_the_page():
+    metrics = Metrics()
+    metrics.request_count.add(b"\xff".decode("utf-8", "surrogateescape"), "OK")
+    assert b'model_name="?"' in metrics.render()
+
+
+def test_running_server(server):
+    path = "/monitoring/prometheus/metrics"
+    page = f"{server.rest}{path}"
+    one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
+    names = {"rest": ("predict", "REST"), "grpc": ("Predict", "GRPC")}
+    before = parsed(httpx.get(page, trust_env=False).content)
+    for transport in names:
+        with connect(getattr(server, transport)) as client:
+            for _ in range(3):
+                client.predict(one, "affine")
+            with pytest.raises(ServingError):
+                client.predict({"x": np.ones((1, 4)), "b": np.zeros((1, 1))}, "affine")
+    response = httpx.get(page, trust_env=False)
+    assert response.headers["content-type"].startswith("text/plain")
+    after = parsed(response.content)
+
+    def growth(metric, *labels):
+        return after[metric][labels] - before.get(metric, {}).get(labels, 0)
+
+    prefix = ":tensorflow:serving:"
+    # Over REST the metadata request of the client counts too.
+    assert growth(f"{prefix}request_count", "affine", "OK") == 3 + 3 + 1
+    assert growth(f"{prefix}request_count", "affine", "INVALID_ARGUMENT") == 2
+    for name, entrypoint in names.values():
+        assert growth(f"{prefix}request_latency_count", "affine", name, entrypoint) == 3
+        assert growth(f"{prefix}runtime_latency_count", "affine", name, "TF1") == 3
+    loads = after[":tensorflow:cc:saved_model:load_attempt_count"]
+    assert {status for _, status in loads} == {"success"}
+    assert len(loads) == 5
+    with_query = httpx.get(f"{page}?x=1", trust_env=False)
+    assert (with_query.status_code, with_query.text) == (400, f"Unexpected path: {path}?x=1")
+    assert "# TYPE :tensorflow:serving:request_count counter\n" in response.text
+    assert "# HELP" not in response.text
