@@ -51,11 +51,13 @@ def _write(path: Path, text: str) -> None:
 
 def markdown(config: ComparisonConfig, runs: Sequence[Run], pictures: Sequence[str] = ()) -> str:
     """The report as text."""
-    same = "units" if config.match == "units" else "about as many parameters"
+    same = "the same" if config.match == "units" else "about the same"
+    what = "units" if config.match == "units" else "parameters"
     lines = [
         "# Five recurrent cells side by side",
         "",
-        f"Cells with the same {same}, in the same Keras loop, so times compare the cells and not "
+        f"All cells have {same} number of {what} and run in the same Keras loop, so times compare the "
+        "cells and not "
         f"their best implementations. Adam, learning rate {config.learning_rate:g}, gradient norm "
         f"clipped to 1, batches of {config.batch_size}, at most {config.updates} updates, "
         f"{config.seeds} seed{'s' if config.seeds > 1 else ''}, Keras' default initialisation. "
