@@ -86,6 +86,20 @@ def test_help_teaches(capsys):
         assert word in text
 
 
+def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminated(*_):
+        assert [path.name[:3] for path in tmp_path.iterdir()] == [".a."]
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("training.sentiment.load_sentiment_data", terminated)
+    assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
+    assert "interrupted; nothing was kept" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
