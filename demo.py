@@ -32,7 +32,8 @@ def main() -> int:
     """Run the demonstration; returns the exit status."""
     try:
         for number in STOP_SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            under_nohup = signal.getsignal(number) is signal.SIG_IGN
+            if number != signal.SIGHUP or not under_nohup:
                 signal.signal(number, _interruption)
         return _demonstrate()
     except subprocess.CalledProcessError as error:
