@@ -62,5 +62,5 @@ def test_summary_shows_the_baseline_beside_and_escapes_text(tiny_run):
 
 def test_class_names_are_no_formulas(tmp_path):
     path = tmp_path / "matrix.png"
-    report.draw_confusion_matrix(np.eye(2, dtype=int), ["$_$", "a$^$"], path)
+    draw_confusion_matrix(np.eye(2, dtype=int), ["$_$", "a$^$"], path)
     assert path.read_bytes().startswith(b"\x89PNG")
