@@ -155,10 +155,11 @@ def gradient_flow(model: Any, inputs: NDArray[Any], targets: NDArray[Any]) -> li
             h = state[0]
         value = squared_error(output(h), tf.constant(targets))
     gradients = tape.gradient(value, states)
-    norms = [
-        float(tf.reduce_mean(tf.norm(tf.concat([p for p in parts if p is not None], 1), axis=1)))
-        for parts in gradients
-    ]
+    norms = []
+    for parts in gradients:
+        # Float64: the squares of what is left after a hundred steps underflow in float32.
+        whole = np.concatenate([p.numpy().astype(np.float64) for p in parts if p is not None], 1)
+        norms.append(float(np.mean(np.linalg.norm(whole, axis=1))))
     return [norm / norms[-1] for norm in norms]
 
 

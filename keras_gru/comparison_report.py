@@ -105,6 +105,7 @@ def findings(runs: Sequence[Run]) -> list[str]:
     for length in sorted({run.length for run in runs if run.task == "adding"}):
         chosen = [run for run in runs if run.task == "adding" and run.length == length]
         sentences.append(f"Adding, {length} steps: {_order(chosen)}")
+    sentences += _gradient_findings([run for run in runs if run.gradient_after])
     chosen = [run for run in runs if run.task == "word"]
     if chosen:
         sentences.append(f'"{WORD}": {_order(chosen)}')
@@ -116,6 +117,23 @@ def findings(runs: Sequence[Run]) -> list[str]:
         verdict = _verdict(ranked)
         sentences.append(f"Corpus, bits per character: {order}. {verdict}")
     return sentences
+
+
+def _gradient_findings(runs: Sequence[Run]) -> Iterator[str]:
+    """Share of the last state's gradient that reaches the first, over the longest sequences."""
+    longest = max((run.length for run in runs), default=0)
+    for moment, attribute in (("before", "gradient_before"), ("after", "gradient_after")):
+        shares = {
+            name: median(getattr(run, attribute)[0] for run in group)
+            for name, group in _groups([run for run in runs if run.length == longest])
+        }
+        if shares:
+            ranked = sorted(shares, key=lambda name: -shares[name])
+            order = ", ".join(f"{name} {shares[name]:.2g}" for name in ranked)
+            yield (
+                f"Gradient left after {longest - 1} steps, {moment} training (1 at the last "
+                f"state): {order}."
+            )
 
 
 def _order(runs: Sequence[Run]) -> str:
@@ -251,15 +269,19 @@ def _curves(axis: Any, runs: Sequence[Run], window: int = WINDOW) -> None:
 def _figure(panels: int) -> tuple[Any, list[Any]]:
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, panels, figsize=(4.6 * panels, 3.8), squeeze=False)
+    figure, axes = pyplot.subplots(
+        1, panels, figsize=(4.6 * panels, 4.1), squeeze=False, layout="constrained"
+    )
     return figure, list(axes[0])
 
 
 def _save(figure: Any, labelled: Any, path: Path) -> str:
     from matplotlib import pyplot
 
-    labelled.legend(fontsize="small", frameon=False)
-    figure.tight_layout()
+    lines, labels = labelled.get_legend_handles_labels()
+    figure.legend(
+        lines, labels, loc="outside lower center", ncols=7, fontsize="small", frameon=False
+    )
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
     return path.name

@@ -198,6 +198,14 @@ def test_findings_say_where_the_gru_is_not_better():
     assert findings(corpus) == [
         "Corpus, bits per character: MGU 2.400, GRU 2.500. The GRU has no advantage here over: MGU."
     ]
+    before, after = {"gradient_before": [1e-9, 1.0]}, {"gradient_after": [0.5, 1.0]}
+    flow = [run_with("GRU", 9, **before, **after), run_with("LSTM", None, **after, **before)]
+    flow[1].gradient_after = [0.25, 1.0]
+    start = "Gradient left after 9 steps,"
+    assert findings(flow)[1:] == [
+        f"{start} before training (1 at the last state): LSTM 1e-09, GRU 1e-09.",
+        f"{start} after training (1 at the last state): GRU 0.5, LSTM 0.25.",
+    ]
     assert "GRU | 4 | 100" in markdown(ComparisonConfig(), [run_with("GRU", 300)])
 
 
