@@ -53,7 +53,7 @@ class GRU(CarriedState, keras.layers.RNN):
         zero_output_for_mask: Output zeros at masked steps.
         return_gates: Also return the update gate, the reset gate and the candidate of every step,
             (B, T, U) each, in the order of processing and zero at masked steps. Needs the path
-            `"fused"`.
+            `"fused"`; not for a layer inside `keras.layers.Bidirectional`, which knows no gates.
         use_cudnn: `"auto"` or False. This version has no cuDNN path: with True a call is an error.
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
