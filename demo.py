@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -15,39 +16,52 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
 
 OUTPUT = Path("demo_output")
 PAIRS = 4
 START_TIMEOUT = 60.0  # seconds
-
-console = Console(soft_wrap=True, highlight=False)
+STOP_TIMEOUT = 10.0  # seconds
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
     """Run the demonstration; returns the exit status."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    began = time.monotonic()
     try:
-        name = time.strftime("demo-%Y%m%d-%H%M%S")
-        run = OUTPUT / "runs" / name
-        models = OUTPUT / "models" / "sentiment"
-        _title("1  Train a GRU on generated reviews in which word order decides")
-        _run("-m", "training", "sentiment", "--runs-dir", str(run.parent), "--name", name)
-        _title("2  Export it: raw text in, label out, checked in a fresh process")
-        _run("-m", "serving", "export", str(run), "--to", str(models))
-        _title("3  Serve it as tensorflow_model_server would, and ask over both transports")
-        with _server(models.resolve()) as (rest, grpc):
-            wrong = _ask(run, rest, grpc)
+        for number in STOP_SIGNALS:
+            under_nohup = signal.getsignal(number) is signal.SIG_IGN
+            if number != signal.SIGHUP or not under_nohup:
+                signal.signal(number, _interruption)
+        return _demonstrate()
     except subprocess.CalledProcessError as error:
-        console.print(f"demo: the command above ended with status {error.returncode}", style="red")
+        _console().print(
+            f"demo: the command above ended with status {error.returncode}", style="red"
+        )
         return 1
     except KeyboardInterrupt:
-        console.print("\ndemo: interrupted; everything it started has been stopped")
+        _stop_all()
+        _farewell()
         return 130
+    finally:
+        _stop_all()
+
+
+def _demonstrate() -> int:
+    began = time.monotonic()
+    console = _console()
+    name = time.strftime("demo-%Y%m%d-%H%M%S")
+    run = OUTPUT / "runs" / name
+    models = OUTPUT / "models" / "sentiment"
+    _title("1  Train a GRU on generated reviews in which word order decides")
+    _run("-m", "training", "sentiment", "--runs-dir", str(run.parent), "--name", name)
+    _title("2  Export it: raw text in, label out, checked in a fresh process")
+    _run("-m", "serving", "export", str(run), "--to", str(models))
+    _title("3  Serve it as tensorflow_model_server would, and ask over both transports")
+    with _server(models.resolve()) as (rest, grpc):
+        wrong = _ask(run, rest, grpc)
     _title("What is left")
     console.print(f"run      {run}   report.md, curves.png, confusion_matrix.png")
     console.print(f"model    {_newest(models)}")
@@ -56,12 +70,55 @@ def main() -> int:
     return 1 if wrong else 0
 
 
+@functools.cache
+def _console() -> Console:
+    from rich.console import Console  # here, where an interruption is already answered
+
+    return Console(soft_wrap=True, highlight=False)
+
+
 def _title(text: str) -> None:
-    console.print(f"\n[bold]{text}[/bold]")
+    _console().print(f"\n[bold]{text}[/bold]")
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+def _farewell() -> None:
+    show_cursor = "\x1b[?25h" if sys.stdout.isatty() else ""  # a killed progress bar hides it
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        sys.stdout.write(
+            f"{show_cursor}\ndemo: interrupted; everything it started has been stopped\n"
+        )
+        sys.stdout.flush()
+
+
+class _Interruption:
+    """The handler of the signals that end the demo: the first one interrupts, later ones wait.
+
+    While a child is being started the interruption is held back: it would lose the child.
+    """
+
+    def __init__(self) -> None:
+        self._held = self._came = False
+
+    def __call__(self, *_: object) -> None:
+        if self._came:
+            return
+        self._came = True
+        if not self._held:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def held_back(self) -> Iterator[None]:
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._came:
+            raise KeyboardInterrupt
+
+
+_interruption = _Interruption()
+_children: list[subprocess.Popen[bytes]] = []
 
 
 @contextlib.contextmanager
@@ -70,16 +127,28 @@ def _child(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]
 
     Ctrl-C reaches only this process, which then ends the child and all that the child started.
     """
-    child = subprocess.Popen([sys.executable, *arguments], start_new_session=True, **options)
+    with _interruption.held_back():
+        child = subprocess.Popen([sys.executable, *arguments], start_new_session=True, **options)
+        _children.append(child)
     try:
         yield child
     finally:
-        for number, patience in ((signal.SIGTERM, 10), (signal.SIGKILL, None)):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(patience)
-                break
+        _stop(child)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    """End a child and its whole process group, kindly at first."""
+    for number, patience in ((signal.SIGTERM, STOP_TIMEOUT), (signal.SIGKILL, None)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(patience)
+    _children.remove(child)
+
+
+def _stop_all() -> None:
+    while _children:
+        _stop(_children[-1])
 
 
 def _run(*arguments: str) -> None:
@@ -98,6 +167,7 @@ def _server(base_path: Path) -> Iterator[tuple[str, str]]:
         f"--model_name={base_path.name}",
         f"--model_base_path={base_path}",
     )
+    console = _console()
     console.print(f"[dim]python -m serving serve {' '.join(flags)}[/dim]")
     with (
         (OUTPUT / "server.log").open("wb") as log,
@@ -128,6 +198,8 @@ def _listens(port: int) -> bool:
 
 def _ask(run: Path, rest: str, grpc: str) -> int:
     """Ask about pairs of held-out reviews made of the same words; returns the wrong answers."""
+    from rich.table import Table
+
     from serving.client import connect
 
     pairs = _same_words_pairs(run)[:PAIRS]
@@ -151,7 +223,7 @@ def _ask(run: Path, rest: str, grpc: str) -> int:
             wrong += label != row["label"]
             cells.append(f"[{colour}]{label} {answer['probability'][i]:.3f}[/{colour}]")
         table.add_row(row["text"], row["label"], *cells, end_section=i % 2 == 1)
-    console.print(table)
+    _console().print(table)
     return wrong
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_gru.dropout import VariationalDropout, check_rate
@@ -116,7 +117,12 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
         implementation: int = 2,
         **kwargs: Any,
     ) -> None:
-        if isinstance(units, bool) or int(units) != units or units <= 0:
+        if (
+            isinstance(units, bool)
+            or not isinstance(units, int | float | np.integer)
+            or int(units) != units
+            or units <= 0
+        ):
             raise ValueError(
                 f"Argument `units` must be a positive integer. Received: units={units!r}"
             )
@@ -211,6 +217,7 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
     def call(self, inputs: Tensor, states: Any, training: bool = False) -> tuple[Tensor, Any]:
         """Advance by one step; see the class."""
         nested = isinstance(states, list | tuple)
+        inputs = tf.cast(inputs, self.compute_dtype)
         h = tf.cast(states[0] if nested else states, self.compute_dtype)
         recurrent_mask = None
         if training:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 # keras.layers.RNN draws masks before its loop only for subclasses of this class, which Keras does
@@ -73,7 +74,7 @@ class VariationalDropout(DropoutRNNCell):
 
 def check_rate(name: str, rate: float) -> float:
     """Return a dropout rate, or raise ValueError unless it lies in [0, 1)."""
-    if not 0 <= rate < 1:
+    if not (isinstance(rate, int | float | np.number) and 0 <= rate < 1):
         raise ValueError(f"Argument `{name}` must be a number in [0, 1). Received: {name}={rate!r}")
     return float(rate)
 

@@ -53,7 +53,7 @@ class GRU(CarriedState, keras.layers.RNN):
         zero_output_for_mask: Output zeros at masked steps.
         return_gates: Also return the update gate, the reset gate and the candidate of every step,
             (B, T, U) each, in the order of processing and zero at masked steps. Needs the path
-            `"fused"`.
+            `"fused"`; not for a layer inside `keras.layers.Bidirectional`, which knows no gates.
         use_cudnn: `"auto"` or False. This version has no cuDNN path: with True a call is an error.
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
@@ -61,7 +61,7 @@ class GRU(CarriedState, keras.layers.RNN):
         sequences: (B, T, D), T at least 1; or a `tf.RaggedTensor` (B, None, D), whose rows are
             masked at their ends and whose outputs with `return_sequences` are ragged again.
         initial_state: (B, U), or a list of one; zeros by default.
-        mask: Boolean (B, T); False marks a step to pass over.
+        mask: Boolean (B, T) or (B, T, 1); False marks a step to pass over.
         training: Whether dropout applies.
 
     Returns:
@@ -219,18 +219,53 @@ class GRU(CarriedState, keras.layers.RNN):
                 f"Layer {self.name!r} needs at least one time step. "
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
-        for state in tf.nest.flatten(initial_state):
-            if state is not None and (len(state.shape) != 2 or state.shape[-1] != self.units):
-                raise ValueError(
-                    f"Argument `initial_state` of layer {self.name!r} must have shape "
-                    f"(batch, {self.units}). Received: {tuple(state.shape)}"
-                )
-        results = super().call(sequences, initial_state=initial_state, mask=mask, training=training)
+        sequences = tf.cast(sequences, self.cell.compute_dtype)
+        self._check_initial_state(initial_state, sequences.shape[0])
+        mask = self._checked_mask(mask, sequences.shape)
+        try:
+            results = super().call(
+                sequences, initial_state=initial_state, mask=mask, training=training
+            )
+        finally:
+            # After an error, masks drawn for this batch would meet the next one.
+            self._maybe_reset_dropout_masks(self.cell)
         if not self.return_gates:
             return results
         gates = self._gates
         self._gates = ()
         return (*results, *gates) if self.return_state else (results, *gates)
+
+    def _check_initial_state(self, initial_state: Any, batch: int | None) -> None:
+        if initial_state is None:
+            return
+        states = tf.nest.flatten(initial_state)
+        shapes = [tuple(state.shape) if hasattr(state, "shape") else state for state in states]
+        wanted = tf.TensorShape((batch, self.units))
+        if len(states) != 1 or not (
+            isinstance(shapes[0], tuple) and wanted.is_compatible_with(shapes[0])
+        ):
+            raise ValueError(
+                f"Argument `initial_state` of layer {self.name!r} must be one state of shape "
+                f"(batch, {self.units}), for a batch of {batch}. Received: shapes {shapes}"
+            )
+
+    def _checked_mask(self, mask: Any, shape: Any) -> Tensor | None:
+        """The mask as bool (B, T), whatever its dtype, or (B, T, 1); Keras may put it in a list."""
+        if isinstance(mask, list | tuple):
+            mask = mask[0] if mask else None
+        if mask is None:
+            return None
+        received = tuple(mask.shape) if hasattr(mask, "shape") else mask
+        mask = tf.convert_to_tensor(mask)
+        if mask.shape.rank == 3 and mask.shape[-1] == 1:
+            mask = mask[..., 0]
+        batch, steps = shape[:2]
+        if not any(mask.shape.is_compatible_with((rows, steps)) for rows in (batch, 1)):
+            raise ValueError(
+                f"Argument `mask` of layer {self.name!r} must be a boolean tensor or array of "
+                f"shape {(batch, steps)}. Received: {received}"
+            )
+        return tf.cast(mask, tf.bool)
 
     def __call__(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the layer; ragged sequences become padded ones with a mask, and back."""
@@ -259,8 +294,6 @@ class GRU(CarriedState, keras.layers.RNN):
             return looped
         cell = self.cell
         h0 = tf.convert_to_tensor(tf.nest.flatten(initial_state)[0])
-        if mask is not None:
-            mask = tf.cast(tf.nest.flatten(mask)[0], tf.bool)
         recurrent_mask = None
         if training:
             input_mask = cell.get_dropout_mask(sequences[:, 0, :])
@@ -269,7 +302,7 @@ class GRU(CarriedState, keras.layers.RNN):
             recurrent_mask = cell.get_recurrent_dropout_mask(h0)
         batch, steps = tf.unstack(tf.shape(sequences)[:2])
         result = gru_sequence(
-            tf.cast(sequences, cell.compute_dtype),
+            sequences,
             h0,
             tf.convert_to_tensor(cell.kernel),
             cell.effective_recurrent_kernel(training),

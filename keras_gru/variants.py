@@ -111,7 +111,8 @@ class _SingleGateCell(keras.layers.Layer):
     def call(self, inputs: Tensor, states: Any, training: bool = False) -> tuple[Tensor, Any]:  # noqa: ARG002
         """Advance by one step; see the class."""
         nested = isinstance(states, list | tuple)
-        h = states[0] if nested else states
+        inputs = tf.cast(inputs, self.compute_dtype)
+        h = tf.cast(states[0] if nested else states, self.compute_dtype)
         projected = tf.matmul(inputs, self.kernel)
         if self.bias is not None:
             projected += self.bias

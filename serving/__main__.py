@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(importlib.import_module(COMMANDS[command][0]).main(rest))
     except KeyboardInterrupt:
+        print(f"gru-serve {command}: interrupted", file=sys.stderr)
         return 130
 
 

@@ -37,6 +37,8 @@ class Target:
     def __post_init__(self) -> None:
         if not self.model:
             raise ValueError("model must be a name; got ''")
+        if self.version is not None and not 0 <= self.version < 2**63:
+            raise ValueError(f"version must be at least 0 and below 2^63; got {self.version}")
         if self.version is not None and self.label:
             raise ValueError(
                 f"give version or label, not both; got version={self.version}, label={self.label!r}"
@@ -73,7 +75,7 @@ class Client(ABC):
     """
 
     def __init__(self, url: str, timeout: float = 30.0, retries: int = 3) -> None:
-        if timeout <= 0:
+        if not timeout > 0:  # NaN is not
             raise ValueError(f"timeout must be positive; got {timeout}")
         if retries < 0:
             raise ValueError(f"retries must not be negative; got {retries}")

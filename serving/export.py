@@ -122,8 +122,9 @@ def export_run(path: Path, target: Path) -> Path:
         _verify_in_a_fresh_process(aside)
         aside.chmod(0o755)  # mkdtemp's 0700 would lock out a server with another user
         return _publish(aside, target)
-    except OSError as error:
-        raise ExportError(f"--to {target}: writing failed: {error}") from error
+    except (OSError, tf.errors.OpError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else error
+        raise ExportError(f"--to {target}: writing failed: {reason}") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

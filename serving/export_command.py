@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from serving.quiet import quiet_stderr
@@ -28,15 +31,16 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
-    with quiet_stderr():
-        from serving.export import ExportError, export_run
-    try:
-        version = export_run(arguments.run, arguments.to)
-    except ExportError as error:
-        if arguments.debug:
-            raise
-        print(f"gru-serve export: {error}", file=sys.stderr)
-        return 2
+    with _sigterm_interrupts():
+        with quiet_stderr():
+            from serving.export import ExportError, export_run
+        try:
+            version = export_run(arguments.run, arguments.to)
+        except ExportError as error:
+            if arguments.debug:
+                raise
+            print(f"gru-serve export: {error}", file=sys.stderr)
+            return 2
     base = arguments.to.resolve()
     print(f"exported {version}, verified in a fresh process")
     print(
@@ -44,3 +48,20 @@ def main(argv: Sequence[str]) -> int:
         f"--model_name={base.name} --model_base_path={base}"
     )
     return 0
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Within, SIGTERM raises KeyboardInterrupt, so that the half-written version is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set signal handlers
+        return
+
+    def handler(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

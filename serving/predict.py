@@ -12,13 +12,14 @@ import numpy as np
 
 from serving.client import Client, connect
 from serving.dtypes import by_number
-from serving.errors import InvalidArgument, ServingError
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 from serving.json_inputs import PredictBody, decode_inputs
 from serving.json_parser import parse
 from serving.rest_codec import encode_outputs
 from serving.signature import DEFAULT_SIGNATURE, Signature
 
 USAGE_ERROR = 2
+_USAGE = (InvalidArgument, NotFound, FailedPrecondition)
 _FIRST = ("label", "probability", "scores")
 
 _EXAMPLES = """examples:
@@ -35,7 +36,8 @@ def main(argv: Sequence[str]) -> int:
     """Ask a server and print its answer.
 
     Returns:
-        0; 1 when the server failed; 2 when arguments or data were wrong.
+        0; 1 when the server failed; 2 when arguments or data were wrong, among them a model,
+        version, label, signature or input that the server does not have.
     """
     arguments = _parser().parse_args(argv)
     try:
@@ -44,8 +46,8 @@ def main(argv: Sequence[str]) -> int:
         if arguments.debug:
             raise
         print(f"gru-serve predict: {_explain(error)}", file=sys.stderr)
-        wrong = not isinstance(error, ServingError) or isinstance(error, InvalidArgument)
-        return USAGE_ERROR if wrong else 1
+        server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
+        return 1 if server_failed else USAGE_ERROR
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -100,7 +102,13 @@ def _predict(arguments: argparse.Namespace) -> int:
 
 
 def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Signature:
-    known = client.metadata(arguments.model, **target).signatures
+    try:
+        known = client.metadata(arguments.model, **target).signatures
+    except NotFound as error:
+        asked = f"--model {arguments.model}"
+        if arguments.version is not None:
+            asked += f" --version {arguments.version}"
+        raise NotFound(f"{asked}: expected what {client.url} serves; got: {error}") from error
     name = arguments.signature or DEFAULT_SIGNATURE
     if name not in known:
         names = sorted(one for one in known if not one.startswith("__"))

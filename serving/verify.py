@@ -121,6 +121,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--tolerance", type=float, default=TOLERANCE, help="largest difference (%(default)g)"
     )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
     try:
         golden = read_golden(arguments.version)
@@ -131,6 +132,8 @@ def main(argv: list[str]) -> int:
             golden, lambda name, inputs: predictor.predict(inputs, name), arguments.tolerance
         )
     except (VerificationError, ServingError) as error:
+        if arguments.debug:
+            raise
         print(f"gru-serve verify: {error}", file=sys.stderr)
         return 1 if isinstance(error, WrongAnswerError) else 2
     print(

@@ -1,11 +1,13 @@
 """The command line of the training package: ``python -m training``, also ``gru-train``.
 
 Exit status: 0 the run is complete; 2 a setting or the data cannot be used, one line says why;
-130 interrupted (the run is kept if training had begun).
+130 interrupted (by Ctrl-C the run is kept if training had begun; by SIGTERM nothing is).
 """
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryFile
@@ -36,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             args=arguments,
             config=(tyro.conf.OmitArgPrefixes,),
         )
-        return _sentiment(config)
+        with _sigterm_interrupts():
+            return _sentiment(config)
     except SystemExit as stop:  # tyro's --help and usage errors
         return int(stop.code or 0)
     except TrainingError as error:
@@ -86,6 +89,23 @@ def _sentiment(config: SentimentConfig) -> int:
         highlight=False,
     )
     return INTERRUPTED if run.metrics["interrupted"] else 0
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Within, SIGTERM raises KeyboardInterrupt, so that the half-built run is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set signal handlers
+        return
+
+    def handler(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

@@ -137,7 +137,10 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if self.name is not None and (
-            not self.name or self.name.startswith(".") or Path(self.name).name != self.name
+            not self.name
+            or "\0" in self.name
+            or self.name.startswith(".")
+            or Path(self.name).name != self.name
         ):
             raise ConfigError(
                 f"--name must be a plain name without slashes or leading dot, got {self.name!r}"

@@ -54,7 +54,8 @@ def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path
     axes = figure.subplots()
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    names = [name if len(name) <= 20 else name[:19] + "…" for name in classes]
+    short = [name if len(name) <= 20 else name[:19] + "…" for name in classes]
+    names = [name.replace("$", r"\$") for name in short]  # a pair of them would start a formula
     axes.set_xticks(range(len(names)), names, rotation=45 if len(names) > 3 else 0,
                     ha="right" if len(names) > 3 else "center")  # fmt: skip
     axes.set_yticks(range(len(names)), names)

@@ -102,7 +102,12 @@ class RunDirectory:
     @cached_property
     def classes(self) -> tuple[str, ...]:
         """Class names in the order of the model's outputs."""
-        return tuple(self._json("classes.json"))
+        names = self._json("classes.json")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RunDirectoryError(
+                f"{self.path / 'classes.json'}: expected a list of names, got {names!r:.80}"
+            )
+        return tuple(names)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -127,12 +132,23 @@ class RunDirectory:
         return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
 
     def load_model(self) -> keras.Model:
-        """The model of the best epoch: word ids (B, T) int32 to logits (B, C)."""
+        """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
+
+        Raises:
+            RunDirectoryError: the file is damaged, or the model has another number of classes
+                than the run.
+        """
         path = self.path / "model.keras"
         try:
-            return keras.models.load_model(path, compile=False)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            model = keras.models.load_model(path, compile=False)
+        except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
+        if model.output_shape[-1] != len(self.classes):
+            raise RunDirectoryError(
+                f"{self.path}: expected as many classes as outputs of model.keras, "
+                f"{model.output_shape[-1]}; got {len(self.classes)} in classes.json"
+            )
+        return model
 
     def test_predictions(self) -> Iterator[LabelledPrediction]:
         """The held-out test rows with the model's answers, in the order of the data."""

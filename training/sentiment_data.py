@@ -90,6 +90,12 @@ def load_sentiment_data(config: DataConfig, seed: int) -> SentimentData:
         dropped = len(before) - len(parts[part])
         if dropped:
             notes += (f"{dropped:,} {part} rows dropped: their text is also held out elsewhere",)
+    for part, rows in (("validation", parts["validation"]), ("test", test)):
+        if not rows:
+            raise DataError(
+                f"{config.data or name}: expected at least one row for {part}, got none; are too "
+                "many texts the same, or is --text-column the wrong one?"
+            )
     _require_classes(
         parts["training"], classes, f"what is left of {config.data or name} for training"
     )

@@ -66,6 +66,10 @@ def read_text_file(
             raise DataError(
                 f"{path}, line {record.line}: the label is missing (column {label_key!r})"
             )
+        if any("\ud800" <= character <= "\udfff" for character in text + label):
+            raise DataError(
+                f"{path}, line {record.line}: expected Unicode text, got half a surrogate pair"
+            )
         rows.append(LabelledRow(text, label.strip()))
     if not rows:
         raise DataError(f"{path} has no rows")
@@ -145,7 +149,7 @@ def _json_records(path: Path, content: str) -> Iterator[_Record]:
             continue
         try:
             value = json.loads(source)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path}, line {line}: not JSON ({error})") from error
         if not isinstance(value, dict):
             raise DataError(f"{path}, line {line}: expected a JSON object, got {source[:40]!r}")

@@ -83,12 +83,21 @@ def build_vocabulary(texts: Sequence[str], max_size: int, min_count: int = 1) ->
         texts: the training texts, nothing else.
         max_size: most tokens to keep, not counting padding and unknown.
         min_count: tokens seen less often are left out.
+
+    Raises:
+        DataError: no token is left.
     """
     counts = Counter[bytes]()
     for start in range(0, len(texts), 1024):
         counts.update(tokenize(tf.constant(texts[start : start + 1024])).flat_values.numpy())
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return Vocabulary([token.decode() for token, n in ranked[:max_size] if n >= min_count])
+    kept = [token.decode() for token, n in ranked[:max_size] if n >= min_count]
+    if not kept:
+        raise DataError(
+            f"expected at least one word that the training texts hold {min_count} times "
+            f"(--min-count), got {ranked[0][1] if ranked else 0} times at most"
+        )
+    return Vocabulary(kept)
 
 
 def load_vocabulary(path: Path) -> Vocabulary:

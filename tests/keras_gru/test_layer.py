@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import keras_gru
 from keras_gru import GRU, GRUCell
+from keras_gru.variants import MGUCell
 from serving.portability import portability_faults
 from tests import oracle
 
@@ -331,8 +332,11 @@ def test_recurrent_dropout_is_the_same_on_both_paths():
     ("arguments", "words"),
     [
         ({"units": 0}, "units.*positive integer.*0"),
+        ({"units": None}, "units.*positive integer.*None"),
+        ({"units": "many"}, "units.*positive integer.*many"),
         ({"units": 2.5}, "units.*positive integer.*2.5"),
         ({"dropout": 1.5}, r"dropout.*\[0, 1\).*1.5"),
+        ({"dropout": None}, r"dropout.*\[0, 1\).*None"),
         ({"recurrent_dropout": -0.1}, r"recurrent_dropout.*\[0, 1\).*-0.1"),
         ({"update_gate": "both"}, "update_gate.*keep.*replace.*both"),
         ({"use_cudnn": "no"}, "use_cudnn.*no"),
@@ -355,6 +359,61 @@ def test_call_errors_name_the_layer():
         layer(np.zeros((2, 0, 3), "float32"))
     with pytest.raises(ValueError, match=r"use_cudnn.*no cuDNN path"):
         GRU(4, use_cudnn=True)(np.zeros((2, 5, 3), "float32"))
+
+
+@pytest.mark.parametrize("activation", ["tanh", "softsign"], ids=["fused", "loop"])
+@pytest.mark.parametrize(
+    "states",
+    [np.zeros((1, 4)), np.zeros((2, 4)), [np.zeros((3, 4))] * 2, [], [None], "zeros"],
+    ids=["one row", "other batch", "two states", "no state", "None", "word"],
+)
+def test_wrong_initial_states_are_named(activation, states):
+    layer = GRU(4, activation=activation, name="encoder")
+    with pytest.raises(ValueError, match=r"initial_state.*encoder.*one state.*\(batch, 4\).*of 3"):
+        layer(np.zeros((3, 5, 2), "float32"), initial_state=states)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "softsign"], ids=["fused", "loop"])
+def test_mask_shapes(activation):
+    layer = GRU(5, activation=activation, return_sequences=True, name="encoder")
+    x, _ = inputs()
+    wanted = layer(x, mask=MASK)
+    for mask in (MASK[..., np.newaxis], MASK.astype("float32"), MASK.astype("int64"), [MASK]):
+        np.testing.assert_array_equal(layer(x, mask=mask), wanted)
+    np.testing.assert_array_equal(layer(x, mask=MASK[:1]), layer(x, mask=np.tile(MASK[:1], (3, 1))))
+    for wrong in (MASK[:, :4], MASK[0], MASK[:2], MASK.tolist()):
+        with pytest.raises(ValueError, match=r"mask.*encoder.*shape \(3, 6\).*Received"):
+            layer(x, mask=wrong)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "softsign"], ids=["fused", "loop"])
+def test_integer_inputs_equal_float_ones(activation):
+    layer = GRU(4, activation=activation, dropout=0.5)
+    x = np.arange(30).reshape(3, 5, 2) % 3
+    np.testing.assert_array_equal(layer(x), layer(x.astype("float32")))
+    assert layer(x, training=True).shape == (3, 4)
+
+
+@pytest.mark.parametrize("cell_class", [GRUCell, MGUCell])
+def test_cells_take_integers(cell_class):
+    cell = cell_class(4)
+    x, h = np.array([[1, 2, 0], [0, 1, 1]]), tf.ones((2, 4))
+    np.testing.assert_array_equal(cell(x, h)[0], cell(x.astype("float32"), h)[0])
+
+
+def test_dropout_masks_do_not_outlive_an_error(monkeypatch):
+    layer = GRU(4, dropout=0.5, recurrent_dropout=0.5, unroll=True)
+    x = np.ones((3, 5, 2), "float32")
+    layer(x)
+
+    def fail(*_, **__):
+        raise RuntimeError("interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(layer.cell, "zoneout_share", fail)
+        with pytest.raises(RuntimeError, match="interrupted"):
+            layer(x, training=True)
+    assert layer(x[:2], training=True).shape == (2, 4)
 
 
 def test_keras_export_is_portable_and_equal(tmp_path):

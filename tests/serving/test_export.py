@@ -3,16 +3,18 @@
 import json
 import os
 import shutil
+import signal
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import serving.export
+from serving.__main__ import main as serve
 from serving.export_command import main
 from serving.portability import portability_faults
 from serving.predictor import Predictor
-from serving.verify import GOLDEN, WrongAnswerError, read_golden, replay
+from serving.verify import GOLDEN, VerificationError, WrongAnswerError, read_golden, replay
 from serving.verify import main as verify
 from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
 from training.sentiment import train_sentiment
@@ -128,6 +130,34 @@ def test_verify_says_what_differs(version, tmp_path, capsys):
     (tmp_path / "1" / GOLDEN).unlink()
     assert verify([str(tmp_path / "1")]) == 2
     assert "golden.json: cannot be read" in capsys.readouterr().err
+
+
+def test_debug_shows_where_verification_failed(tmp_path):
+    with pytest.raises(VerificationError, match=r"golden\.json: cannot be read"):
+        verify(["--debug", str(tmp_path)])
+
+
+def test_full_disk_is_told_and_leaves_nothing(run, tmp_path, monkeypatch, capsys):
+    def full(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    assert main([str(run.path), "--to", str(tmp_path)]) == 2
+    assert f"--to {tmp_path}: writing failed: No space left" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sigterm_removes_what_was_written(run, tmp_path, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminated(*_, **__):
+        assert list(tmp_path.iterdir()) != []
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(tf.saved_model, "save", terminated)
+    assert serve(["export", str(run.path), "--to", str(tmp_path)]) == 130
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_replay_sees_shapes_missing_outputs_and_nan(version):

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+import serving.predict
 from serving import __main__
 from serving.__main__ import COMMANDS, main
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound
 
 from .conftest import free_ports
 
@@ -93,9 +95,31 @@ def test_usage_errors(server, capsys, argv, said):
     assert printed.out == ""
 
 
-def test_unknown_model(server, capsys):
-    assert predict("--url", server.rest, "--model", "nix", "t") == 1
-    assert "Servable not found for request: Latest(nix)" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--model", "nix"], "--model nix: expected what "),
+        (["--model", "nix"], "Servable not found for request: Latest(nix)"),
+        (["--model", "text", "--version", "9"], "--model text --version 9: expected what "),
+        (["--model", "text", "--label", "nix"], "label: nix"),
+        (["--model", "text", "--version", "-1"], "version must be at least 0"),
+        (["--model", "text", "--version", str(2**63)], "version must be at least 0"),
+        (["--model", "text", "--timeout", "nan"], "timeout must be positive; got nan"),
+    ],
+)
+def test_what_the_server_does_not_have_is_a_usage_error(url, capsys, argv, said):
+    assert predict("--url", url, *argv, "t") == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [NotFound, FailedPrecondition, InvalidArgument])
+def test_the_status_of_refused_requests(monkeypatch, capsys, error):
+    def refuse(*_):
+        raise error("no")
+
+    monkeypatch.setattr(serving.predict, "_predict", refuse)
+    assert predict("t") == 2
+    assert capsys.readouterr().err == "gru-serve predict: no\n"
 
 
 def test_server_down_says_how_to_start_one(capsys):
@@ -126,11 +150,10 @@ def test_no_and_unknown_command(capsys):
     assert expected in capsys.readouterr().err
 
 
-def test_interrupt(monkeypatch):
+def test_interrupt(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    import serving.predict
-
     monkeypatch.setattr(serving.predict, "main", interrupted)
     assert __main__.main(["predict"]) == 130
+    assert capsys.readouterr().err == "gru-serve predict: interrupted\n"

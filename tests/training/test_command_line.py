@@ -29,6 +29,15 @@ def test_the_default_name_tells_the_data(tmp_path):
     assert path.name.startswith("sentiment-grammar-20")
 
 
+MANY = b"text,label\n" + b"".join(b"good %d,x\ngood -%d,y\n" % (i, i) for i in range(1, 9))
+
+
+def write_json(tmp_path, content):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(content)
+    return ["--data", str(path)]
+
+
 def write(tmp_path, content):
     path = tmp_path / "data.csv"
     path.write_bytes(content)
@@ -44,6 +53,11 @@ def write(tmp_path, content):
         (lambda tmp: write(tmp, b"text,label\na,x\nb,x\nc,x\n"), "at least two classes"),
         (lambda tmp: write(tmp, b"text,label\n,x\n"), "line 2: the text is empty"),
         (lambda tmp: write(tmp, b"text,label\na\x00,x\n"), "NUL"),
+        (lambda tmp: write(tmp, b"text,label\n" + b"a,x\na,y\n" * 9), "at least one row for val"),
+        (lambda tmp: [*write(tmp, MANY), "--min-count", "99"], "(--min-count), got 12 times"),
+        (lambda tmp: write_json(tmp, b"[" * 100_000), "line 1: not JSON"),
+        (lambda tmp: write_json(tmp, b'{"text": "\\ud83d", "label": 1}'), "half a surrogate pair"),
+        (lambda _: ["--name", "a\0b"], "--name must be a plain name"),
         (lambda _: ["--epochs=-1"], "--epochs must be at least 1, got -1"),
         (lambda _: ["--name", "a/b"], "--name must be a plain name"),
     ],
@@ -84,6 +98,20 @@ def test_help_teaches(capsys):
     text = capsys.readouterr().out
     for word in ("--data", "--word-dropout", "--runs-dir", "Ctrl-C", "rt-polarity"):
         assert word in text
+
+
+def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminated(*_):
+        assert [path.name[:3] for path in tmp_path.iterdir()] == [".a."]
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("training.sentiment.load_sentiment_data", terminated)
+    assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
+    assert "interrupted; nothing was kept" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.slow

@@ -1,5 +1,4 @@
 import math
-import os
 import signal
 
 import keras
@@ -183,7 +182,7 @@ def test_stops_after_the_last_epoch():
 def interrupt_at(*steps):
     def on_step(step):
         if step in steps:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     return on_step
 
@@ -209,8 +208,8 @@ def test_interrupted_first_epoch_counts():
 
 def test_second_interrupt_is_obeyed_at_once():
     def twice(step):
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         Script([0.5], twice).fit()

@@ -58,3 +58,9 @@ def test_summary_shows_the_baseline_beside_and_escapes_text(tiny_run):
     assert f"{baseline['test_accuracy']:.2%}" in row
     assert r"a \| b &lt;br> c" in summary
     assert "nan" not in summary.lower()
+
+
+def test_class_names_are_no_formulas(tmp_path):
+    path = tmp_path / "matrix.png"
+    draw_confusion_matrix(np.eye(2, dtype=int), ["$_$", "a$^$"], path)
+    assert path.read_bytes().startswith(b"\x89PNG")

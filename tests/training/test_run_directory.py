@@ -80,6 +80,23 @@ def test_damaged_content_of_right_size(copied_run):
         _ = RunDirectory(copied_run.path).config
 
 
+def test_damaged_weights_and_classes(copied_run):
+    path = copied_run.path / "model.keras"
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + bytes(2000) + whole[middle + 2000 :])
+    with pytest.raises(RunDirectoryError, match=r"cannot load .*model\.keras"):
+        RunDirectory.open(copied_run.path).load_model()
+    path.write_bytes(whole)
+    classes = copied_run.path / "classes.json"
+    classes.write_text('["negative", "neutral", "positive"]')
+    with pytest.raises(RunDirectoryError, match=r"model\.keras, 2; got 3 in classes\.json"):
+        RunDirectory(copied_run.path).load_model()
+    classes.write_text("{}")
+    with pytest.raises(RunDirectoryError, match=r"classes\.json: expected a list of names, got {}"):
+        _ = RunDirectory(copied_run.path).classes
+
+
 def test_nothing_under_the_final_name_until_published(tmp_path):
     with RunWriter(tmp_path / "runs", "a") as writer:
         writer.write_json("x.json", {"a": 1})

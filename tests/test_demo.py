@@ -1,0 +1,80 @@
+"""Interrupting the demonstration: it says so, and leaves no process and no half-made run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MARK = "KERAS_GRU_DEMO_UNDER_TEST"
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="needs /proc to find the demo's processes"
+)
+
+
+def processes(mark):
+    """Ids of all processes, zombies apart, whose environment holds the mark."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in environment.read_bytes():
+                found.append(int(environment.parent.name))
+        except OSError:  # ended meanwhile, or another user's
+            continue
+    return found
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds"),
+    [
+        pytest.param(signal.SIGTERM, 0, id="sigterm-as-a-child-starts"),
+        pytest.param(signal.SIGHUP, 1, id="terminal-closed-while-importing"),
+        pytest.param(signal.SIGINT, 4, id="ctrl-c"),
+    ],
+)
+def test_interrupted_demo_leaves_nothing_running(tmp_path, number, seconds):
+    mark = f"{MARK}={uuid.uuid4()}"
+    said = tmp_path / "said.txt"
+    name, _, value = mark.partition("=")
+    with said.open("wb") as output:
+        demo = subprocess.Popen(
+            [sys.executable, str(ROOT / "demo.py")],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                name: value,
+                "PYTHONPATH": str(ROOT),
+                "PYTHONUNBUFFERED": "1",
+            },
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: len(processes(mark)) > 1, 10)
+        time.sleep(seconds)
+        demo.send_signal(number)
+        assert demo.wait(15) == 130
+        assert processes(mark) == []
+    finally:
+        for survivor in processes(mark):
+            os.kill(survivor, signal.SIGKILL)
+        demo.wait()
+    text = said.read_text("utf-8")
+    assert "demo: interrupted; everything it started has been stopped" in text
+    assert "Traceback" not in text
+    runs = tmp_path / "demo_output" / "runs"
+    assert not runs.exists() or list(runs.iterdir()) == []
