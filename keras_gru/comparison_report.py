@@ -57,8 +57,9 @@ def markdown(config: ComparisonConfig, runs: Sequence[Run], pictures: Sequence[s
         "# Five recurrent cells side by side",
         "",
         f"All cells have {same} number of {what} and run in the same Keras loop, so times compare "
-        f"the cells and not their best implementations. Adam, "
-        f"learning rate {config.learning_rate:g}, gradient norm clipped to 1, batches of {config.batch_size}, at most {config.updates} updates, "
+        "the cells and not their best implementations. Adam, "
+        f"learning rate {config.learning_rate:g}, gradient norm clipped to 1, "
+        f"batches of {config.batch_size}, at most {config.updates} updates, "
         f"{config.seeds} seed{'s' if config.seeds > 1 else ''}, Keras' default initialisation. "
         "One learning rate for all: another one may move the order.",
         "",
