@@ -206,6 +206,15 @@ def test_interrupted_first_epoch_counts():
     assert script.model.weight == 2
 
 
+@pytest.fixture
+def python_interrupt():
+    """Python's own SIGINT handler: a job in the background inherits one that ignores it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.usefixtures("python_interrupt")
 def test_second_interrupt_is_obeyed_at_once():
     def twice(step):
         signal.raise_signal(signal.SIGINT)
