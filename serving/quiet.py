@@ -19,7 +19,7 @@ def quiet_stderr() -> Iterator[None]:
         os.dup2(messages.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except Exception:
             messages.seek(0)
             os.write(terminal, messages.read())
             raise

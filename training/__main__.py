@@ -121,7 +121,7 @@ def _quiet(active: bool) -> Iterator[None]:
         os.dup2(messages.fileno(), 2)
         try:
             yield
-        except BaseException:
+        except Exception:
             messages.seek(0)
             os.write(kept, messages.read())
             raise
