@@ -71,13 +71,10 @@ def test_clients_and_codecs_load_no_tensorflow():
     assert done.returncode == 0, done.stderr
 
 
-def test_rest_client_imports_fast():
+def test_rest_client_leaves_heavy_modules_for_later():
     program = (
-        "import time; start = time.process_time(); import serving.rest_client; "
-        "print(time.process_time() - start)"
+        "import sys, serving.rest_client; "
+        "print(*({'tensorflow', 'keras', 'grpc', 'httpx', 'starlette', 'rich'} & set(sys.modules)))"
     )
-    times = [
-        float(subprocess.check_output([sys.executable, "-c", program], cwd=REPOSITORY, text=True))
-        for _ in range(3)
-    ]
-    assert min(times) < 0.3, times
+    loaded = subprocess.check_output([sys.executable, "-c", program], cwd=REPOSITORY, text=True)
+    assert loaded.split() == []
