@@ -9,15 +9,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_gru.dropout import VariationalDropout, check_rate
-from keras_gru.step import Convention, normalize_gates, step
+from keras_gru.step import Convention, step, step_inputs
 from keras_gru.weights import (
     bias_shape,
+    feature_count,
     kernel_shape,
     layer_norm_gain_shape,
-    merge_bias,
     recurrent_kernel_shape,
-    split_gates,
-    step_weights,
 )
 
 Tensor = Any
@@ -173,12 +171,7 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Create the weights for inputs (B, D)."""
-        features = input_shape[-1]
-        if features is None:
-            raise ValueError(
-                f"The last axis of the inputs of {self.name!r} must be known. "
-                f"Received: input_shape={tuple(input_shape)}"
-            )
+        features = feature_count(self.name, input_shape)
         self.kernel = self.add_weight(
             shape=kernel_shape(features, self.units),
             name="kernel",
@@ -224,23 +217,19 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
             mask = self.get_dropout_mask(inputs)
             inputs = inputs if mask is None else inputs * mask
             recurrent_mask = self.get_recurrent_dropout_mask(h)
-        projection_bias, candidate_bias = merge_bias(
-            None if self.bias is None else tf.convert_to_tensor(self.bias), self.reset_after
+        bias, gain = (
+            None if weight is None else tf.convert_to_tensor(weight)
+            for weight in (self.bias, self.layer_norm_gain)
         )
-        projected = tf.matmul(inputs, self.kernel)
-        recurrent_gain = None
-        if self.layer_norm_gain is not None:
-            input_gain, recurrent_gain = tf.unstack(tf.convert_to_tensor(self.layer_norm_gain))
-            projected = normalize_gates(projected, input_gain)
-        if projection_bias is not None:
-            projected += projection_bias
-        h_new, _ = step(
-            split_gates(projected),
-            h,
-            step_weights(self.effective_recurrent_kernel(training), candidate_bias, recurrent_gain),
-            self.convention,
-            recurrent_mask,
+        x, weights = step_inputs(
+            inputs,
+            self.kernel,
+            self.effective_recurrent_kernel(training),
+            bias,
+            gain,
+            self.reset_after,
         )
+        h_new, _ = step(x, h, weights, self.convention, recurrent_mask)
         share = self.zoneout_share(tf.shape(h), training)
         if share is not None:
             h_new = share * h + (1 - share) * h_new

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_gru.weights import Gates, StepWeights, split_gates
+from keras_gru.weights import Gates, StepWeights, merge_bias, split_gates, step_weights
 
 Tensor = Any
 Activation = Callable[[Tensor], Tensor]
@@ -175,6 +175,39 @@ def masked_states(h: Tensor, recurrent_mask: Gates | None) -> Gates:
     if recurrent_mask is None:
         return Gates(h, h, h)
     return Gates(*(h * mask for mask in recurrent_mask))
+
+
+def step_inputs(
+    inputs: Tensor,
+    kernel: Tensor,
+    recurrent_kernel: Tensor,
+    bias: Tensor | None,
+    layer_norm_gain: Tensor | None,
+    reset_after: bool,
+) -> tuple[Gates, StepWeights]:
+    """What `step` needs, from packed weights.
+
+    Args:
+        inputs: (B, D).
+        kernel: (D, 3U).
+        recurrent_kernel: (U, 3U).
+        bias: see `weights.bias_shape`, or None.
+        layer_norm_gain: (2, 3U), or None without layer normalisation.
+        reset_after: reset placement.
+
+    Returns:
+        The projected input, one (B, U) per gate, and the weights of a step.
+    """
+    projection_bias, candidate_bias = merge_bias(bias, reset_after)
+    projected = tf.matmul(inputs, kernel)
+    recurrent_gain = None
+    if layer_norm_gain is not None:
+        input_gain, recurrent_gain = tf.unstack(layer_norm_gain)
+        projected = normalize_gates(projected, input_gain)
+    if projection_bias is not None:
+        projected += projection_bias
+    weights = step_weights(recurrent_kernel, candidate_bias, recurrent_gain)
+    return split_gates(projected), weights
 
 
 def normalize_gates(packed: Tensor, gain: Tensor) -> Tensor:

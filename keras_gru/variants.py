@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_gru.weights import feature_count
+
 Tensor = Any
 Activation = Callable[[Tensor], Tensor]
 
@@ -86,12 +88,7 @@ class _SingleGateCell(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Create the weights for inputs (B, D)."""
-        features = input_shape[-1]
-        if features is None:
-            raise ValueError(
-                f"The last axis of the inputs of {self.name!r} must be known. "
-                f"Received: input_shape={tuple(input_shape)}"
-            )
+        features = feature_count(self.name, input_shape)
         packed = BLOCKS * self.units
         self.kernel = self.add_weight(
             shape=(features, packed), name="kernel", initializer=self.kernel_initializer

@@ -45,6 +45,17 @@ class StepWeights(NamedTuple):
     gain: Gates | None = None
 
 
+def feature_count(name: str, input_shape: tuple[int | None, ...]) -> int:
+    """Size D of the inputs' last axis; ValueError naming the layer where it is unknown."""
+    features = input_shape[-1]
+    if features is None:
+        raise ValueError(
+            f"The last axis of the inputs of {name!r} must be known. "
+            f"Received: input_shape={tuple(input_shape)}"
+        )
+    return features
+
+
 def kernel_shape(features: int, units: int) -> tuple[int, int]:
     """Shape of the packed input kernel."""
     return features, GATE_COUNT * units

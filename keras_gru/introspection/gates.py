@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from keras_gru.cell import GRUCell
 from keras_gru.introspection.trajectory import Array, run
-from keras_gru.step import Convention, normalize_gates, step
-from keras_gru.weights import merge_bias, split_gates, step_weights
+from keras_gru.step import Convention, step, step_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +77,17 @@ def gates_over_time(
     )
     dtype = trajectory.states.dtype
     bias = tf.cast(cell.bias, dtype) if cell.use_bias else None
-    projection_bias, candidate_bias = merge_bias(bias, cell.reset_after)
+    gain = getattr(cell, "layer_norm_gain", None)
     # The states are known, so all steps of all rows go through the equations as one batch.
-    x = tf.reshape(trajectory.inputs, (-1, trajectory.inputs.shape[-1]))
-    projected = tf.matmul(x, tf.cast(cell.kernel, dtype))
-    recurrent_gain = None
-    if getattr(cell, "layer_norm_gain", None) is not None:
-        input_gain, recurrent_gain = tf.unstack(tf.cast(cell.layer_norm_gain, dtype))
-        projected = normalize_gates(projected, input_gain)
-    if projection_bias is not None:
-        projected += projection_bias
-    _, gates = step(
-        split_gates(projected),
-        tf.reshape(trajectory.previous, (-1, cell.units)),
-        step_weights(tf.cast(cell.recurrent_kernel, dtype), candidate_bias, recurrent_gain),
-        convention,
+    x, weights = step_inputs(
+        tf.reshape(trajectory.inputs, (-1, trajectory.inputs.shape[-1])),
+        tf.cast(cell.kernel, dtype),
+        tf.cast(cell.recurrent_kernel, dtype),
+        bias,
+        None if gain is None else tf.cast(gain, dtype),
+        cell.reset_after,
     )
+    _, gates = step(x, tf.reshape(trajectory.previous, (-1, cell.units)), weights, convention)
     order = slice(None, None, -1 if getattr(layer, "go_backwards", False) else 1)
     shape = trajectory.states.shape
     z, r, g = (
