@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from serving.coerce import coerce
 from serving.errors import ServingError
 from serving.quiet import quiet_stderr
 
@@ -25,7 +26,7 @@ GOLDEN = Path("assets.extra") / "golden.json"
 TOLERANCE = 1e-5
 
 Arrays = dict[str, npt.NDArray[Any]]
-Predict = Callable[[str, Arrays], Arrays]
+Predict = Callable[[str, dict[str, Any]], Arrays]
 
 
 class VerificationError(Exception):
@@ -74,7 +75,7 @@ def replay(golden: list[dict[str, Any]], predict: Predict, tolerance: float = TO
 
     Args:
         golden: what `read_golden` returns.
-        predict: an engine: signature name and inputs to outputs.
+        predict: an engine: signature name and inputs, as JSON has them, to outputs.
         tolerance: largest absolute difference allowed between numbers.
 
     Raises:
@@ -82,7 +83,7 @@ def replay(golden: list[dict[str, Any]], predict: Predict, tolerance: float = TO
     """
     largest, rows = 0.0, 0
     for number, request in enumerate(golden):
-        inputs = {name: _to_input(values) for name, values in request["inputs"].items()}
+        inputs = request["inputs"]
         answers = predict(request["signature_name"], inputs)
         for name, values in request["outputs"].items():
             where = f"request {number}, output {name!r}"
@@ -128,9 +129,11 @@ def main(argv: list[str]) -> int:
         with quiet_stderr():
             from serving.predictor import Predictor
         predictor = Predictor(arguments.version)
-        verdict = replay(
-            golden, lambda name, inputs: predictor.predict(inputs, name), arguments.tolerance
-        )
+
+        def predict(name: str, inputs: dict[str, Any]) -> Arrays:
+            return predictor.predict(coerce(inputs, predictor.find_signature(name)), name)
+
+        verdict = replay(golden, predict, arguments.tolerance)
     except (VerificationError, ServingError) as error:
         if arguments.debug:
             raise
@@ -141,11 +144,6 @@ def main(argv: list[str]) -> int:
         f"export; largest difference {verdict.largest_difference:.1e}"
     )
     return 0
-
-
-def _to_input(values: Any) -> npt.NDArray[Any]:
-    array = to_array(values)
-    return array if array.dtype.kind == "O" else array.astype(np.float32)
 
 
 def to_array(values: Any) -> npt.NDArray[Any]:

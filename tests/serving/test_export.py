@@ -11,6 +11,7 @@ import tensorflow as tf
 
 import serving.export
 from serving.__main__ import main as serve
+from serving.coerce import coerce
 from serving.export_command import main
 from serving.portability import portability_faults
 from serving.predictor import Predictor
@@ -166,7 +167,7 @@ def test_replay_sees_shapes_missing_outputs_and_nan(version):
 
     def altered(change):
         def predict(name, inputs):
-            answers = dict(right.predict(inputs, name))
+            answers = dict(right.predict(coerce(inputs, right.find_signature(name)), name))
             change(answers)
             return answers
 
