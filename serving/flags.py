@@ -21,7 +21,7 @@ class Honour(Enum):
     """What this engine does with a flag."""
 
     YES = "honoured"
-    IGNORED = "accepted; it has no meaning for this engine"
+    IGNORED = "accepted; without meaning for this engine"
     OURS = "an addition; tensorflow_model_server does not know it"
 
 

@@ -64,7 +64,13 @@ class Gate:
 
 
 @pytest.fixture
-def make():
+def callers():
+    with ThreadPoolExecutor(64) as threads:
+        yield threads
+
+
+@pytest.fixture
+def make(callers):
     """A batching session over a gate: make(threads=1, **options) -> (session, gate)."""
     made = []
 
@@ -79,12 +85,6 @@ def make():
         gate.open.set()
         scheduler.close()
         assert not [t for t in scheduler._threads if t.is_alive()]
-
-
-@pytest.fixture
-def callers():
-    with ThreadPoolExecutor(64) as threads:
-        yield threads
 
 
 def ask(callers, session, x, fetches=("y",), timeout_ms=0):
@@ -616,7 +616,11 @@ def test_text_model(models, callers):
     scheduler = BatchScheduler(PoolOptions(2))
     session = GraphSession(models / "text" / "1")
     alone = Predictor(models / "text" / "1")
-    together = Predictor(BatchingSession(session, scheduler, BatchingOptions(max_batch_size=16)))
+    together = Predictor(
+        BatchingSession(
+            session, scheduler, BatchingOptions(max_batch_size=16, max_enqueued_batches=100)
+        )
+    )
     texts = [b"good", b"bad bad", b"", b"great " * 40, b"\xff\xfe", "très".encode()]
     rng = np.random.default_rng(0)
     requests = [np.array(rng.choice(texts, rng.integers(1, 5)), object) for _ in range(100)]
