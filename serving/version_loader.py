@@ -16,7 +16,7 @@ from serving.batching_options import BatchingOptions, of_version
 from serving.metrics import Metrics
 from serving.model_session import ModelSession
 from serving.predictor import Predictor
-from serving.saved_model_config import with_overrides
+from serving.saved_model_config import check_saved_model_config
 from serving.session import GraphSession, SessionOptions
 from serving.tflite_session import MODEL_FILE, TfliteSession
 from serving.warmup import replay
@@ -102,9 +102,8 @@ class VersionLoader:
         if options.prefer_tflite and (directory / MODEL_FILE).exists():
             session = TfliteSession(directory / MODEL_FILE, options.tflite_interpreters)
         else:
-            session = GraphSession(
-                directory, options.tags, with_overrides(options.session, directory)
-            )
+            check_saved_model_config(directory)
+            session = GraphSession(directory, options.tags, options.session)
         session = _CountedSession(session, self._metrics)
         if batching is not None and self._scheduler is not None:
             session = BatchingSession(session, self._scheduler, batching, self._metrics)

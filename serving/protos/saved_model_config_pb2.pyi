@@ -15,9 +15,11 @@ class SessionOverrides(_message.Message):
     def __init__(self, remote_op_remap_config: _Optional[bytes] = ..., batch_op_rewriter_config: _Optional[bytes] = ...) -> None: ...
 
 class SavedModelConfig(_message.Message):
-    __slots__ = ("session_overrides", "critical")
+    __slots__ = ("session_overrides", "tfrt_runtime_config", "critical")
     SESSION_OVERRIDES_FIELD_NUMBER: _ClassVar[int]
+    TFRT_RUNTIME_CONFIG_FIELD_NUMBER: _ClassVar[int]
     CRITICAL_FIELD_NUMBER: _ClassVar[int]
     session_overrides: SessionOverrides
+    tfrt_runtime_config: bytes
     critical: bool
-    def __init__(self, session_overrides: _Optional[_Union[SessionOverrides, _Mapping]] = ..., critical: _Optional[bool] = ...) -> None: ...
+    def __init__(self, session_overrides: _Optional[_Union[SessionOverrides, _Mapping]] = ..., tfrt_runtime_config: _Optional[bytes] = ..., critical: _Optional[bool] = ...) -> None: ...
