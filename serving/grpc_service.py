@@ -12,8 +12,8 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 
 from serving.config_files import served_models
-from serving.errors import Code, Internal, InvalidArgument, ServingError, Unimplemented
-from serving.examples import Classification, classify, regress
+from serving.errors import Code, Internal, InvalidArgument, ServingError
+from serving.examples import Classification, classify, infer, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
 from serving.metrics import Metrics
 from serving.protos.classification_pb2 import (
@@ -32,7 +32,7 @@ from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
 from serving.repository import Repository
-from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD
+from serving.signature import DEFAULT_SIGNATURE
 from serving.versions import VersionStatus
 from serving.worker_threads import WorkerThreads
 
@@ -227,20 +227,20 @@ class PredictionService(_Service):
         examples = decode_input(request.input)
         if not request.tasks:
             return response
+        name = request.tasks[0].model_spec.name
+        self._metrics.request_example_counts.observe(len(examples), name)
+        self._metrics.request_example_count_total.add(name, by=len(examples))
+        tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
         with self._acquire(request.tasks[0]) as (predictor, version):
-            for task in request.tasks:
-                name = task.model_spec.signature_name or DEFAULT_SIGNATURE
-                if name not in predictor.signatures:
-                    raise InvalidArgument(f"Requested signature not found in model graph: {name}")
-                result = response.results.add(model_spec=_echo(task, version, name))
-                if task.method_name == CLASSIFY_METHOD:
-                    classified = classify(predictor, name, examples, timeout_ms)
-                    _fill_classes(result.classification_result, classified)
-                elif task.method_name == REGRESS_METHOD:
-                    for value in regress(predictor, name, examples, timeout_ms).tolist():
-                        result.regression_result.regressions.add(value=value)
-                else:
-                    raise Unimplemented(f"Unsupported signature method_name: {task.method_name}")
+            results = infer(predictor, tasks, examples, timeout_ms)
+        for task, outcome in zip(request.tasks, results, strict=True):
+            signature_name = task.model_spec.signature_name or DEFAULT_SIGNATURE
+            result = response.results.add(model_spec=_echo(task, version, signature_name))
+            if isinstance(outcome, Classification):
+                _fill_classes(result.classification_result, outcome)
+            else:
+                for value in outcome.tolist():
+                    result.regression_result.regressions.add(value=value)
         return response
 
     async def GetModelMetadata(self, raw: bytes, context: Any) -> bytes:  # noqa: N802

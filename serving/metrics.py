@@ -15,6 +15,9 @@ from itertools import accumulate
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
+QUEUE_MICROSECONDS = tuple(100 * 1.2**n for n in range(52))
+BATCH_SIZES = tuple(2.0**n for n in range(14))
+EXAMPLE_COUNTS = tuple(2.0**n for n in range(15))
 
 
 class Counter:
@@ -39,6 +42,17 @@ class Counter:
             items = sorted(self._values.items())
         for values, count in items:
             yield f"{self.name}{_labels(self._labels, values)} {count}"
+
+
+class Gauge(Counter):
+    """A number per combination of label values."""
+
+    kind = "gauge"
+
+    def set(self, number: int, *values: str) -> None:
+        """Note the number; one text per label follows it."""
+        with self._lock:
+            self._values[values] = number
 
 
 class Histogram:
@@ -96,6 +110,32 @@ class Metrics:
         self.request_example_count_total = Counter(
             ":tensorflow:serving:request_example_count_total", ("model",)
         )
+        self.request_example_counts = Histogram(
+            ":tensorflow:serving:request_example_counts", ("model",), EXAMPLE_COUNTS
+        )
+        self.request_log_count = Counter(
+            ":tensorflow:serving:request_log_count", ("model_name", "status")
+        )
+        self.model_warmup_latency = Histogram(
+            ":tensorflow:serving:model_warmup_latency", ("model_path", "status"), MICROSECONDS
+        )
+        self.model_warmup_records_read = Counter(
+            ":tensorflow:serving:model_warmup_records_read", ("model_path", "status")
+        )
+        self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"))
+        batching = ":tensorflow:serving:batching_session:"
+        self.queuing_latency = Histogram(
+            f"{batching}queuing_latency", ("thread_pool_name",), QUEUE_MICROSECONDS
+        )
+        self.wrapped_run_count = Counter(f"{batching}wrapped_run_count", ())
+        self.padding_size = Histogram(
+            f"{batching}padding_size", ("execution_batch_size",), BATCH_SIZES
+        )
+        self.input_batch_size = Histogram(f"{batching}input_batch_size", (), BATCH_SIZES)
+        self.processed_batch_size = Histogram(f"{batching}processed_batch_size", (), BATCH_SIZES)
+        self.direct_session_runs = Counter(":tensorflow:core:direct_session_runs", ())
+        self.graph_runs = Counter(":tensorflow:core:graph_runs", ())
+        self.graph_run_time_usecs = Counter(":tensorflow:core:graph_run_time_usecs", ())
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
@@ -119,6 +159,12 @@ class Metrics:
         finally:
             self.load_attempt_count.add(path, status)
             self.load_latency.add(path, by=int(_since(started)))
+
+    def graph_run(self, seconds: float) -> None:
+        """Count a run of a graph that went well."""
+        self.direct_session_runs.add()
+        self.graph_runs.add()
+        self.graph_run_time_usecs.add(by=int(seconds * 1e6))
 
     def request(self, model: str, api: str, entrypoint: str, status: str, started: float) -> None:
         """Count a request; only the time of one that went well is noted.
