@@ -50,7 +50,7 @@ RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
-class _Service:
+class Service:
     """Runs blocking calls in threads and turns errors into statuses."""
 
     def __init__(self, repository: Repository, threads: WorkerThreads) -> None:
@@ -104,7 +104,7 @@ def _timeout_ms(context: Any) -> int:
     return 0 if remaining is None else max(1, int(min(remaining, _LONGEST) * 1000))
 
 
-class PredictionService(_Service):
+class PredictionService(Service):
     """`tensorflow.serving.PredictionService`.
 
     Args:
@@ -270,8 +270,20 @@ class PredictionService(_Service):
         return self._repository.acquire(spec.name, version, spec.version_label)
 
 
-class ModelService(_Service):
-    """`tensorflow.serving.ModelService`."""
+class ModelService(Service):
+    """`tensorflow.serving.ModelService`.
+
+    Args:
+        repository: The models.
+        threads: Where requests are worked on.
+        metrics: Whose counts a reload may report.
+    """
+
+    def __init__(
+        self, repository: Repository, threads: WorkerThreads, metrics: Metrics | None = None
+    ) -> None:
+        super().__init__(repository, threads)
+        self._metrics = metrics or Metrics()
 
     async def GetModelStatus(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """States of the versions of a model."""
@@ -294,8 +306,12 @@ class ModelService(_Service):
                 "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
                 "ModelConfigList is currently supported"
             )
+        before = {name: self._metrics.total(name) for name in request.metric_names}
         self._repository.reconfigure(served_models(request.config))
         response = ReloadConfigResponse()
+        for name in request.metric_names:
+            increase = self._metrics.total(name) - before[name]
+            response.metric.add(name=name, int64_value_increase=increase)
         response.status.error_code = Code.OK.value  # type: ignore[assignment]
         return response
 

@@ -6,6 +6,7 @@ every metric, and closes buckets on the side TensorFlow leaves open.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from bisect import bisect_right
@@ -35,6 +36,11 @@ class Counter:
         """Count; one value per label."""
         with self._lock:
             self._values[values] = self._values.get(values, 0) + by
+
+    def total(self) -> int:
+        """The sum over all labels."""
+        with self._lock:
+            return sum(self._values.values())
 
     def lines(self) -> Iterator[str]:
         """The samples, as text."""
@@ -179,6 +185,19 @@ class Metrics:
         self.request_count.add(model, status)
         if status == "OK":
             self.request_latency.observe(_since(started), model, api, entrypoint)
+
+    def total(self, path: str) -> int:
+        """The sum of a counter over all its labels; 0 for what is no counter.
+
+        Args:
+            path: As in TensorFlow, `/tensorflow/serving/request_count`, or as in Prometheus.
+        """
+        name = re.sub(r"[^a-zA-Z0-9_]", ":", path)
+        return sum(
+            metric.total()
+            for metric in vars(self).values()
+            if isinstance(metric, Counter) and metric.name == name
+        )
 
     def render(self) -> bytes:
         """All samples, in Prometheus' text form."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.errors import InvalidArgument, Unavailable, Unimplemented
+from serving.grpc_service import Service
 from serving.protos.profiler_service_pb2 import (
     MonitorRequest,
     MonitorResponse,
@@ -20,6 +21,8 @@ from serving.protos.profiler_service_pb2 import (
     TerminateRequest,
     TerminateResponse,
 )
+from serving.repository import Repository
+from serving.worker_threads import WorkerThreads
 
 _MAX_SECONDS = 3600.0
 
@@ -35,7 +38,8 @@ class Profiler:
     def profile(self, request: ProfileRequest) -> ProfileResponse:
         """Record for the time asked for, or until `terminate`.
 
-        The trace is at `<repository_root>/plugins/profile/<session_id>/<host_name>.xplane.pb`.
+        The trace is at `<repository_root>/<session_id>/<host_name>.xplane.pb`; clients name as
+        root the `plugins/profile` of a log directory.
 
         Raises:
             ServingError: No directory to write to, or another session is under way.
@@ -58,7 +62,7 @@ class Profiler:
         finally:
             self._session_id = ""
             self._busy.release()
-        directory = Path(request.repository_root, "plugins", "profile", request.session_id)
+        directory = Path(request.repository_root, request.session_id)
         try:
             directory.mkdir(parents=True, exist_ok=True)
             scratch = directory / f".{host}.xplane.pb"
@@ -94,6 +98,40 @@ class Profiler:
             Unimplemented: Always.
         """
         raise Unimplemented("unimplemented.")
+
+
+class ProfilerService(Service):
+    """`tensorflow.ProfilerService` over gRPC.
+
+    Args:
+        repository: Not used.
+        threads: Where sessions wait for their end.
+    """
+
+    def __init__(self, repository: Repository, threads: WorkerThreads) -> None:
+        super().__init__(repository, threads)
+        self._profiler = Profiler()
+
+    async def Profile(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
+        """Record a trace of this process."""
+        return await self._run(ProfileRequest, self._profile, raw, context)
+
+    def _profile(self, request: ProfileRequest, _: int) -> ProfileResponse:
+        return self._profiler.profile(request)
+
+    async def Terminate(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
+        """End a recording before its time."""
+        return await self._run(TerminateRequest, self._terminate, raw, context)
+
+    def _terminate(self, request: TerminateRequest, _: int) -> TerminateResponse:
+        return self._profiler.terminate(request)
+
+    async def Monitor(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
+        """Unimplemented, as in TensorFlow's own service."""
+        return await self._run(MonitorRequest, self._monitor, raw, context)
+
+    def _monitor(self, request: MonitorRequest, _: int) -> MonitorResponse:
+        return self._profiler.monitor(request)
 
 
 def _options(request: ProfileRequest) -> dict[str, Any]:

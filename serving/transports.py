@@ -61,19 +61,28 @@ class GrpcTransport:
         import grpc
 
         from serving.grpc_service import ModelService, PredictionService
-        from serving.protos.services import MODEL_SERVICE, PREDICTION_SERVICE, generic_handler
+        from serving.profiler_service import ProfilerService
+        from serving.protos.services import (
+            MODEL_SERVICE,
+            PREDICTION_SERVICE,
+            PROFILER_SERVICE,
+            generic_handler,
+        )
 
         flags = self._flags
         self._server = grpc.aio.server(options=_channel_options(flags.grpc_channel_arguments))
         content = flags.enable_serialization_as_tensor_content
         prediction = PredictionService(repository, threads, metrics, content)
+        services = {
+            PREDICTION_SERVICE: prediction,
+            MODEL_SERVICE: ModelService(repository, threads, metrics),
+        }
+        if flags.enable_profiler:
+            services[PROFILER_SERVICE] = ProfilerService(repository, threads)
         self._server.add_generic_rpc_handlers(
-            (
-                generic_handler(PREDICTION_SERVICE, prediction),
-                generic_handler(MODEL_SERVICE, ModelService(repository, threads)),
-            )
+            tuple(generic_handler(service, handler) for service, handler in services.items())
         )
-        self._add_reflection([PREDICTION_SERVICE.full_name, MODEL_SERVICE.full_name])
+        self._add_reflection([service.full_name for service in services])
         if flags.enable_grpc_healthcheck_service:
             await self._add_health()
         addresses = [host_port(flags.bind_address, flags.port)] if flags.port else []
