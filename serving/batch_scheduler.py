@@ -7,7 +7,6 @@ list operations, far cheaper than waking a second thread would be.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections import OrderedDict, deque
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from serving.batch_task import AwaitingCaller, BlockedCaller, Caller, Task
 from serving.batching_options import BatchingOptions, PoolOptions
 from serving.errors import (
     DeadlineExceeded,
@@ -29,6 +27,49 @@ from serving.errors import (
 TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
 
 
+class Task:
+    """One request, or the part of one that goes into one batch.
+
+    Attributes:
+        inputs: Arrays with equal first dimensions.
+        size: That dimension.
+        deadline: `time.perf_counter()` at which nobody waits any more; None for never.
+        enqueued: The same clock when it was handed in.
+        outputs: The answer, once there.
+        error: Or why there is none.
+    """
+
+    __slots__ = ("_done", "batch", "deadline", "enqueued", "error", "inputs", "outputs", "size")
+
+    def __init__(self, inputs: Sequence[np.ndarray], size: int, deadline: float | None) -> None:
+        self.inputs = inputs
+        self.size = size
+        self.deadline = deadline
+        self.enqueued = time.perf_counter()
+        self.batch: Batch | None = None
+        self.outputs: list[np.ndarray] = []
+        self.error: Exception | None = None
+        # A bare lock is the cheapest thing to wait for; an Event makes three objects per task.
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def finish(self, outputs: list[np.ndarray]) -> None:
+        """Answer; wakes the caller."""
+        self.outputs = outputs
+        self._done.release()
+
+    def fail(self, error: Exception) -> None:
+        """Answer with an error; wakes the caller."""
+        self.error = error
+        self._done.release()
+
+    def wait(self) -> bool:
+        """Wait for the answer; False when the deadline came first."""
+        if self.deadline is None:
+            return self._done.acquire()
+        return self._done.acquire(timeout=max(0.0, self.deadline - time.perf_counter()))
+
+
 class Batch:
     """Tasks of one queue and one shape that will run together."""
 
@@ -36,7 +77,7 @@ class Batch:
 
     def __init__(self, queue: BatchQueue) -> None:
         self.queue = queue
-        self.tasks: list[Task[Any]] = []
+        self.tasks: list[Task] = []
         self.size = 0
         self.due = 0.0
         self.full = False
@@ -58,7 +99,7 @@ class BatchQueue:
         self,
         scheduler: BatchScheduler,
         options: BatchingOptions,
-        process: Callable[[list[Task[Any]]], None],
+        process: Callable[[list[Task]], None],
     ) -> None:
         self._scheduler = scheduler
         self.options = options
@@ -84,45 +125,24 @@ class BatchQueue:
         Raises:
             ServingError: Too large, queue full, deadline, or what the run raised.
         """
-        tasks = self._scheduler.submit(self, key, inputs, size, deadline, BlockedCaller)
+        tasks = self._scheduler.submit(self, key, inputs, size, deadline)
         try:
             for task in tasks:
-                self._check(task, task.caller.wait(task.seconds_left()))
+                if not task.wait() and not self._scheduler.withdraw(task):
+                    raise DeadlineExceeded("Timed out waiting for notification")
+                if task.error is not None:
+                    raise task.error
         except ServingError:
             for task in tasks[1:]:
                 self._scheduler.withdraw(task)
             raise
-        return _joined(tasks)
-
-    async def answer(
-        self, key: Hashable, inputs: Sequence[np.ndarray], size: int, deadline: float | None
-    ) -> list[np.ndarray]:
-        """As `run`, for coroutines."""
-        tasks = self._scheduler.submit(self, key, inputs, size, deadline, AwaitingCaller)
-        try:
-            for task in tasks:
-                self._check(task, await task.caller.wait(task.seconds_left()))
-        except (ServingError, asyncio.CancelledError):
-            for task in tasks:
-                self._scheduler.withdraw(task)
-            raise
-        return _joined(tasks)
-
-    def _check(self, task: Task[Any], answered: bool) -> None:
-        """Raise what there is instead of outputs."""
-        if not answered and not self._scheduler.withdraw(task):
-            raise DeadlineExceeded("Timed out waiting for notification")
-        if task.error is not None:
-            raise task.error
+        if len(tasks) == 1:
+            return tasks[0].outputs
+        return [np.concatenate(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
 
     def add(
-        self,
-        key: Hashable,
-        inputs: Sequence[np.ndarray],
-        size: int,
-        deadline: float | None,
-        caller: Callable[[], Caller],
-    ) -> tuple[list[Task[Caller]], bool]:
+        self, key: Hashable, inputs: Sequence[np.ndarray], size: int, deadline: float | None
+    ) -> tuple[list[Task], bool]:
         """Put a request into batches; under the scheduler's lock.
 
         Returns:
@@ -138,9 +158,9 @@ class BatchQueue:
         room = limit - batches[-1].size
         self._check_capacity(batches, size, room)
         if size <= room or not options.enable_large_batch_splitting:
-            tasks = [Task(inputs, size, deadline, caller())]
+            tasks = [Task(inputs, size, deadline)]
         else:
-            tasks = _split(inputs, size, room, limit, deadline, caller)
+            tasks = _split(inputs, size, room, limit, deadline)
         look = False
         for task in tasks:
             batch = batches[-1]
@@ -212,8 +232,7 @@ class BatchScheduler:
         inputs: Sequence[np.ndarray],
         size: int,
         deadline: float | None,
-        caller: Callable[[], Caller],
-    ) -> list[Task[Caller]]:
+    ) -> list[Task]:
         """Enqueue a request; its tasks are to be waited for.
 
         Raises:
@@ -222,13 +241,13 @@ class BatchScheduler:
         with self._lock:
             if self._closed:
                 raise Unavailable("the batch scheduler is closed")
-            tasks, look = queue.add(key, inputs, size, deadline, caller)
+            tasks, look = queue.add(key, inputs, size, deadline)
             self._waiting.setdefault((queue, key), queue.shapes[key])
             if look and self._idle:
                 self._ready.notify()
         return tasks
 
-    def withdraw(self, task: Task[Any]) -> bool:
+    def withdraw(self, task: Task) -> bool:
         """Take back a task that still waits for its batch to run.
 
         Returns:
@@ -313,24 +332,13 @@ class BatchScheduler:
         del queue.shapes[key]
 
 
-def _joined(tasks: Sequence[Task[Any]]) -> list[np.ndarray]:
-    if len(tasks) == 1:
-        return tasks[0].outputs
-    return [np.concatenate(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
-
-
 def _split(
-    inputs: Sequence[np.ndarray],
-    size: int,
-    room: int,
-    limit: int,
-    deadline: float | None,
-    caller: Callable[[], Caller],
-) -> list[Task[Caller]]:
+    inputs: Sequence[np.ndarray], size: int, room: int, limit: int, deadline: float | None
+) -> list[Task]:
     """A request as tasks: one that fills the open batch, and as many full ones as it takes."""
-    ends: list[int] = [*([room] if room else []), *range(room + limit, size, limit), size]
-    starts: list[int] = [0, *ends[:-1]]
+    ends = [*([room] if room else []), *range(room + limit, size, limit), size]
+    starts = [0, *ends[:-1]]
     return [
-        Task([array[start:end] for array in inputs], end - start, deadline, caller())
+        Task([array[start:end] for array in inputs], end - start, deadline)
         for start, end in zip(starts, ends, strict=True)
     ]

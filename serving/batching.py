@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from serving.batch_scheduler import TIMED_OUT_IN_QUEUE, BatchQueue, BatchScheduler
-from serving.batch_task import Task
+from serving.batch_scheduler import TIMED_OUT_IN_QUEUE, BatchQueue, BatchScheduler, Task
 from serving.batching_options import BatchingOptions
 from serving.errors import (
     Code,
@@ -86,32 +85,19 @@ class BatchingSession:
         Raises:
             ServingError: With TF Serving's text.
         """
-        queue, request = self._request(feeds, fetches, timeout_ms)
-        return queue.run(*request)
-
-    async def answer(
-        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
-    ) -> list[np.ndarray]:
-        """As `run`, for coroutines: no thread waits meanwhile."""
-        queue, request = self._request(feeds, fetches, timeout_ms)
-        return await queue.answer(*request)
-
-    def close(self) -> None:
-        """Wait for abandoned runs, then close the session; no other run may be under way."""
-        for queue in self._queues.values():
-            self._scheduler.drain(queue)
-        self._session.close()
-
-    def _request(
-        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int
-    ) -> tuple[BatchQueue, tuple[Hashable, list[np.ndarray], int, float | None]]:
         arrays = list(feeds.values())
         size = _rows(arrays)
         for array in arrays:
             self._metrics.input_batch_size.observe(len(array))
         deadline = time.perf_counter() + timeout_ms * 1e-3 if timeout_ms > 0 else None
         queue = self._queue(tuple(feeds), tuple(fetches))
-        return queue, (self._shape_key(arrays), arrays, size, deadline)
+        return queue.run(self._shape_key(arrays), arrays, size, deadline)
+
+    def close(self) -> None:
+        """Wait for abandoned runs, then close the session; no other run may be under way."""
+        for queue in self._queues.values():
+            self._scheduler.drain(queue)
+        self._session.close()
 
     def _queue(self, feeds: tuple[Any, ...], fetches: tuple[Any, ...]) -> BatchQueue:
         key = (feeds, fetches)
@@ -121,7 +107,7 @@ class BatchingSession:
                 queue = self._queues.get(key)
                 if queue is None:
 
-                    def process(tasks: list[Task[Any]]) -> None:
+                    def process(tasks: list[Task]) -> None:
                         self._process(feeds, fetches, tasks)
 
                     queue = BatchQueue(self._scheduler, self._options, process)
@@ -133,9 +119,7 @@ class BatchingSession:
             return tuple([(array.dtype, array.ndim) for array in arrays])
         return tuple([(array.dtype, array.shape[1:]) for array in arrays])
 
-    def _process(
-        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task[Any]]
-    ) -> None:
+    def _process(self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]) -> None:
         """Answer every task, whatever happens."""
         now = time.perf_counter()
         living = []
@@ -155,7 +139,7 @@ class BatchingSession:
                 task.fail(alone)
 
     def _try(
-        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task[Any]]
+        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]
     ) -> ServingError | None:
         """Answer all tasks with one run; the error when that fails and none is answered."""
         try:
@@ -168,7 +152,7 @@ class BatchingSession:
         return None
 
     def _run_together(
-        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task[Any]]
+        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]
     ) -> None:
         rows = sum([task.size for task in tasks])
         filled = self._options.executed_size(rows)
@@ -255,7 +239,7 @@ def _rows(arrays: Sequence[np.ndarray]) -> int:
     return rows
 
 
-def _longest_timeout(tasks: Sequence[Task[Any]]) -> int:
+def _longest_timeout(tasks: Sequence[Task]) -> int:
     """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
     deadlines = [task.deadline for task in tasks if task.deadline is not None]
     if len(deadlines) < len(tasks):

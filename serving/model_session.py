@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,13 +43,3 @@ class ModelSession(Protocol):
 
     def close(self) -> None:
         """Free the model; no run may be under way."""
-
-
-@runtime_checkable
-class AsyncModelSession(ModelSession, Protocol):
-    """A session that runs the model in threads of its own, so that callers need none."""
-
-    async def answer(
-        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
-    ) -> list[np.ndarray]:
-        """As `run`, for coroutines."""

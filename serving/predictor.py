@@ -11,11 +11,10 @@ import numpy as np
 
 from serving.dtypes import STRING, string_array
 from serving.errors import FailedPrecondition, InvalidArgument
-from serving.model_session import AsyncModelSession, ModelSession
+from serving.model_session import ModelSession
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from serving.session import GraphSession, SessionOptions
 from serving.signature import DEFAULT_SIGNATURE, Signature
-from serving.worker_threads import WorkerThreads
 
 _MAX_CALLS = 1024
 
@@ -33,11 +32,6 @@ class _Call:
     fetches: Sequence[Any]
     fetched: Sequence[str]
     wanted: Sequence[str]
-
-    def outputs(self, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        """What was fetched, by alias, in the order of the request."""
-        answer = dict(zip(self.fetched, arrays, strict=True))
-        return answer if self.wanted == self.fetched else {a: answer[a] for a in self.wanted}
 
 
 class Predictor:
@@ -66,7 +60,6 @@ class Predictor:
         check_method_names: bool = False,
     ) -> None:
         self._session = GraphSession(model, tags, options) if isinstance(model, Path) else model
-        self._async_session = model if isinstance(model, AsyncModelSession) else None
         self.check_method_names = check_method_names
         self.signature_defs: SignatureDefMap = self._session.signatures
         self.signatures: dict[str, Signature] = {
@@ -111,28 +104,6 @@ class Predictor:
         Raises:
             ServingError: With TF Serving's text.
         """
-        call, feeds = self._prepare(inputs, signature_name, output_filter)
-        return call.outputs(self._session.run(feeds, call.fetches, timeout_ms))
-
-    async def answer(
-        self,
-        threads: WorkerThreads,
-        inputs: Mapping[str, np.ndarray],
-        signature_name: str = "",
-        output_filter: Collection[str] = (),
-        timeout_ms: int = 0,
-    ) -> dict[str, np.ndarray]:
-        """As `predict`, for coroutines; runs in `threads` unless the model has its own."""
-        call, feeds = self._prepare(inputs, signature_name, output_filter)
-        if self._async_session is not None:
-            outputs = await self._async_session.answer(feeds, call.fetches, timeout_ms)
-        else:
-            outputs = await threads.run(self._session.run, feeds, call.fetches, timeout_ms)
-        return call.outputs(outputs)
-
-    def _prepare(
-        self, inputs: Mapping[str, np.ndarray], signature_name: str, output_filter: Collection[str]
-    ) -> tuple[_Call, dict[Any, np.ndarray]]:
         signature = self.find_signature(signature_name)
         if self.check_method_names:
             signature.check_predict_method()
@@ -146,7 +117,9 @@ class Predictor:
             if takes_strings and array.dtype.kind in "SUT":
                 array = string_array(array)
             feeds[handle] = array
-        return call, feeds
+        outputs = self._session.run(feeds, call.fetches, timeout_ms)
+        answer = dict(zip(call.fetched, outputs, strict=True))
+        return answer if call.wanted == call.fetched else {a: answer[a] for a in call.wanted}
 
     def run(
         self, feeds: Mapping[str, np.ndarray], fetches: Sequence[str], timeout_ms: int = 0
