@@ -35,17 +35,22 @@ class Task:
         size: That dimension.
         deadline: `time.perf_counter()` at which nobody waits any more; None for never.
         enqueued: The same clock when it was handed in.
+        notify: Called from a batch thread when there is an answer; None where a thread waits.
         outputs: The answer, once there.
         error: Or why there is none.
     """
 
-    __slots__ = ("_done", "batch", "deadline", "enqueued", "error", "inputs", "outputs", "size")
+    __slots__ = (
+        *("_done", "batch", "deadline", "enqueued", "error"),
+        *("inputs", "notify", "outputs", "size"),
+    )
 
     def __init__(self, inputs: Sequence[np.ndarray], size: int, deadline: float | None) -> None:
         self.inputs = inputs
         self.size = size
         self.deadline = deadline
         self.enqueued = time.perf_counter()
+        self.notify: Callable[[], None] | None = None
         self.batch: Batch | None = None
         self.outputs: list[np.ndarray] = []
         self.error: Exception | None = None
@@ -56,12 +61,18 @@ class Task:
     def finish(self, outputs: list[np.ndarray]) -> None:
         """Answer; wakes the caller."""
         self.outputs = outputs
-        self._done.release()
+        self._tell()
 
     def fail(self, error: Exception) -> None:
         """Answer with an error; wakes the caller."""
         self.error = error
-        self._done.release()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.notify is None:
+            self._done.release()
+        else:
+            self.notify()
 
     def wait(self) -> bool:
         """Wait for the answer; False when the deadline came first."""
@@ -81,6 +92,50 @@ class Batch:
         self.size = 0
         self.due = 0.0
         self.full = False
+
+
+class Pending:
+    """One request on its way: a task, or several where it was split.
+
+    Args:
+        scheduler: Has the tasks.
+        tasks: In the order of their rows.
+    """
+
+    __slots__ = ("_scheduler", "tasks")
+
+    def __init__(self, scheduler: BatchScheduler, tasks: Sequence[Task]) -> None:
+        self._scheduler = scheduler
+        self.tasks = tasks
+
+    def done(self) -> bool:
+        """Whether the answer is there."""
+        return all(task.outputs or task.error for task in self.tasks)
+
+    def result(self) -> list[np.ndarray]:
+        """The answer, when it is there: one array per output.
+
+        Raises:
+            ServingError: What the run raised.
+        """
+        tasks = self.tasks
+        for task in tasks:
+            if task.error is not None:
+                raise task.error
+        if len(tasks) == 1:
+            return tasks[0].outputs
+        return [np.concatenate(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
+
+    def give_up(self) -> ServingError:
+        """Wait no longer; what did not start to run yet never will.
+
+        Returns:
+            What to tell the client, if it still is there.
+        """
+        withdrawn = [self._scheduler.withdraw(task) for task in self.tasks]
+        if all(withdrawn):
+            return ResourceExhausted(TIMED_OUT_IN_QUEUE)
+        return DeadlineExceeded("Timed out waiting for notification")
 
 
 class BatchQueue:
@@ -108,40 +163,37 @@ class BatchQueue:
         self.rows = 0  # of tasks that wait
         self.running = 0
 
-    def run(
-        self, key: Hashable, inputs: Sequence[np.ndarray], size: int, deadline: float | None
-    ) -> list[np.ndarray]:
-        """Have one request answered; blocks.
+    def submit(
+        self,
+        key: Hashable,
+        inputs: Sequence[np.ndarray],
+        size: int,
+        deadline: float | None,
+        notify: Callable[[], None] | None = None,
+    ) -> Pending:
+        """Have one request answered.
 
         Args:
             key: Requests with different keys share no batch.
             inputs: Arrays with `size` rows.
             size: Rows.
-            deadline: `time.perf_counter()` at which to give up; None for never.
-
-        Returns:
-            One array per output.
+            deadline: `time.perf_counter()` at which nobody waits any more; None for never.
+            notify: Called once from a batch thread when the answer is there; None to wait for it.
 
         Raises:
-            ServingError: Too large, queue full, deadline, or what the run raised.
+            ServingError: Too large, or the queue is full.
         """
-        tasks = self._scheduler.submit(self, key, inputs, size, deadline)
-        try:
-            for task in tasks:
-                if not task.wait() and not self._scheduler.withdraw(task):
-                    raise DeadlineExceeded("Timed out waiting for notification")
-                if task.error is not None:
-                    raise task.error
-        except ServingError:
-            for task in tasks[1:]:
-                self._scheduler.withdraw(task)
-            raise
-        if len(tasks) == 1:
-            return tasks[0].outputs
-        return [np.concatenate(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
+        return Pending(
+            self._scheduler, self._scheduler.submit(self, key, inputs, size, deadline, notify)
+        )
 
     def add(
-        self, key: Hashable, inputs: Sequence[np.ndarray], size: int, deadline: float | None
+        self,
+        key: Hashable,
+        inputs: Sequence[np.ndarray],
+        size: int,
+        deadline: float | None,
+        notify: Callable[[], None] | None,
     ) -> tuple[list[Task], bool]:
         """Put a request into batches; under the scheduler's lock.
 
@@ -161,8 +213,11 @@ class BatchQueue:
             tasks = [Task(inputs, size, deadline)]
         else:
             tasks = _split(inputs, size, room, limit, deadline)
+        if notify is not None and len(tasks) > 1:
+            notify = _after(len(tasks), notify)
         look = False
         for task in tasks:
+            task.notify = notify
             batch = batches[-1]
             if batch.size + task.size > limit:
                 batch.full = look = True
@@ -232,8 +287,9 @@ class BatchScheduler:
         inputs: Sequence[np.ndarray],
         size: int,
         deadline: float | None,
+        notify: Callable[[], None] | None = None,
     ) -> list[Task]:
-        """Enqueue a request; its tasks are to be waited for.
+        """Enqueue a request; its tasks are to be waited for, or `notify` is called at their end.
 
         Raises:
             ServingError: Too large, or the queue is full.
@@ -241,27 +297,26 @@ class BatchScheduler:
         with self._lock:
             if self._closed:
                 raise Unavailable("the batch scheduler is closed")
-            tasks, look = queue.add(key, inputs, size, deadline)
+            tasks, look = queue.add(key, inputs, size, deadline, notify)
             self._waiting.setdefault((queue, key), queue.shapes[key])
             if look and self._idle:
                 self._ready.notify()
         return tasks
 
     def withdraw(self, task: Task) -> bool:
-        """Take back a task that still waits for its batch to run.
+        """Take back a task that waits for its batch to run.
 
         Returns:
-            Whether the task has an answer now; False while it runs.
+            Whether the task has not run: False while it runs or after it.
         """
         with self._lock:
             batch = task.batch
             if batch is None or task not in batch.tasks:
-                return bool(task.error or task.outputs)
+                return False
             batch.tasks.remove(task)
             batch.size -= task.size
             batch.queue.rows -= task.size
             self._drained.notify_all()
-            task.error = ResourceExhausted(TIMED_OUT_IN_QUEUE)
             return True
 
     def drain(self, queue: BatchQueue) -> None:
@@ -330,6 +385,19 @@ class BatchScheduler:
         queue, key = entry
         del self._waiting[entry]
         del queue.shapes[key]
+
+
+def _after(count: int, notify: Callable[[], None]) -> Callable[[], None]:
+    """What to call so often, for `notify` to be called the last time."""
+    left = [None] * (count - 1)
+
+    def countdown() -> None:
+        try:
+            left.pop()  # atomic: tasks end in several threads
+        except IndexError:
+            notify()
+
+    return countdown
 
 
 def _split(

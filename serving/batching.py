@@ -9,15 +9,23 @@ no other.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from serving.batch_scheduler import TIMED_OUT_IN_QUEUE, BatchQueue, BatchScheduler, Task
+from serving.batch_scheduler import (
+    TIMED_OUT_IN_QUEUE,
+    BatchQueue,
+    BatchScheduler,
+    Pending,
+    Task,
+)
 from serving.batching_options import BatchingOptions
 from serving.errors import (
     Code,
@@ -85,13 +93,65 @@ class BatchingSession:
         Raises:
             ServingError: With TF Serving's text.
         """
+        pending = self.submit(feeds, fetches, timeout_ms)
+        if not all(task.wait() for task in pending.tasks):
+            raise pending.give_up()
+        return pending.result()
+
+    async def run_soon(
+        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+    ) -> list[np.ndarray]:
+        """As `run`, for an event loop.
+
+        Cancelled, it leaves at once; `close` waits for a batch that is under way all the same.
+        """
+        loop = asyncio.get_running_loop()
+        answered = loop.create_future()
+
+        def notify() -> None:
+            # The loop is closed only where nobody waits any more.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, answered)
+
+        pending = self.submit(feeds, fetches, timeout_ms, notify)
+        timer = loop.call_later(timeout_ms * 1e-3, _settle, answered) if timeout_ms > 0 else None
+        try:
+            await answered
+        except asyncio.CancelledError:
+            pending.give_up()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if not pending.done():
+            raise pending.give_up()
+        return pending.result()
+
+    def submit(
+        self,
+        feeds: Mapping[Any, np.ndarray],
+        fetches: Sequence[Any],
+        timeout_ms: int = 0,
+        notify: Callable[[], None] | None = None,
+    ) -> Pending:
+        """As `run`, without waiting.
+
+        Args:
+            feeds: As for `run`.
+            fetches: As for `run`.
+            timeout_ms: As for `run`; whoever waits sees to it.
+            notify: Called once from another thread when the answer is there.
+
+        Raises:
+            ServingError: With TF Serving's text: the request cannot be batched, or not now.
+        """
         arrays = list(feeds.values())
         size = _rows(arrays)
         for array in arrays:
             self._metrics.input_batch_size.observe(len(array))
         deadline = time.perf_counter() + timeout_ms * 1e-3 if timeout_ms > 0 else None
         queue = self._queue(tuple(feeds), tuple(fetches))
-        return queue.run(self._shape_key(arrays), arrays, size, deadline)
+        return queue.submit(self._shape_key(arrays), arrays, size, deadline, notify)
 
     def close(self) -> None:
         """Wait for abandoned runs, then close the session; no other run may be under way."""
@@ -226,6 +286,11 @@ def _padded(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             array = wider
         padded.append(array)
     return padded
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _rows(arrays: Sequence[np.ndarray]) -> int:

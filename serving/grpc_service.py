@@ -153,8 +153,8 @@ class PredictionService(Service):
             else:
                 inputs = _decode_inputs(request)
             with self._metrics.runtime(request.model_spec.name, "Predict"):
-                outputs = await self._threads.run(
-                    predictor.predict, inputs, name, request.output_filter, timeout_ms
+                outputs = await predictor.predict_soon(
+                    self._threads, inputs, name, request.output_filter, timeout_ms
                 )
         spec = _echo(request, version, name)
         if sum(array.nbytes for array in outputs.values()) > _LARGE:

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from serving.batching import BatchingSession
 from serving.dtypes import STRING, string_array
 from serving.errors import FailedPrecondition, InvalidArgument
 from serving.model_session import ModelSession
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from serving.session import GraphSession, SessionOptions
 from serving.signature import DEFAULT_SIGNATURE, Signature
+from serving.worker_threads import WorkerThreads
 
 _MAX_CALLS = 1024
 
@@ -32,6 +34,11 @@ class _Call:
     fetches: Sequence[Any]
     fetched: Sequence[str]
     wanted: Sequence[str]
+
+    def answer(self, outputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of a run by name, in the order wanted."""
+        answer = dict(zip(self.fetched, outputs, strict=True))
+        return answer if self.wanted == self.fetched else {a: answer[a] for a in self.wanted}
 
 
 class Predictor:
@@ -104,6 +111,32 @@ class Predictor:
         Raises:
             ServingError: With TF Serving's text.
         """
+        call, feeds = self._prepare(inputs, signature_name, output_filter)
+        return call.answer(self._session.run(feeds, call.fetches, timeout_ms))
+
+    async def predict_soon(
+        self,
+        threads: WorkerThreads,
+        inputs: Mapping[str, np.ndarray],
+        signature_name: str = "",
+        output_filter: Collection[str] = (),
+        timeout_ms: int = 0,
+    ) -> dict[str, np.ndarray]:
+        """As `predict`, for an event loop: in one of these threads, or in the batcher's.
+
+        A request that waits for its batch to fill occupies no thread, so batches may hold more
+        requests than there are threads.
+        """
+        if not isinstance(self._session, BatchingSession):
+            return await threads.run(
+                self.predict, inputs, signature_name, output_filter, timeout_ms
+            )
+        call, feeds = self._prepare(inputs, signature_name, output_filter)
+        return call.answer(await self._session.run_soon(feeds, call.fetches, timeout_ms))
+
+    def _prepare(
+        self, inputs: Mapping[str, np.ndarray], signature_name: str, output_filter: Collection[str]
+    ) -> tuple[_Call, dict[Any, np.ndarray]]:
         signature = self.find_signature(signature_name)
         if self.check_method_names:
             signature.check_predict_method()
@@ -117,9 +150,7 @@ class Predictor:
             if takes_strings and array.dtype.kind in "SUT":
                 array = string_array(array)
             feeds[handle] = array
-        outputs = self._session.run(feeds, call.fetches, timeout_ms)
-        answer = dict(zip(call.fetched, outputs, strict=True))
-        return answer if call.wanted == call.fetched else {a: answer[a] for a in call.wanted}
+        return call, feeds
 
     def run(
         self, feeds: Mapping[str, np.ndarray], fetches: Sequence[str], timeout_ms: int = 0

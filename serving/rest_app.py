@@ -205,8 +205,8 @@ class Api:
             else:
                 inputs, row = decode_inputs(body, signature)
             with self._metrics.runtime(target.model, "predict"):
-                outputs = await self._threads.run(
-                    model.predict, inputs, name, timeout_ms=self._timeout_ms
+                outputs = await model.predict_soon(
+                    self._threads, inputs, name, timeout_ms=self._timeout_ms
                 )
         if sum(array.nbytes for array in outputs.values()) > _LARGE_OUTPUT:
             return await self._threads.run(encode_outputs, outputs, row)

@@ -232,19 +232,20 @@ def host_port(host: str, port: int) -> str:
 
 
 def _channel_options(text: str) -> list[tuple[str, int | str]]:
-    options: list[tuple[str, int | str]] = [
-        ("grpc.max_send_message_length", (1 << 31) - 1),
-        ("grpc.max_receive_message_length", (1 << 31) - 1),
+    # A dictionary: of an option given twice, gRPC would take the first, not the user's.
+    options: dict[str, int | str] = {
+        "grpc.max_send_message_length": (1 << 31) - 1,
+        "grpc.max_receive_message_length": (1 << 31) - 1,
         # Else a second server on the same port would start and take half of the requests.
-        ("grpc.so_reuseport", 0),
-    ]
+        "grpc.so_reuseport": 0,
+    }
     for pair in filter(None, text.split(",")):
         key, _, value = pair.partition("=")
         try:
-            options.append((key, int(value)))
+            options[key] = int(value)
         except ValueError:
-            options.append((key, value))
-    return options
+            options[key] = value
+    return list(options.items())
 
 
 def _credentials(ssl_config_file: str) -> Any:

@@ -1,5 +1,6 @@
 """The batcher: against a gate that makes batches predictable, and against real SavedModels."""
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from serving.errors import (
 from serving.metrics import Metrics
 from serving.predictor import Predictor
 from serving.session import GraphSession
+from serving.worker_threads import WorkerThreads
 
 from .test_metrics import parsed
 
@@ -413,6 +415,80 @@ def test_scheduler_runs_what_waits_before_it_closes(make, callers):
     assert waiting.result(10)[0] == [[2]]
     with pytest.raises(Unavailable, match="closed"):
         session.run({"x": np.array([[1]])}, ["y"])
+
+
+# The same for an event loop, where nobody blocks.
+
+
+def soon(session, x, timeout_ms=0):
+    return asyncio.ensure_future(session.run_soon({"x": np.asarray(x)}, ["y"], timeout_ms))
+
+
+def test_event_loop_gets_its_answers(make):
+    session, gate = make(max_batch_size=100, batch_timeout_micros=100_000)
+
+    async def ask_many():
+        return await asyncio.gather(*(soon(session, [[n]], 20_000) for n in range(100)))
+
+    answers = asyncio.run(ask_many())
+    assert [int(y[0, 0]) for (y,) in answers] == list(range(0, 200, 2))
+    assert [len(batch) for batch in gate.batches] == [100]
+
+
+def test_event_loop_gets_errors(make):
+    session, _ = make(max_batch_size=8, max_execution_batch_size=2,
+                      enable_large_batch_splitting=True)  # fmt: skip
+
+    async def ask_three():
+        split = soon(session, [[1], [2], [3], [4], [5]])
+        bad = soon(session, [[1], [2], [-3], [4]])
+        large = soon(session, np.ones((9, 1)))
+        return await asyncio.gather(split, bad, large, return_exceptions=True)
+
+    (y,), bad, large = asyncio.run(ask_three())
+    assert y[:, 0].tolist() == [2, 4, 6, 8, 10]
+    assert isinstance(bad, InvalidArgument)
+    assert str(bad) == "negative: -3"
+    assert str(large) == "Task size 9 is larger than maximum input batch size 8"
+
+
+def test_deadlines_and_cancellation_on_an_event_loop(make):
+    session, gate = make()
+
+    async def scenario():
+        gate.open.clear()
+        running = soon(session, [[1]], 300)
+        while not gate.entered.acquire(blocking=False):
+            await asyncio.sleep(0.001)
+        waiting = soon(session, [[2]], 150)
+        cancelled = soon(session, [[3]])
+        await asyncio.sleep(0.05)
+        assert enqueued(session) == 2
+        cancelled.cancel()
+        outcomes = await asyncio.gather(running, waiting, cancelled, return_exceptions=True)
+        assert enqueued(session) == 0
+        gate.open.set()
+        assert (await soon(session, [[4]]))[0] == [[8]]
+        return outcomes
+
+    running, waiting, cancelled = asyncio.run(scenario())
+    assert isinstance(running, DeadlineExceeded)
+    assert isinstance(waiting, ResourceExhausted)
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert [batch[0, 0] for batch in gate.batches] == [1, 4]
+
+
+def test_predictor_on_an_event_loop(batched):
+    """More requests are under way than there are threads."""
+    predictor = batched(max_batch_size=20, batch_timeout_micros=PATIENT)
+
+    async def ask_many(asked, count):
+        with WorkerThreads(2, "test") as threads:
+            x = np.array([[1, 2]])
+            calls = [asked.predict_soon(threads, {"x": x}, "", ["last"]) for _ in range(count)]
+            return await asyncio.wait_for(asyncio.gather(*calls), 20)
+
+    assert asyncio.run(ask_many(predictor, 20)) == [{"last": np.array([5])}] * 20
 
 
 # Padding, against loops that know nothing of NumPy's broadcasting.

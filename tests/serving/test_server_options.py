@@ -1,6 +1,8 @@
 """A server with batching, TFLite, the profiler and a session config: all through its sockets."""
 
 import shutil
+import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -11,11 +13,11 @@ import tensorflow as tf
 from tensorflow_serving.apis import model_management_pb2, model_service_pb2_grpc
 
 from serving.client import connect
-from serving.errors import InvalidArgument, ServingError
+from serving.errors import InvalidArgument, ResourceExhausted, ServingError
 from serving.protos.profiler_service_pb2 import MonitorRequest, ProfileRequest, TerminateRequest
 from serving.protos.services import PROFILER_SERVICE, Stub
 
-from .conftest import running
+from .conftest import running, wait_until
 from .saved_models import Affine
 from .test_metrics import parsed
 
@@ -160,9 +162,73 @@ def test_profiler_over_grpc(optioned, tmp_path):
         assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-def test_no_profiler_where_the_flag_says_so(models, tmp_path):
-    flags = (f"--model_base_path={models}/half_plus_two", "--enable_profiler=false")
-    with running(tmp_path / "log", *flags) as server, grpc.insecure_channel(server.grpc) as channel:
+@pytest.fixture(scope="module")
+def narrow(models, tmp_path_factory):
+    """The opposite: as little of everything as one can ask for."""
+    flags = (
+        f"--model_base_path={models}/affine",
+        "--model_name=affine",
+        "--enable_profiler=false",
+        "--bind_address=127.0.0.2",
+        "--grpc_max_threads=1",
+        "--rest_api_num_threads=1",
+        "--rest_api_timeout_in_ms=0",
+        "--grpc_channel_arguments=grpc.max_receive_message_length=10000",
+    )
+    log = tmp_path_factory.mktemp("narrow") / "log"
+    with running(log, *flags, ready=False) as server:
+        wait_until(lambda: accepts("127.0.0.2", server.rest_port), server)
+        yield server
+
+
+def accepts(host, port):
+    try:
+        socket.create_connection((host, port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_no_profiler_where_the_flag_says_so(narrow):
+    with grpc.insecure_channel(f"127.0.0.2:{narrow.port}") as channel:
         with pytest.raises(grpc.RpcError) as caught:
             Stub(channel, PROFILER_SERVICE).Profile(ProfileRequest(), timeout=20)
         assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_bind_address(narrow):
+    for port in (narrow.port, narrow.rest_port):
+        assert accepts("127.0.0.2", port)
+        assert not accepts("127.0.0.1", port)
+
+
+def test_channel_arguments(narrow):
+    with connect(f"grpc://127.0.0.2:{narrow.port}") as client:
+        small, large = ({"x": np.ones((n, 3)), "b": np.ones((n, 1))} for n in (10, 5000))
+        assert client.predict(small, "affine")["y"].shape == (10, 2)
+        with pytest.raises(ResourceExhausted, match="larger than max"):
+            client.predict(large, "affine")
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_one_thread_runs_one_model_at_a_time(narrow, scheme):
+    """What comes second is answered second, however small it is."""
+    port = narrow.rest_port if scheme == "http" else narrow.port
+    small = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
+    order = []
+    with connect(f"{scheme}://127.0.0.2:{port}", timeout=60) as client:
+        client.predict(small, "affine")
+        steps = 20_000
+        while True:
+            started = time.monotonic()
+            client.predict(np.int64(steps), "affine", signature="spin")
+            if time.monotonic() - started > 0.5:
+                break
+            steps *= 2
+        with ThreadPoolExecutor(2) as threads:
+            slow = threads.submit(client.predict, np.int64(2 * steps), "affine", signature="spin")
+            slow.add_done_callback(lambda _: order.append("slow"))
+            time.sleep(0.2)
+            quick = threads.submit(client.predict, small, "affine")
+            quick.add_done_callback(lambda _: order.append("quick"))
+    assert order == ["slow", "quick"]

@@ -190,7 +190,7 @@ def test_parameters_per_model(models, version, load, tmp_path):
         load(version, **flags)
 
 
-def test_warmup_goes_through_the_batcher_and_is_counted(version, load):
+def test_warmup_goes_through_the_batcher(version, load):
     write_records(version, [predict_record(ONE)] * 3)
     _, metrics = load(version, enable_batching=True, num_request_iterations_for_warmup=2)
     counted = parsed(metrics.render())
@@ -215,6 +215,12 @@ def test_broken_warmup_file_is_counted_with_its_status(version, load):
     with pytest.raises(Exception, match="TFRecord format"):
         version_loader(Flags(), metrics)(version)
     assert b'status="DATA_LOSS: ' in metrics.render()
+
+
+def test_tags(version, load):
+    with pytest.raises(InvalidArgument, match="'gpu'"):
+        load(version, saved_model_tags="serve,gpu")
+    assert load(version, saved_model_tags="serve")[0].predict(ONE)["y"].tolist() == [[9, 12]]
 
 
 def test_ml_metadata(version):
