@@ -120,6 +120,12 @@ class Bench:
             Target(f"this server, REST, {label}", self._http(rest_port, path, "rows")),
         )
 
+    def batching_parameters(self) -> str:
+        """The flag that has batches run one after the other: the other CPU prepares the next."""
+        path = self.directory / "batching.config"
+        path.write_text("num_batch_threads { value: 1 }")
+        return f"--batching_parameters_file={path}"
+
     def empty(self, kind: str) -> Target:
         """A server that answers the same bytes and does nothing for them."""
         (port,) = _free_ports(1)
@@ -291,7 +297,7 @@ def main() -> int:
         targets = [
             bench.bare(),
             *bench.own("default flags"),
-            *bench.own("--enable_batching", "--enable_batching"),
+            *bench.own("batching", "--enable_batching", bench.batching_parameters()),
             *(bench.empty(kind) for kind in ("grpc-aio", "grpc-threads", "asgi")),
         ]
         if not arguments.no_rivals:

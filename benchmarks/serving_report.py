@@ -12,19 +12,19 @@ OWN = "this server, "
 _RATIOS = (
     (
         "32 clients, one row: gRPC with batching / empty grpc-python server (asyncio)",
-        (OWN + "gRPC, --enable_batching", (32, 1)),
+        (OWN + "gRPC, batching", (32, 1)),
         ("empty server, grpc-aio", (32, 1)),
         0.7,
     ),
     (
         "32 clients, one row: gRPC with batching / empty grpc-python server (threads)",
-        (OWN + "gRPC, --enable_batching", (32, 1)),
+        (OWN + "gRPC, batching", (32, 1)),
         ("empty server, grpc-threads", (32, 1)),
         0.7,
     ),
     (
         "32 clients, one row: REST with batching / empty Starlette on uvicorn",
-        (OWN + "REST, --enable_batching", (32, 1)),
+        (OWN + "REST, batching", (32, 1)),
         ("empty server, asgi", (32, 1)),
         0.7,
     ),
@@ -42,7 +42,7 @@ _RATIOS = (
     ),
     (
         "32 clients, one row: REST with batching / FastAPI + model.predict",
-        (OWN + "REST, --enable_batching", (32, 1)),
+        (OWN + "REST, batching", (32, 1)),
         ("FastAPI + model.predict", (32, 1)),
         5.0,
     ),
@@ -113,7 +113,7 @@ def goals(results: dict[str, Any]) -> Iterator[str]:
     frameworks = {
         name: value["rate"] for name in _FRAMEWORKS if (value := medians.get(name, (32, 1)))
     }
-    own = medians.get(OWN + "REST, --enable_batching", (32, 1))
+    own = medians.get(OWN + "REST, batching", (32, 1))
     if frameworks and own:
         best = max(frameworks, key=lambda name: frameworks[name])
         ratio = own["rate"] / frameworks[best]
