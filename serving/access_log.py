@@ -99,4 +99,6 @@ def _line(record: RequestRecord) -> str:
         "response_bytes": record.response_bytes,
         "client": record.client,
     }
-    return json.dumps({key: value for key, value in entry.items() if value not in ("", None)}) + "\n"
+    return (
+        json.dumps({key: value for key, value in entry.items() if value not in ("", None)}) + "\n"
+    )

@@ -61,7 +61,7 @@ class PredictionLogger:
         options: PredictionLogOptions,
         configured: Callable[[str], LoggingConfig | None],
         tags: Sequence[str] = ("serve",),
-        count: Callable[[str, str], None] = lambda model, status: None,
+        count: Callable[[str, str], None] | None = None,
     ) -> None:
         _check(options)
         self._options = options
@@ -98,7 +98,8 @@ class PredictionLogger:
                 file.write(self._message(record))
                 status = "OK"
             finally:
-                self._count(record.model, status)
+                if self._count is not None:
+                    self._count(record.model, status)
 
     def _file(self, model: str) -> _RotatingFile:
         config = self._configured(model)
@@ -140,7 +141,7 @@ class _RotatingFile:
             self._open()
         self._translated(lambda: self._writer.write(message))
         # Nobody waits for it, and a record that is out survives whatever happens to the server.
-        self._translated(lambda: self._writer.flush())
+        self._translated(self._writer.flush)
         self._size += len(message) + 16
 
     def close(self) -> None:

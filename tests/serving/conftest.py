@@ -100,6 +100,18 @@ def wait_until(done, server=None, seconds=90):
         time.sleep(0.05)
 
 
+@pytest.fixture
+def figures(request):
+    """Takes a sentence with what was counted; `make robustness` gathers them in a file."""
+
+    def note(sentence):
+        if path := os.environ.get("KERAS_GRU_FIGURES"):
+            with Path(path).open("a") as file:
+                file.write(f"{request.node.name}: {sentence}\n")
+
+    return note
+
+
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
     """Base paths of the test models."""

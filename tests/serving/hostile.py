@@ -72,8 +72,10 @@ def body(rng):
     if rng.random() < 0.3:
         pairs.append(f'"signature_name":{json.dumps(rng.choice(SIGNATURES))}')
     text = "{" + ",".join(pairs) + "}"
-    raw = text.encode("latin-1") if text.isascii() or rng.random() < 0.1 and _latin(text) else (
-        text.encode()
+    raw = (
+        text.encode("latin-1")
+        if text.isascii() or (rng.random() < 0.1 and _latin(text))
+        else (text.encode())
     )
     return mutated(rng, raw) if rng.random() < 0.3 else raw
 
@@ -188,23 +190,32 @@ def call(rng):
     elif kind in ("Classify", "Regress"):
         method = f"PredictionService/{kind}"
         module = classification_pb2 if kind == "Classify" else regression_pb2
-        message = getattr(module, f"{'Classification' if kind == 'Classify' else 'Regression'}Request")()
+        message = getattr(
+            module, f"{'Classification' if kind == 'Classify' else 'Regression'}Request"
+        )()
         spec(rng, message.model_spec)
         examples(rng, message.input)
     elif kind == "MultiInference":
         method, message = "PredictionService/MultiInference", inference_pb2.MultiInferenceRequest()
         for _ in range(rng.choice((0, 1, 2))):
             task = message.tasks.add(
-                method_name=rng.choice(("tensorflow/serving/classify", "tensorflow/serving/regress", "")))
+                method_name=rng.choice(
+                    ("tensorflow/serving/classify", "tensorflow/serving/regress", "")
+                )
+            )
             spec(rng, task.model_spec)
         examples(rng, message.input)
     elif kind == "Metadata":
         method = "PredictionService/GetModelMetadata"
         message = get_model_metadata_pb2.GetModelMetadataRequest(
-            metadata_field=rng.choices(("signature_def", "", "x"), k=rng.choice((0, 1, 2))))
+            metadata_field=rng.choices(("signature_def", "", "x"), k=rng.choice((0, 1, 2)))
+        )
         spec(rng, message.model_spec)
     else:
-        method, message = "ModelService/GetModelStatus", get_model_status_pb2.GetModelStatusRequest()
+        method, message = (
+            "ModelService/GetModelStatus",
+            get_model_status_pb2.GetModelStatusRequest(),
+        )
         spec(rng, message.model_spec)
     raw = message.SerializeToString()
     if rng.random() < 0.25:

@@ -95,7 +95,7 @@ def test_bytes_that_are_no_text(tmp_path):
 
 
 def test_refused_path(tmp_path):
-    with pytest.raises(InvalidArgument, match="--access_log: cannot write to .*nix/log: No such"):
+    with pytest.raises(InvalidArgument, match=r"--access_log: cannot write to .*nix/log: No such"):
         AccessLog(str(tmp_path / "nix" / "log"))
 
 

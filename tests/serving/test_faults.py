@@ -1,5 +1,6 @@
 """Faults injected into a running server: disks, clients and clocks that misbehave."""
 
+import functools
 import os
 import shutil
 import signal
@@ -231,7 +232,7 @@ SPIN = b'{"signature_name": "spin", "inputs": %d}'
 
 
 @pytest.mark.slow
-def test_clients_that_misbehave(models, tmp_path):
+def test_clients_that_misbehave(models, tmp_path, figures):
     """Slow, silent, cut and reset connections, and calls given up: the others are served."""
     base = tmp_path / "m"
     publish(models, base, 1)
@@ -265,14 +266,13 @@ def test_clients_that_misbehave(models, tmp_path):
                 for one in pending:
                     one.cancel()
             time.sleep(3)
-        print(f"{4 * count + 12} connections misused, {seen.counted} requests beside them")
+        figures(f"{4 * count + 12} connections misused, {seen.counted} requests beside them")
         seen.check(least=50)
         # The slow ones were not forgotten: when they come to an end at last, they are answered.
         slow[0].sendall(whole[20:])
         assert slow[0].recv(100).startswith(b"HTTP/1.1 ")
         for one in silent + slow:
             one.close()
-        print(server.log.read_text()[-3000:])
         wait_until(lambda: descriptors(server) < 100)
         assert "Traceback" not in server.log.read_text()
 
@@ -289,7 +289,7 @@ def spin(steps):
 
 
 def descriptors(server):
-    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
 
 
 @pytest.mark.slow
@@ -365,7 +365,7 @@ def test_kill_under_load_prevents_no_restart(models, tmp_path):
         with log.open("wb") as out:
             process = start(*flags, stdout=out, stderr=out)
         try:
-            wait_until(lambda: _ready(rest_port, process, log), seconds=60)
+            wait_until(functools.partial(_ready, rest_port, process, log), seconds=60)
             with connect(f"unix:{unix}") as client:
                 assert client.predict(X, "m")["y"][0, 0] == 1
             with load(_At(port, rest_port), "m") as seen:

@@ -7,12 +7,10 @@ import contextlib
 import random
 import re
 import socket
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
-import numpy as np
 import pytest
 
 from serving.client import connect
@@ -54,12 +52,6 @@ def server(models, tmp_path_factory):
         assert "Traceback" not in server.log.read_text()
 
 
-def resident(server):
-    """Resident memory of the server, in MiB."""
-    status = open(f"/proc/{server.process.pid}/status").read()
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
-
-
 def is_well(server):
     for transport in (server.rest, server.grpc):
         with connect(transport, timeout=PATIENCE) as client:
@@ -94,7 +86,7 @@ def http_status(answer):
     return int(match[1]) if match else None
 
 
-def test_http(server):
+def test_http(server, figures):
     count = hostile.inputs(1500, 20_000)
 
     def ask(number):
@@ -108,14 +100,14 @@ def test_http(server):
 
     with ThreadPoolExecutor(4) as threads:
         statuses = Counter(threads.map(ask, range(count)))
-    print(statuses)
+    figures(f"{count} requests: {dict(statuses)}")
     assert statuses[200] > count // 50
     assert statuses[400] > count // 5
     assert statuses[None] < count // 10
     is_well(server)
 
 
-def test_grpc(server):
+def test_grpc(server, figures):
     count = hostile.inputs(1500, 20_000)
     with grpc.insecure_channel(server.grpc) as channel:
 
@@ -134,7 +126,7 @@ def test_grpc(server):
 
         with ThreadPoolExecutor(4) as threads:
             codes = Counter(threads.map(ask, range(count)))
-    print(codes)
+    figures(f"{count} requests: {dict(codes)}")
     assert codes["OK"] > count // 100
     assert codes["INVALID_ARGUMENT"] > count // 5
     is_well(server)

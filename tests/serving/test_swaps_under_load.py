@@ -1,5 +1,6 @@
 """Versions and configurations that change while clients ask: nobody notices."""
 
+import functools
 import shutil
 import time
 
@@ -30,7 +31,7 @@ def several(models, tmp_path):
 
 
 @pytest.mark.slow
-def test_hot_swaps(models, tmp_path, several):
+def test_hot_swaps(models, tmp_path, several, figures):
     """Three models swap their versions, all at the same time; memory does not grow with it."""
     names, config = several
     rounds = hostile.inputs(4, 34)
@@ -45,11 +46,15 @@ def test_hot_swaps(models, tmp_path, several):
                 publish(models, tmp_path / name, version, source=3 if version % 2 else 1)
                 shutil.rmtree(tmp_path / name / str(version - 1))
             for name in names:
-                wait_until(lambda name=name: lives(client, name) == {version}, server)
-            memory[(version - 1) * len(names)] = resident(server)
-    print(f"{rounds * len(names)} swaps, {seen.counted} requests; MiB by swaps: {memory}")
+                wait_until(functools.partial(only, client, name, version), server)
+            memory[(version - 1) * len(names)] = round(resident(server))
+    figures(f"{rounds * len(names)} swaps, {seen.counted} requests; MiB by swaps: {memory}")
     seen.check(least=100)
     assert all(values == {FIRST, THIRD} for values in seen.answers.values())
+
+
+def only(client, name, version):
+    return lives(client, name) == {version}
 
 
 def lives(client, name):
@@ -57,7 +62,7 @@ def lives(client, name):
 
 
 @pytest.mark.slow
-def test_reloads(models, tmp_path):
+def test_reloads(models, tmp_path, figures):
     """The configuration changes over gRPC: models come and go, the one that stays answers."""
     for name in ("stays", "other"):
         publish(models, tmp_path / name, 1)
@@ -85,11 +90,11 @@ def test_reloads(models, tmp_path):
                 )
             assert stub.HandleReloadConfigRequest(request, timeout=60).status.error_code == 0
             expected = {1, 2} if number % 2 else {2}
-            wait_until(lambda: lives(client, "stays") == expected, server)
-            wait_until(lambda: bool(lives(client, "other")) == bool(number % 2), server)
-            memory[number] = resident(server)
+            wait_until(lambda expected=expected: lives(client, "stays") == expected, server)
+            wait_until(lambda odd=number % 2: bool(lives(client, "other")) == bool(odd), server)
+            memory[number] = round(resident(server))
             time.sleep(0.1)
-    print(f"{count} reloads, {seen.counted} requests; MiB by reloads: {memory}")
+    figures(f"{count} reloads, {seen.counted} requests; MiB by reloads: {memory}")
     seen.check(least=100)
     if hostile.FULL:
         # The first ten fill caches and pools of the allocator.

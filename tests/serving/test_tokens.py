@@ -1,6 +1,5 @@
 """Who may ask, and how the list of them changes."""
 
-import os
 import time
 
 import pytest
@@ -61,7 +60,7 @@ def test_broken_file_leaves_the_tokens_in_force(path, monkeypatch, caplog, broke
     later = time.monotonic
     monkeypatch.setattr("serving.tokens.time.monotonic", lambda: later() + 10)
     if broken == "removed":
-        os.unlink(path)
+        path.unlink()
     else:
         write(path, *([] if broken == "empty" else ["x"]))
     assert tokens.allow(f"Bearer {OLD}")
