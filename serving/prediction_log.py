@@ -22,7 +22,6 @@ from serving.protos.logging_config_pb2 import LoggingConfig, LogMetadata
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.request_record import RequestRecord
 
-COLLECTOR = "tfrecord"
 _WAITING = 1000
 
 
@@ -204,29 +203,3 @@ def _check(options: PredictionLogOptions) -> None:
             f"--prediction_log_directory: cannot write to {options.directory}: "
             f"{error.strerror or error}"
         ) from None
-
-
-def check_logging(model: str, config: LoggingConfig) -> None:
-    """Whether the `logging_config` of a model can be honoured.
-
-    Raises:
-        InvalidArgument: A collector of another type, a rate beyond 0 to 1, or a file outside the
-            directory of the logs.
-    """
-    kind = config.log_collector_config.type
-    if kind not in ("", COLLECTOR):
-        raise InvalidArgument(
-            f"logging_config of model {model}: log_collector_config.type must be "
-            f'"{COLLECTOR}" or empty; got "{kind}"'
-        )
-    rate = config.sampling_config.sampling_rate
-    if not 0 <= rate <= 1:
-        raise InvalidArgument(
-            f"logging_config of model {model}: sampling_rate must be between 0 and 1; got {rate}"
-        )
-    prefix = Path(config.log_collector_config.filename_prefix)
-    if prefix.is_absolute() or ".." in prefix.parts:
-        raise InvalidArgument(
-            f"logging_config of model {model}: filename_prefix is taken below "
-            f"--prediction_log_directory and may not leave it; got {prefix}"
-        )

@@ -5,7 +5,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from serving.errors import InvalidArgument
-from serving.prediction_log import PredictionLogger, PredictionLogOptions, check_logging
+from serving.prediction_log import PredictionLogger, PredictionLogOptions
 from serving.protos.logging_config_pb2 import LoggingConfig
 from serving.request_record import Exchange, RequestRecord
 
@@ -138,17 +138,3 @@ def test_refused_options(tmp_path, options, text):
     directory = Path(options.pop("directory", tmp_path))
     with pytest.raises(InvalidArgument, match=text):
         PredictionLogger(PredictionLogOptions(directory, **options), lambda _: None)
-
-
-@pytest.mark.parametrize(
-    ("broken", "text"),
-    [
-        (config(2.0), "sampling_rate must be between 0 and 1; got 2.0"),
-        (config(0.1, kind="http"), 'type must be "tfrecord" or empty; got "http"'),
-        (config(0.1, "/etc/x"), "may not leave it; got /etc/x"),
-        (config(0.1, "a/../../x"), "may not leave it"),
-    ],
-)
-def test_refused_logging_configs(broken, text):
-    with pytest.raises(InvalidArgument, match=text):
-        check_logging("m", broken)
