@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import grpc
-from google.protobuf.message import Message
+import numpy as np
+from google.protobuf.message import DecodeError, Message
 
 from serving.config_files import served_models
 from serving.errors import Code, Internal, InvalidArgument, ServingError, Unimplemented
@@ -35,6 +34,7 @@ from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
 from serving.repository import Repository
 from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD
 from serving.versions import VersionStatus
+from serving.worker_threads import WorkerThreads
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,9 @@ GRPC_STATUS = {code: grpc.StatusCode[code.name] for code in Code}
 SIGNATURE_DEF = "signature_def"
 _MAX_MESSAGE = 1024
 _LONGEST = 1e9
+# Messages up to this size are read and written on the event loop: that takes less than the way to a
+# thread and back.
+_LARGE = 1 << 16
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -50,26 +53,33 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 class _Service:
     """Runs blocking calls in threads and turns errors into statuses."""
 
-    def __init__(self, repository: Repository, threads: Executor) -> None:
+    def __init__(self, repository: Repository, threads: WorkerThreads) -> None:
         self._repository = repository
         self._threads = threads
 
     async def _run(
         self,
-        call: Callable[[RequestT, int], ResponseT],
-        request: RequestT,
+        request_class: type[RequestT],
+        call: Callable[[RequestT, int], Message],
+        raw: bytes,
         context: Any,
-    ) -> ResponseT:
-        remaining = context.time_remaining()
-        timeout_ms = 0 if remaining is None else max(1, int(min(remaining, _LONGEST) * 1000))
-        loop = asyncio.get_running_loop()
+    ) -> bytes:
+        """Answer one request in a thread."""
+
+        def answer(timeout_ms: int) -> bytes:
+            return call(_parse(request_class, raw), timeout_ms).SerializeToString()
+
         try:
-            return await loop.run_in_executor(self._threads, call, request, timeout_ms)
-        except ServingError as error:
-            await abort(context, error)
+            return await self._threads.run(answer, _timeout_ms(context))
         except Exception as error:
-            log.exception("%s failed", type(request).__name__)
-            await abort(context, Internal(f"{type(error).__name__}: {error}"))
+            await _refuse(context, error)
+
+
+async def _refuse(context: Any, error: Exception) -> NoReturn:
+    if isinstance(error, ServingError):
+        await abort(context, error)
+    log.error("a gRPC call failed", exc_info=error)
+    await abort(context, Internal(f"{type(error).__name__}: {error}"))
 
 
 async def abort(context: Any, error: ServingError) -> NoReturn:
@@ -81,12 +91,25 @@ async def abort(context: Any, error: ServingError) -> NoReturn:
     raise AssertionError("abort returned") from error
 
 
+def _parse(request_class: type[RequestT], raw: bytes) -> RequestT:
+    try:
+        return request_class.FromString(raw)
+    except DecodeError:
+        # What gRPC's own libraries answer.
+        raise Internal(f"the request is no {request_class.DESCRIPTOR.full_name}") from None
+
+
+def _timeout_ms(context: Any) -> int:
+    remaining = context.time_remaining()
+    return 0 if remaining is None else max(1, int(min(remaining, _LONGEST) * 1000))
+
+
 class PredictionService(_Service):
     """`tensorflow.serving.PredictionService`.
 
     Args:
         repository: The models.
-        threads: Where the models run.
+        threads: Where the models run, and where large messages are read and written.
         metrics: Where requests are counted.
         tensor_content: Answer with raw bytes instead of one entry per element.
     """
@@ -94,13 +117,49 @@ class PredictionService(_Service):
     def __init__(
         self,
         repository: Repository,
-        threads: Executor,
+        threads: WorkerThreads,
         metrics: Metrics | None = None,
         tensor_content: bool = False,
     ) -> None:
         super().__init__(repository, threads)
         self._metrics = metrics or Metrics()
         self._tensor_content = tensor_content
+
+    async def Predict(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
+        """Named tensors in, named tensors out."""
+        started = time.perf_counter()
+        name, status = "", Code.INTERNAL
+        try:
+            if len(raw) > _LARGE:
+                request = await self._threads.run(_parse, PredictRequest, raw)
+            else:
+                request = _parse(PredictRequest, raw)
+            name = request.model_spec.name
+            answer = await self._predict(request, len(raw) > _LARGE, _timeout_ms(context))
+            status = Code.OK
+            return answer
+        except Exception as error:
+            status = error.code if isinstance(error, ServingError) else Code.INTERNAL
+            await _refuse(context, error)
+        finally:
+            self._metrics.request(name, "Predict", "GRPC", status.name, started)
+
+    async def _predict(self, request: PredictRequest, large: bool, timeout_ms: int) -> bytes:
+        with self._acquire(request) as (predictor, version):
+            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            predictor.find_signature(name).check_input_names(request.inputs.keys())
+            if large:
+                inputs = await self._threads.run(_decode_inputs, request)
+            else:
+                inputs = _decode_inputs(request)
+            with self._metrics.runtime(request.model_spec.name, "Predict"):
+                outputs = await self._threads.run(
+                    predictor.predict, inputs, name, request.output_filter, timeout_ms
+                )
+        spec = _echo(request, version, name)
+        if sum(array.nbytes for array in outputs.values()) > _LARGE:
+            return await self._threads.run(_encode_outputs, outputs, spec, self._tensor_content)
+        return _encode_outputs(outputs, spec, self._tensor_content)
 
     def _counted(
         self, api: str, call: Callable[[RequestT, int], ResponseT]
@@ -121,32 +180,11 @@ class PredictionService(_Service):
 
         return counted
 
-    async def Predict(self, request: PredictRequest, context: Any) -> PredictResponse:  # noqa: N802
-        """Named tensors in, named tensors out."""
-        return await self._run(self._counted("Predict", self._predict), request, context)
-
-    def _predict(self, request: PredictRequest, timeout_ms: int) -> PredictResponse:
-        with self._acquire(request) as (predictor, version):
-            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-            predictor.find_signature(name).check_input_names(request.inputs.keys())
-            inputs = {}
-            for alias, proto in request.inputs.items():
-                try:
-                    inputs[alias] = decode_tensor(proto)
-                except InvalidArgument as error:
-                    raise InvalidArgument(f"tensor parsing error: {alias}") from error
-            with self._metrics.runtime(request.model_spec.name, "Predict"):
-                outputs = predictor.predict(inputs, name, request.output_filter, timeout_ms)
-        response = PredictResponse(model_spec=_echo(request, version, name))
-        for alias, array in outputs.items():
-            response.outputs[alias].CopyFrom(encode_tensor(array, self._tensor_content))
-        return response
-
-    async def Classify(  # noqa: N802
-        self, request: ClassificationRequest, context: Any
-    ) -> ClassificationResponse:
+    async def Classify(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """Examples in, labels and scores out."""
-        return await self._run(self._counted("Classify", self._classify), request, context)
+        return await self._run(
+            ClassificationRequest, self._counted("Classify", self._classify), raw, context
+        )
 
     def _classify(self, request: ClassificationRequest, timeout_ms: int) -> ClassificationResponse:
         with self._acquire(request) as (predictor, version):
@@ -159,11 +197,11 @@ class PredictionService(_Service):
         _fill_classes(response.result, result)
         return response
 
-    async def Regress(  # noqa: N802
-        self, request: RegressionRequest, context: Any
-    ) -> RegressionResponse:
+    async def Regress(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """Examples in, one value each out."""
-        return await self._run(self._counted("Regress", self._regress), request, context)
+        return await self._run(
+            RegressionRequest, self._counted("Regress", self._regress), raw, context
+        )
 
     def _regress(self, request: RegressionRequest, timeout_ms: int) -> RegressionResponse:
         with self._acquire(request) as (predictor, version):
@@ -177,11 +215,9 @@ class PredictionService(_Service):
             response.result.regressions.add(value=value)
         return response
 
-    async def MultiInference(  # noqa: N802
-        self, request: MultiInferenceRequest, context: Any
-    ) -> MultiInferenceResponse:
+    async def MultiInference(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """Several Classify and Regress tasks over the same examples."""
-        return await self._run(self._multi_inference, request, context)
+        return await self._run(MultiInferenceRequest, self._multi_inference, raw, context)
 
     def _multi_inference(
         self, request: MultiInferenceRequest, timeout_ms: int
@@ -207,11 +243,9 @@ class PredictionService(_Service):
                     raise Unimplemented(f"Unsupported signature method_name: {task.method_name}")
         return response
 
-    async def GetModelMetadata(  # noqa: N802
-        self, request: GetModelMetadataRequest, context: Any
-    ) -> GetModelMetadataResponse:
+    async def GetModelMetadata(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """Signatures of a loaded version."""
-        return await self._run(self._metadata, request, context)
+        return await self._run(GetModelMetadataRequest, self._metadata, raw, context)
 
     def _metadata(self, request: GetModelMetadataRequest, _: int) -> GetModelMetadataResponse:
         if not request.HasField("model_spec"):
@@ -239,11 +273,9 @@ class PredictionService(_Service):
 class ModelService(_Service):
     """`tensorflow.serving.ModelService`."""
 
-    async def GetModelStatus(  # noqa: N802
-        self, request: GetModelStatusRequest, context: Any
-    ) -> GetModelStatusResponse:
+    async def GetModelStatus(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """States of the versions of a model."""
-        return await self._run(self._status, request, context)
+        return await self._run(GetModelStatusRequest, self._status, raw, context)
 
     def _status(self, request: GetModelStatusRequest, _: int) -> GetModelStatusResponse:
         if not request.HasField("model_spec"):
@@ -252,11 +284,9 @@ class ModelService(_Service):
         version = spec.version.value if spec.HasField("version") else None
         return status_response(self._repository.status(spec.name, version))
 
-    async def HandleReloadConfigRequest(  # noqa: N802
-        self, request: ReloadConfigRequest, context: Any
-    ) -> ReloadConfigResponse:
+    async def HandleReloadConfigRequest(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """Replace the configuration; returns when models new by name serve."""
-        return await self._run(self._reload, request, context)
+        return await self._run(ReloadConfigRequest, self._reload, raw, context)
 
     def _reload(self, request: ReloadConfigRequest, _: int) -> ReloadConfigResponse:
         if request.config.WhichOneof("config") != "model_config_list":
@@ -279,6 +309,23 @@ def status_response(statuses: list[VersionStatus]) -> GetModelStatusResponse:
         entry.status.error_code = status.error_code.value  # type: ignore[assignment]
         entry.status.error_message = status.error_message
     return response
+
+
+def _decode_inputs(request: PredictRequest) -> dict[str, np.ndarray]:
+    inputs = {}
+    for alias, proto in request.inputs.items():
+        try:
+            inputs[alias] = decode_tensor(proto)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"tensor parsing error: {alias}") from error
+    return inputs
+
+
+def _encode_outputs(outputs: Mapping[str, np.ndarray], spec: ModelSpec, content: bool) -> bytes:
+    response = PredictResponse(model_spec=spec)
+    for alias, array in outputs.items():
+        response.outputs[alias].CopyFrom(encode_tensor(array, content))
+    return response.SerializeToString()
 
 
 def _check_tasks(request: MultiInferenceRequest) -> None:

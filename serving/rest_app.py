@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import time
 import zlib
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
@@ -23,7 +21,7 @@ from serving.examples import classify, regress
 from serving.grpc_codec import decode_input
 from serving.grpc_service import status_response
 from serving.json_example import encode_classifications, encode_regressions, parse_examples
-from serving.json_inputs import decode_inputs, parse_predict
+from serving.json_inputs import PredictBody, decode_inputs, parse_predict
 from serving.metrics import Metrics
 from serving.protos.model_pb2 import ModelSpec
 from serving.repository import Repository
@@ -34,6 +32,7 @@ from serving.rest_codec import (
     encode_status,
 )
 from serving.signature import DEFAULT_SIGNATURE
+from serving.worker_threads import WorkerThreads
 
 log = logging.getLogger(__name__)
 
@@ -46,15 +45,21 @@ _GET = re.compile(
 )
 _API = re.compile(rb"(?i)/v1/.*", re.DOTALL)
 _MAX_UNPACKED = 100 << 20
+# Bodies up to this size are read, and outputs written, on the event loop: that takes less than the
+# way to a thread and back.
+_LARGE = 1 << 14
+_LARGE_OUTPUT = 1 << 12
 _NOT_FOUND = (
     "<html><head>\n<title>404 Not Found</title>\n</head><body>\n"
     "<h1>Not Found</h1>\n<p>The API is under /v1/models.</p>\n</body></html>\n"
 )
-_CORS = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Allow-Methods": "POST, GET",
-    "Access-Control-Allow-Headers": "Content-Type",
-}
+_CORS = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"POST, GET"),
+    (b"access-control-allow-headers", b"Content-Type"),
+)
+
+Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ class Api:
         self,
         rest: ASGIApp,
         repository: Repository,
-        threads: Executor,
+        threads: WorkerThreads,
         timeout_ms: int = 30000,
         cors: bool = False,
         metrics: Metrics | None = None,
@@ -99,7 +104,7 @@ class Api:
         self._repository = repository
         self._threads = threads
         self._timeout_ms = max(0, timeout_ms)
-        self._headers = {"Content-Type": "application/json", **(_CORS if cors else {})}
+        self._headers = [(b"content-type", b"application/json"), *(_CORS if cors else ())]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -113,16 +118,21 @@ class Api:
         if scope["method"] == "OPTIONS":
             origin = dict(scope["headers"]).get(b"origin", b"")
             status = 200 if b"http://" in origin or b"https://" in origin else 400
-            response = Response(b"", status, self._headers)
+            answer = b""
         else:
             if scope["query_string"]:
                 path += b"?" + scope["query_string"]
-            body = await Request(scope, receive).body()
-            status, answer = await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._answer, scope["method"], path, scope["headers"], body
-            )
-            response = Response(answer, status, self._headers)
-        await response(scope, receive, send)
+            body = await _body(receive)
+            if body is None:
+                return
+            status, answer = await self._answer(scope["method"], path, scope["headers"], body)
+        await self._send(send, status, answer)
+
+    async def _send(self, send: Send, status: int, body: bytes) -> None:
+        length = (b"content-length", b"%d" % len(body))
+        headers = [length, *self._headers]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     def _read_metrics(self, scope: Scope) -> Response:
         if scope["query_string"]:
@@ -130,22 +140,22 @@ class Api:
             return Response(f"Unexpected path: {shown}", 400, media_type="text/plain")
         return Response(self._metrics.render(), media_type="text/plain")
 
-    def _answer(
-        self, method: str, path: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    async def _answer(
+        self, method: str, path: bytes, headers: Headers, body: bytes
     ) -> tuple[int, bytes]:
         started = time.perf_counter()
         match = (_POST if method == "POST" else _GET).fullmatch(path)
         model = _unquote(match["model"]) if match else ""
         verb = match["verb"].decode().lower() if match and method == "POST" else ""
-        code = Code.OK
+        code = Code.CANCELLED
         try:
-            return 200, self._result(method, path, headers, body)
-        except _EmptyError as error:
-            code = error.code
-            return encode_error(error)[0], b""
+            answer = await self._result(method, path, match, headers, body)
+            code = Code.OK
+            return 200, answer
         except ServingError as error:
             code = error.code
-            return encode_error(error)
+            status, text = encode_error(error)
+            return status, b"" if isinstance(error, _EmptyError) else text
         except Exception as error:
             code = Code.INTERNAL
             log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
@@ -153,31 +163,36 @@ class Api:
         finally:
             self._metrics.request(model, verb, "REST", code.name, started)
 
-    def _result(
-        self, method: str, path: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    async def _result(
+        self, method: str, path: bytes, match: re.Match[bytes] | None, headers: Headers, body: bytes
     ) -> bytes:
-        if method == "POST" and (match := _POST.fullmatch(path)):
+        if match and method == "POST":
             target = _target(match)
-            handle = self._verbs().get(match["verb"])
-            if handle is not None:
-                return handle(target, _unpack(headers, body))
-        elif method == "GET" and (match := _GET.fullmatch(path)):
-            target = _target(match)
-            if not target.model:
-                raise InvalidArgument("Missing model name in request.")
             # The match ignores case, the choice of what to answer does not.
-            if match["metadata"] == b"/metadata":
-                return self._metadata(target)
-            statuses = self._repository.status(target.model, target.version)
-            return encode_status(status_response(statuses))
+            if match["verb"] == b"predict":
+                return await self._predict(target, headers, body)
+            if match["verb"] == b"classify":
+                return await self._threads.run(self._classify, target, _unpack(headers, body))
+            if match["verb"] == b"regress":
+                return await self._threads.run(self._regress, target, _unpack(headers, body))
+        elif match and method == "GET":
+            return await self._threads.run(self._describe, _target(match), match["metadata"])
         shown = path.decode("utf-8", "replace")
         raise InvalidArgument(f"Malformed request: {method} {shown}")
 
-    def _verbs(self) -> dict[bytes, Callable[[_Target, bytes], bytes]]:
-        return {b"predict": self._predict, b"classify": self._classify, b"regress": self._regress}
+    def _describe(self, target: _Target, metadata: bytes | None) -> bytes:
+        if not target.model:
+            raise InvalidArgument("Missing model name in request.")
+        if metadata == b"/metadata":
+            return self._metadata(target)
+        return encode_status(status_response(self._repository.status(target.model, target.version)))
 
-    def _predict(self, target: _Target, raw: bytes) -> bytes:
-        body = parse_predict(raw)
+    async def _predict(self, target: _Target, headers: Headers, raw: bytes) -> bytes:
+        large = len(raw) > _LARGE or _is_packed(headers)
+        if large:
+            body = await self._threads.run(_parse_packed, headers, raw)
+        else:
+            body = parse_predict(raw)
         with self._repository.acquire(target.model, target.version, target.label) as (model, _):
             name = body.signature_name or DEFAULT_SIGNATURE
             signature = model.signatures.get(name)
@@ -185,9 +200,16 @@ class Api:
                 raise InvalidArgument(
                     f'Serving signature name: "{name}" not found in signature def'
                 )
-            inputs, row = decode_inputs(body, signature)
+            if large:
+                inputs, row = await self._threads.run(decode_inputs, body, signature)
+            else:
+                inputs, row = decode_inputs(body, signature)
             with self._metrics.runtime(target.model, "predict"):
-                outputs = model.predict(inputs, name, timeout_ms=self._timeout_ms)
+                outputs = await self._threads.run(
+                    model.predict, inputs, name, timeout_ms=self._timeout_ms
+                )
+        if sum(array.nbytes for array in outputs.values()) > _LARGE_OUTPUT:
+            return await self._threads.run(encode_outputs, outputs, row)
         return encode_outputs(outputs, row)
 
     def _classify(self, target: _Target, raw: bytes) -> bytes:
@@ -229,9 +251,29 @@ def _unquote(part: bytes | None) -> str:
     return unquote_to_bytes(part or b"").decode("utf-8", "surrogateescape")
 
 
-def _unpack(headers: list[tuple[bytes, bytes]], body: bytes) -> bytes:
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body; None when the client went away meanwhile."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _is_packed(headers: Headers) -> bool:
+    return any(k == b"content-encoding" and v.strip().lower() == b"gzip" for k, v in headers)
+
+
+def _parse_packed(headers: Headers, body: bytes) -> PredictBody:
+    return parse_predict(_unpack(headers, body))
+
+
+def _unpack(headers: Headers, body: bytes) -> bytes:
     """The body, unpacked where it is packed; one that cannot be unpacked counts as empty."""
-    if not any(k == b"content-encoding" and v.strip().lower() == b"gzip" for k, v in headers):
+    if not _is_packed(headers):
         return body
     unpacker = zlib.decompressobj(wbits=31)
     try:
@@ -243,7 +285,7 @@ def _unpack(headers: list[tuple[bytes, bytes]], body: bytes) -> bytes:
 
 def create_app(
     repository: Repository,
-    threads: Executor,
+    threads: WorkerThreads,
     timeout_ms: int = 30000,
     cors: bool = False,
     draining: Callable[[], bool] = lambda: False,

@@ -9,13 +9,13 @@ import os
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from serving.errors import InvalidArgument, ServingError
 from serving.flags import Flags, HelpRequested, check, notes, parse_flags, usage
 from serving.metrics import DEFAULT_PATH, Metrics
-from serving.transports import GrpcTransport, RestTransport
+from serving.transports import GrpcTransport, RestTransport, prefer_classic_polling
+from serving.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(message)s"
     )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    prefer_classic_polling()
     try:
         check(flags)
         for note in notes(flags):
@@ -145,8 +146,8 @@ class Server:
     ) -> None:
         flags = self._flags
         with (
-            ThreadPoolExecutor(max(1, flags.grpc_max_threads), "grpc") as grpc_threads,
-            ThreadPoolExecutor(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
+            WorkerThreads(max(1, flags.grpc_max_threads), "grpc") as grpc_threads,
+            WorkerThreads(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
             try:

@@ -47,17 +47,14 @@ def generic_handler(service: ServiceDescriptor, implementation: object) -> grpc.
 
     Args:
         service: One of the descriptors of this module.
-        implementation: Has a coroutine method per method of the service:
-            `async def Predict(self, request, context)`.
+        implementation: Has a coroutine method per method of the service, which takes and returns
+            serialized messages: `async def Predict(self, request, context)`. Whoever parses them
+            chooses the thread.
     """
-    handlers = {}
-    for method in service.methods:
-        request, response = _classes(method)
-        handlers[method.name] = grpc.unary_unary_rpc_method_handler(
-            getattr(implementation, method.name),
-            request_deserializer=request.FromString,
-            response_serializer=response.SerializeToString,
-        )
+    handlers = {
+        method.name: grpc.unary_unary_rpc_method_handler(getattr(implementation, method.name))
+        for method in service.methods
+    }
     handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
         service.full_name, handlers
     )
