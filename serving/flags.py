@@ -144,9 +144,13 @@ class Flags:
         "gRPC; health checks stay open. Read again when it changes",
         Honour.OURS,
     )
-    access_log: str = flag("", "file that gets a line of JSON per request; - for stdout", Honour.OURS)
+    access_log: str = flag(
+        "", "file that gets a line of JSON per request; - for stdout", Honour.OURS
+    )
     prediction_log_directory: str = flag(
-        "", "where sampled requests go with their answers, as TFRecords of PredictionLog", Honour.OURS
+        "",
+        "where sampled requests go with their answers, as TFRecords of PredictionLog",
+        Honour.OURS,
     )
     prediction_log_sampling_rate: float = flag(
         0.01,

@@ -16,7 +16,7 @@ from serving.protos.tensor_shape_pb2 import TensorShapeProto
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
 # A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
 # this many bytes it has to spell the values out, so that small requests cannot fill the memory.
-_MAX_FILLED = 256 << 20
+_MAX_FILLED = 64 << 20
 _MAX_VARINT_BITS = 63
 
 

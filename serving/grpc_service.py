@@ -32,6 +32,7 @@ from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
 from serving.repository import Repository
+from serving.request_record import note
 from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD
 from serving.versions import VersionStatus
 from serving.worker_threads import WorkerThreads
@@ -147,6 +148,7 @@ class PredictionService(_Service):
     async def _predict(self, request: PredictRequest, large: bool, timeout_ms: int) -> bytes:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            note(request.model_spec.name, version, name)
             predictor.find_signature(name).check_input_names(request.inputs.keys())
             if large:
                 inputs = await self._threads.run(_decode_inputs, request)
@@ -189,12 +191,13 @@ class PredictionService(_Service):
     def _classify(self, request: ClassificationRequest, timeout_ms: int) -> ClassificationResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            note(request.model_spec.name, version, name)
             examples = decode_input(request.input)
             self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
             with self._metrics.runtime(request.model_spec.name, "Classify"):
                 result = classify(predictor, name, examples, timeout_ms)
         response = ClassificationResponse(model_spec=_echo(request, version, name))
-        _fill_classes(response.result, result)
+        fill_classes(response.result, result)
         return response
 
     async def Regress(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
@@ -206,6 +209,7 @@ class PredictionService(_Service):
     def _regress(self, request: RegressionRequest, timeout_ms: int) -> RegressionResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            note(request.model_spec.name, version, name)
             examples = decode_input(request.input)
             self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
             with self._metrics.runtime(request.model_spec.name, "Regress"):
@@ -228,6 +232,7 @@ class PredictionService(_Service):
         if not request.tasks:
             return response
         with self._acquire(request.tasks[0]) as (predictor, version):
+            note(request.tasks[0].model_spec.name, version)
             for task in request.tasks:
                 name = task.model_spec.signature_name or DEFAULT_SIGNATURE
                 if name not in predictor.signatures:
@@ -235,7 +240,7 @@ class PredictionService(_Service):
                 result = response.results.add(model_spec=_echo(task, version, name))
                 if task.method_name == CLASSIFY_METHOD:
                     classified = classify(predictor, name, examples, timeout_ms)
-                    _fill_classes(result.classification_result, classified)
+                    fill_classes(result.classification_result, classified)
                 elif task.method_name == REGRESS_METHOD:
                     for value in regress(predictor, name, examples, timeout_ms).tolist():
                         result.regression_result.regressions.add(value=value)
@@ -258,6 +263,7 @@ class PredictionService(_Service):
             if wanted != SIGNATURE_DEF:
                 raise InvalidArgument(f"Metadata field {wanted} is not supported")
         with self._acquire(request) as (predictor, version):
+            note(request.model_spec.name, version)
             response = GetModelMetadataResponse(model_spec=_echo(request, version))
             response.metadata[SIGNATURE_DEF].Pack(predictor.signature_defs)
         return response
@@ -266,12 +272,25 @@ class PredictionService(_Service):
         if not request.HasField("model_spec"):
             raise InvalidArgument("Missing ModelSpec")
         spec: ModelSpec = request.model_spec
+        note(spec.name, signature=spec.signature_name)
         version = spec.version.value if spec.HasField("version") else None
         return self._repository.acquire(spec.name, version, spec.version_label)
 
 
 class ModelService(_Service):
-    """`tensorflow.serving.ModelService`."""
+    """`tensorflow.serving.ModelService`.
+
+    Args:
+        repository: The models.
+        threads: Where calls wait.
+        may_log: Whether configurations may ask for prediction logs.
+    """
+
+    def __init__(
+        self, repository: Repository, threads: WorkerThreads, may_log: bool = False
+    ) -> None:
+        super().__init__(repository, threads)
+        self._may_log = may_log
 
     async def GetModelStatus(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """States of the versions of a model."""
@@ -281,6 +300,7 @@ class ModelService(_Service):
         if not request.HasField("model_spec"):
             raise InvalidArgument("Missing ModelSpec")
         spec = request.model_spec
+        note(spec.name)
         version = spec.version.value if spec.HasField("version") else None
         return status_response(self._repository.status(spec.name, version))
 
@@ -294,7 +314,7 @@ class ModelService(_Service):
                 "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
                 "ModelConfigList is currently supported"
             )
-        self._repository.reconfigure(served_models(request.config))
+        self._repository.reconfigure(served_models(request.config, self._may_log))
         response = ReloadConfigResponse()
         response.status.error_code = Code.OK.value  # type: ignore[assignment]
         return response
@@ -344,7 +364,8 @@ def _check_tasks(request: MultiInferenceRequest) -> None:
         signatures.add(signature)
 
 
-def _fill_classes(proto: ClassificationResult, result: Classification) -> None:
+def fill_classes(proto: ClassificationResult, result: Classification) -> None:
+    """Put the classes of every example into the message."""
     for row in result.rows():
         classes = proto.classifications.add().classes
         for label, score in row:

@@ -99,7 +99,11 @@ class Metrics:
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
+        self.request_log_count = Counter(
+            ":tensorflow:serving:request_log_count", ("model_name", "status")
+        )
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
+        self.more: list[Counter | Histogram] = []
 
     @contextmanager
     def runtime(self, model: str, api: str) -> Iterator[None]:
@@ -137,7 +141,9 @@ class Metrics:
     def render(self) -> bytes:
         """All samples, in Prometheus' text form."""
         lines = []
-        for metric in vars(self).values():
+        for metric in [*vars(self).values(), *self.more]:
+            if metric is self.more:
+                continue
             samples = list(metric.lines())
             if samples:
                 lines += [f"# TYPE {metric.name} {metric.kind}", *samples]

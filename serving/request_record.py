@@ -74,6 +74,13 @@ def note_exchange(kind: str, messages: Callable[[], tuple[bytes, bytes]]) -> Non
         record.exchange = Exchange(kind, messages)
 
 
+def note_status(name: str) -> None:
+    """Say with which canonical code the request under way ends, if anybody wants to know."""
+    record = CURRENT.get()
+    if record is not None:
+        record.status = name
+
+
 def note(model: str, version: int | None = None, signature: str = "") -> None:
     """Say which version answers the request under way, if anybody wants to know."""
     record = CURRENT.get()

@@ -59,9 +59,21 @@ def value(rng, depth=0):
     return "{" + ",".join(f"{json.dumps(rng.choice(KEYS))}:{item}" for item in items) + "}"
 
 
+GOOD_BODIES = (
+    b'{"instances": ["good", "bad film"]}',
+    b'{"inputs": {"x": [[1, 2, 3]], "b": [[0.5]]}}',
+    b'{"instances": [1.0, 2.0, 5.0]}',
+    b'{"signature_name": "classify", "examples": [{"text": "good"}]}',
+    b'{"signature_name": "int8", "inputs": [1, -128, 127]}',
+)
+
+
 def body(rng):
     """A REST body: well-formed, nearly so, or noise."""
     kind = rng.random()
+    if kind > 0.75:
+        good = rng.choice(GOOD_BODIES)
+        return mutated(rng, good) if rng.random() < 0.6 else good
     if kind < 0.05:
         return rng.randbytes(rng.choice((0, 1, 10, 1000)))
     if kind < 0.1:
@@ -173,6 +185,13 @@ def examples(rng, message):
 def predict(rng):
     """A PredictRequest."""
     message = predict_pb2.PredictRequest()
+    if rng.random() < 0.25:
+        message.model_spec.name = "half/plus:two"
+        good = message.inputs["x"]
+        good.dtype = 1
+        good.tensor_shape.dim.add(size=rng.choice((1, 2, 3, 1000)))
+        good.float_val.append(2.0)
+        return message
     if rng.random() < 0.95:
         spec(rng, message.model_spec)
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
@@ -225,7 +244,8 @@ def call(rng):
 
 TARGETS = (
     "/v1/models", "/v1/models/", "/v1/models/text", "/v1/models/affine/versions/1",
-    "/v1/models/affine/versions/99999999999999999999", "/v1/models/affine/labels/stable",
+    "/v1/models/affine/versions/99999999999999999999",
+    "/v1/models/affine/versions/" + "9" * 6000, "/v1/models/affine/labels/stable",
     "/v1/models/text/metadata", "/v1/models/text:predict", "/v1/models/echo:predict",
     "/v1/models/affine:predict", "/v1/models/text:classify", "/v1/models/text:regress",
     "/v1/models/half%2Fplus%3Atwo:predict", "/v1/models/nix:predict", "/v1/models/%ff%fe:predict",

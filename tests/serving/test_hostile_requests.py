@@ -82,7 +82,7 @@ def _receive(connection):
 
 
 def http_status(answer):
-    match = re.match(rb"HTTP/1\.[01] (\d{3}) ", answer)
+    match = re.match(rb"(?:HTTP/1\.1 100 .*\r\n\r\n)?HTTP/1\.[01] (\d{3}) ", answer)
     return int(match[1]) if match else None
 
 
