@@ -53,10 +53,10 @@ def free_ports(count):
     return ports
 
 
-def start(*flags, environment=None, **popen):
+def start(*flags, environment=None, prefix=(), **popen):
     more = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", **(environment or {})}
     return subprocess.Popen(
-        [sys.executable, "-m", "serving", "serve", *flags],
+        [*prefix, sys.executable, "-m", "serving", "serve", *flags],
         cwd=REPOSITORY,
         env={**os.environ, **more},
         **popen,
@@ -64,12 +64,14 @@ def start(*flags, environment=None, **popen):
 
 
 @contextmanager
-def running(log, *flags, ready=True, environment=None):
+def running(log, *flags, ready=True, environment=None, prefix=()):
     """A server with these flags, on free ports, until the block ends."""
     port, rest_port = free_ports(2)
     ports = (f"--port={port}", f"--rest_api_port={rest_port}")
     with log.open("wb") as out:
-        process = start(*ports, *flags, environment=environment, stdout=out, stderr=out)
+        process = start(
+            *ports, *flags, environment=environment, prefix=prefix, stdout=out, stderr=out
+        )
     server = Running(process, port, rest_port, log)
     try:
         if ready:

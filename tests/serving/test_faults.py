@@ -1,6 +1,8 @@
 """Faults injected into a running server: disks, clients and clocks that misbehave."""
 
+import contextlib
 import functools
+import json
 import os
 import shutil
 import signal
@@ -159,20 +161,83 @@ def test_version_copied_in_place_is_served_once_it_is_whole(models, tmp_path):
     seen.check(least=50)
 
 
+@pytest.fixture
+def no_superpowers():
+    """What to put before a command so that file permissions bind it, even for root."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("root may read everything, and setpriv is not installed")
+    without = "-dac_override,-dac_read_search"
+    return ("setpriv", f"--bounding-set={without}", f"--inh-caps={without}")
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_unreadable_version(models, tmp_path):
+def test_unreadable_directories(models, tmp_path, no_superpowers):
+    """First a version, then the whole base path: the good version goes on serving."""
     base = tmp_path / "m"
     publish(models, base, 1)
     flags = (f"--model_base_path={base}", "--model_name=m", *QUICK_LOADS)
-    with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:
-        publish(models, base, 2)
-        (base / "2").chmod(0)
+    with (
+        running(tmp_path / "log", *flags, prefix=no_superpowers) as server,
+        load(server, "m") as seen,
+        connect(server.rest) as client,
+    ):
         try:
+            shutil.copytree(models / "affine" / "3", tmp_path / "aside")
+            (tmp_path / "aside").chmod(0)
+            (tmp_path / "aside").rename(base / "2")
             wait_until(lambda: ended(client, 2), server)
+            base.chmod(0)
+            wait_until(lambda: "Permission denied" in server.log.read_text(), server)
             assert serves(client, 1)
         finally:
+            base.chmod(0o755)
             (base / "2").chmod(0o755)
+        publish(models, base, 3, source=3)
+        wait_until(lambda: serves(client, 3), server)
+    seen.check(least=50)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A file system of 256 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True, check=False
+    )
+    if not mounted or mounted.returncode != 0:
+        pytest.skip("may not mount a tmpfs")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.slow
+def test_full_disk(models, tmp_path, tiny_disk):
+    """Logs that cannot be written cost no request, are said to be lost, and go on afterwards."""
+    base = tmp_path / "m"
+    publish(models, base, 1)
+    access, predictions = tiny_disk / "access.log", tiny_disk / "predictions"
+    flags = (
+        f"--model_base_path={base}", "--model_name=m", f"--access_log={access}",
+        f"--prediction_log_directory={predictions}", "--prediction_log_sampling_rate=1",
+    )  # fmt: skip
+    with running(tmp_path / "log", *flags) as server, load(server, "m", threads=2) as seen:
+        ballast = tiny_disk / "ballast"
+        with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 512)
+        wait_until(lambda: "entries lost so far" in server.log.read_text(), server)
+        wait_until(lambda: "No space left on device" in server.log.read_text(), server)
+        before, size = seen.counted, access.stat().st_size
+        time.sleep(1)
+        assert seen.counted > before + 20
+        ballast.unlink()
+        wait_until(lambda: access.stat().st_size > size + 1000, server)
+    seen.check(least=100)
+    last = access.read_text().splitlines()[-1]
+    assert json.loads(last)["status"] == "OK"
 
 
 @pytest.fixture(scope="module")
