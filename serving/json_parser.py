@@ -39,6 +39,9 @@ _SUSPECTS = (
     re.compile(rb"e\+?[0-9]{3}"),
     re.compile(rb"E\+?[0-9]{3}"),
 )
+# An integer of that many digits may be beyond double, which RapidJSON refuses and Python does not.
+_DIGITS_TO_ZEROS = bytes(ord("0") if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+_TOO_LONG = b"0" * 309
 _LITERALS = {ord("n"): (b"null", None), ord("t"): (b"true", True), ord("f"): (b"false", False)}
 
 
@@ -74,6 +77,8 @@ def parse(body: bytes) -> Document:
 
 def _fast(body: bytes) -> dict[str, Any] | None:
     if any(suspect.search(body) for suspect in _SUSPECTS):
+        return None
+    if len(body) > len(_TOO_LONG) and _TOO_LONG in body.translate(_DIGITS_TO_ZEROS):
         return None
     try:
         text = body.decode("utf-8", "surrogateescape").lstrip(" \t\n\r")
