@@ -1,16 +1,16 @@
-"""Classify and Regress: serialized tf.Examples in, labels with scores or values out."""
+"""Classify, Regress, MultiInference: serialized tf.Examples in, scores or values out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from serving.dtypes import by_numpy
-from serving.errors import InvalidArgument
+from serving.errors import InvalidArgument, Unimplemented
 from serving.predictor import Predictor
-from serving.signature import DEFAULT_SIGNATURE, Signature
+from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD, Signature
 
 INPUTS = "inputs"
 CLASSES = "classes"
@@ -56,35 +56,9 @@ def classify(
     Raises:
         ServingError: With TF Serving's text.
     """
-    signature = _signature(predictor, signature_name)
-    if len(signature.outputs) not in (1, 2):
-        raise InvalidArgument(f"Expected one or two output Tensors, found {len(signature.outputs)}")
-    _check_input(signature, "classification")
-    wanted = [name for name in (CLASSES, SCORES) if name in signature.outputs]
-    if not wanted:
-        raise InvalidArgument(
-            'Expected classification signature outputs to contain at least one of "classes" or '
-            f'"scores". Signature was: {_debug(signature)}'
-        )
-    outputs = _run(predictor, signature_name, examples, wanted, timeout_ms)
-    for name, array in outputs.items():
-        if array.ndim != 2:
-            raise InvalidArgument(
-                "Expected Tensor shape: [batch_size num_classes] but got "
-                f"{_shape_text(array.shape)}"
-            )
-        _check_type(name, array, "DT_STRING" if name == CLASSES else "DT_FLOAT")
-        if len(array) != len(examples):
-            raise InvalidArgument(
-                f"Expected {name} output batch size of {len(examples)}. Got: {len(array)}"
-            )
-    labels, scores = outputs.get(CLASSES), outputs.get(SCORES)
-    if labels is not None and scores is not None and labels.shape != scores.shape:
-        raise InvalidArgument(
-            "Tensors class and score should match in dim_size(1). Got "
-            f"{labels.shape[1]} vs. {scores.shape[1]}"
-        )
-    return Classification(labels, scores)
+    wanted = classification_outputs(predictor, signature_name)
+    outputs = predictor.predict({INPUTS: _batch(examples)}, signature_name, wanted, timeout_ms)
+    return read_classification(outputs, len(examples))
 
 
 def regress(
@@ -95,30 +69,146 @@ def regress(
     Returns:
         Shape (B,), float32.
     """
-    signature = _signature(predictor, signature_name)
+    wanted = regression_outputs(predictor, signature_name)
+    outputs = predictor.predict({INPUTS: _batch(examples)}, signature_name, wanted, timeout_ms)
+    return read_regression(outputs, len(examples))
+
+
+def infer(
+    predictor: Predictor,
+    tasks: Sequence[tuple[str, str]],
+    examples: Sequence[bytes],
+    timeout_ms: int = 0,
+) -> list[Classification | np.ndarray]:
+    """Run several signatures over the same examples, in one run of the graph.
+
+    Args:
+        predictor: The loaded model.
+        tasks: Signature name and method (`CLASSIFY_METHOD` or `REGRESS_METHOD`) of each.
+        examples: Serialized tf.Examples.
+        timeout_ms: Time allowed; 0 for no limit.
+
+    Returns:
+        What `classify` or `regress` returns, per task.
+
+    Raises:
+        ServingError: With TF Serving's text; also when the signatures do not share their input
+            tensor, as those of TF2 exports do not.
+    """
+    fed = ""
+    wanted: list[dict[str, str]] = []
+    for name, method in tasks:
+        name = name or DEFAULT_SIGNATURE
+        if name not in predictor.signatures:
+            raise InvalidArgument(f"Requested signature not found in model graph: {name}")
+        if method == CLASSIFY_METHOD:
+            outputs = classification_outputs(predictor, name)
+        elif method == REGRESS_METHOD:
+            outputs = regression_outputs(predictor, name)
+        else:
+            raise Unimplemented(f"Unsupported signature method_name: {method}")
+        signature = predictor.signatures[name]
+        tensor = signature.inputs[INPUTS].name
+        if fed not in ("", tensor):
+            raise InvalidArgument("Input tensor must be the same for all Signatures.")
+        fed = tensor
+        wanted.append({alias: signature.outputs[alias].name for alias in outputs})
+    fetches = [tensor for outputs in wanted for tensor in outputs.values()]
+    tensors = predictor.run({fed: _batch(examples)}, fetches, timeout_ms)
+    results: list[Classification | np.ndarray] = []
+    for (_, method), names in zip(tasks, wanted, strict=True):
+        answer = {alias: tensors[tensor] for alias, tensor in names.items()}
+        read = read_classification if method == CLASSIFY_METHOD else read_regression
+        results.append(read(answer, len(examples)))
+    return results
+
+
+def classification_outputs(predictor: Predictor, signature_name: str) -> list[str]:
+    """The outputs that Classify fetches.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: the signature does not classify.
+    """
+    signature = _signature(predictor, signature_name, "classification", CLASSIFY_METHOD)
+    if len(signature.outputs) not in (1, 2):
+        raise InvalidArgument(f"Expected one or two output Tensors, found {len(signature.outputs)}")
+    _check_input(signature, "classification")
+    wanted = [name for name in (CLASSES, SCORES) if name in signature.outputs]
+    if not wanted:
+        raise InvalidArgument(
+            'Expected classification signature outputs to contain at least one of "classes" or '
+            f'"scores". Signature was: {_debug(signature)}'
+        )
+    return wanted
+
+
+def read_classification(outputs: Mapping[str, np.ndarray], count: int) -> Classification:
+    """The outputs of a classification over so many examples, checked.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: a wrong shape or type.
+    """
+    for name, array in outputs.items():
+        if array.ndim != 2:
+            raise InvalidArgument(
+                "Expected Tensor shape: [batch_size num_classes] but got "
+                f"{_shape_text(array.shape)}"
+            )
+        _check_type(name, array, "DT_STRING" if name == CLASSES else "DT_FLOAT")
+        if len(array) != count:
+            raise InvalidArgument(
+                f"Expected {name} output batch size of {count}. Got: {len(array)}"
+            )
+    labels, scores = outputs.get(CLASSES), outputs.get(SCORES)
+    if labels is not None and scores is not None and labels.shape != scores.shape:
+        raise InvalidArgument(
+            "Tensors class and score should match in dim_size(1). Got "
+            f"{labels.shape[1]} vs. {scores.shape[1]}"
+        )
+    return Classification(labels, scores)
+
+
+def regression_outputs(predictor: Predictor, signature_name: str) -> list[str]:
+    """The outputs that Regress fetches.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: the signature does no regression.
+    """
+    signature = _signature(predictor, signature_name, "regression", REGRESS_METHOD)
     if len(signature.outputs) != 1:
         raise InvalidArgument("Expected one output Tensor.")
     _check_input(signature, "regression")
     if VALUES not in signature.outputs:
         raise InvalidArgument(f"No regression outputs found in SignatureDef: {_debug(signature)}")
-    values = _run(predictor, signature_name, examples, [VALUES], timeout_ms)[VALUES]
+    return [VALUES]
+
+
+def read_regression(outputs: Mapping[str, np.ndarray], count: int) -> np.ndarray:
+    """The output of a regression over so many examples, checked, of shape (B,).
+
+    Raises:
+        InvalidArgument: With TF Serving's text: a wrong shape or type.
+    """
+    values = outputs[VALUES]
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] != 1):
         raise InvalidArgument(
             "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got "
             f"{_shape_text(values.shape)}"
         )
-    if len(values) != len(examples):
-        raise InvalidArgument(
-            f"Expected output batch size to be {len(examples)} but got {len(values)}"
-        )
+    if len(values) != count:
+        raise InvalidArgument(f"Expected output batch size to be {count} but got {len(values)}")
     _check_type(VALUES, values, "DT_FLOAT")
     return values.reshape(-1)
 
 
-def _signature(predictor: Predictor, name: str) -> Signature:
+def _signature(predictor: Predictor, name: str, kind: str, method: str) -> Signature:
     signature = predictor.signatures.get(name or DEFAULT_SIGNATURE)
     if signature is None:
         raise InvalidArgument(f"No signature was found with the name: {name or DEFAULT_SIGNATURE}")
+    if predictor.check_method_names and signature.method_name != method:
+        raise InvalidArgument(
+            f"Expected {kind} signature method_name to be {method}. Was: {signature.method_name}"
+        )
     if len(signature.inputs) != 1:
         raise InvalidArgument("Expected one input Tensor.")
     return signature
@@ -129,18 +219,12 @@ def _check_input(signature: Signature, kind: str) -> None:
         raise InvalidArgument(f"No {kind} inputs found in SignatureDef: {_debug(signature)}")
 
 
-def _run(
-    predictor: Predictor,
-    signature_name: str,
-    examples: Sequence[bytes],
-    wanted: Sequence[str],
-    timeout_ms: int,
-) -> dict[str, np.ndarray]:
+def _batch(examples: Sequence[bytes]) -> np.ndarray:
     if not examples:
         raise InvalidArgument("Input is empty.")
     batch = np.empty(len(examples), object)
     batch[:] = examples
-    return predictor.predict({INPUTS: batch}, signature_name, wanted, timeout_ms)
+    return batch
 
 
 def _check_type(name: str, array: np.ndarray, expected: str) -> None:

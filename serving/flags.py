@@ -21,8 +21,7 @@ class Honour(Enum):
     """What this engine does with a flag."""
 
     YES = "honoured"
-    LATER = "accepted, not yet honoured"
-    IGNORED = "accepted; it has no meaning for this engine"
+    IGNORED = "accepted; without meaning for this engine"
     OURS = "an addition; tensorflow_model_server does not know it"
 
 
@@ -62,12 +61,12 @@ class Flags:
     file_system_poll_wait_seconds: int = flag(
         1, "look for new versions so often; 0 for once, negative for never"
     )
-    enable_batching: bool = flag(False, "merge requests into batches", Honour.LATER)
-    batching_parameters_file: str = flag(
-        "", "BatchingParameters as text; needs --enable_batching", Honour.LATER
-    )
+    enable_batching: bool = flag(False, "merge concurrent requests into batches")
+    batching_parameters_file: str = flag("", "BatchingParameters as text; needs --enable_batching")
     enable_per_model_batching_parameters: bool = flag(
-        False, "read batching_params.pbtxt of each version", Honour.LATER
+        False,
+        "with --enable_batching, batch those versions only that hold a batching_params.pbtxt, by "
+        "its parameters; --batching_parameters_file then only names and counts the threads",
     )
     allow_version_labels_for_unavailable_models: bool = flag(
         False, "let new labels point to versions that are not loaded yet"
@@ -77,11 +76,9 @@ class Flags:
         60_000_000, "between tries to load a version; negative for no wait"
     )
     num_load_threads: int = flag(
-        0, "versions loaded at once after start; 0 for one after the other", Honour.LATER
+        0, "versions loaded at once after start; 0 for one after the other"
     )
-    num_unload_threads: int = flag(
-        0, "versions unloaded at once; 0 for one after the other", Honour.LATER
-    )
+    num_unload_threads: int = flag(0, "versions unloaded at once; 0 for one after the other")
     enable_model_warmup: bool = flag(
         True, "run assets.extra/tf_serving_warmup_requests when a version is loaded"
     )
@@ -97,7 +94,9 @@ class Flags:
         False, "answer with TensorProto.tensor_content instead of float_val and its like"
     )
     enable_signature_method_name_check: bool = flag(
-        False, "check the method_name of signatures", Honour.LATER
+        False,
+        "refuse signatures whose method_name does not fit the request; off for classifiers and "
+        "regressors exported by TensorFlow 2",
     )
     saved_model_tags: str = flag("serve", "tags of the MetaGraph to load, with commas between")
     tensorflow_session_parallelism: int = flag(
@@ -105,9 +104,11 @@ class Flags:
     )
     tensorflow_intra_op_parallelism: int = flag(0, "threads inside one operation")
     tensorflow_inter_op_parallelism: int = flag(0, "operations run at once")
-    tensorflow_session_config_file: str = flag("", "ConfigProto as text", Honour.LATER)
+    tensorflow_session_config_file: str = flag(
+        "", "ConfigProto as text; flags that say the same win over it"
+    )
     per_process_gpu_memory_fraction: float = flag(
-        0.0, "part of the GPU memory to take; 0 to let TensorFlow decide", Honour.LATER
+        0.0, "part of the GPU memory to take; 0 to let TensorFlow decide"
     )
     flush_filesystem_caches: bool = flag(
         True, "drop model files from the page cache", Honour.IGNORED
@@ -115,10 +116,10 @@ class Flags:
     remove_unused_fields_from_bundle_metagraph: bool = flag(
         True, "save memory of loaded models", Honour.IGNORED
     )
-    enable_profiler: bool = flag(True, "serve tensorflow.ProfilerService", Honour.IGNORED)
-    prefer_tflite_model: bool = flag(False, "serve model.tflite of a version", Honour.IGNORED)
-    num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools", Honour.IGNORED)
-    num_tflite_interpreters_per_pool: int = flag(1, "interpreters per pool", Honour.IGNORED)
+    enable_profiler: bool = flag(True, "serve tensorflow.ProfilerService on --port")
+    prefer_tflite_model: bool = flag(False, "serve model.tflite of versions that hold one")
+    num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools of one model")
+    num_tflite_interpreters_per_pool: int = flag(1, "interpreters per pool")
     mixed_precision: str = flag("", "bfloat16 rewrite of the graph", Honour.IGNORED)
     platform_config_file: str = flag("", "PlatformConfigMap as text", Honour.IGNORED)
     thread_pool_factory_config_file: str = flag("", "ThreadPoolConfig as text", Honour.IGNORED)
@@ -260,9 +261,9 @@ def notes(flags: Flags) -> list[str]:
     for one in FLAGS:
         honour = one.metadata["honour"]
         value = getattr(flags, one.name)
-        if honour in (Honour.LATER, Honour.IGNORED) and value != one.default:
-            said.append(f"--{one.name}={value}: {honour.value}")
-    return said
+        if honour is Honour.IGNORED and value != one.default:
+            said.append(f"--{one.name}={value}")
+    return [f"{' '.join(said)}: {Honour.IGNORED.value}"] if said else []
 
 
 def check(flags: Flags) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 
 from serving.config_files import served_models
-from serving.errors import Code, Internal, InvalidArgument, ServingError, Unimplemented
-from serving.examples import Classification, classify, regress
+from serving.errors import Code, Internal, InvalidArgument, ServingError
+from serving.examples import Classification, classify, infer, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
 from serving.metrics import Metrics
 from serving.protos.classification_pb2 import (
@@ -33,7 +33,7 @@ from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
 from serving.repository import Repository
 from serving.request_record import note
-from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD
+from serving.signature import DEFAULT_SIGNATURE
 from serving.versions import VersionStatus
 from serving.worker_threads import WorkerThreads
 
@@ -51,7 +51,7 @@ RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 
-class _Service:
+class Service:
     """Runs blocking calls in threads and turns errors into statuses."""
 
     def __init__(self, repository: Repository, threads: WorkerThreads) -> None:
@@ -105,7 +105,7 @@ def _timeout_ms(context: Any) -> int:
     return 0 if remaining is None else max(1, int(min(remaining, _LONGEST) * 1000))
 
 
-class PredictionService(_Service):
+class PredictionService(Service):
     """`tensorflow.serving.PredictionService`.
 
     Args:
@@ -155,8 +155,8 @@ class PredictionService(_Service):
             else:
                 inputs = _decode_inputs(request)
             with self._metrics.runtime(request.model_spec.name, "Predict"):
-                outputs = await self._threads.run(
-                    predictor.predict, inputs, name, request.output_filter, timeout_ms
+                outputs = await predictor.predict_soon(
+                    self._threads, inputs, name, request.output_filter, timeout_ms
                 )
         spec = _echo(request, version, name)
         if sum(array.nbytes for array in outputs.values()) > _LARGE:
@@ -231,21 +231,21 @@ class PredictionService(_Service):
         examples = decode_input(request.input)
         if not request.tasks:
             return response
+        name = request.tasks[0].model_spec.name
+        self._metrics.request_example_counts.observe(len(examples), name)
+        self._metrics.request_example_count_total.add(name, by=len(examples))
+        tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
         with self._acquire(request.tasks[0]) as (predictor, version):
-            note(request.tasks[0].model_spec.name, version)
-            for task in request.tasks:
-                name = task.model_spec.signature_name or DEFAULT_SIGNATURE
-                if name not in predictor.signatures:
-                    raise InvalidArgument(f"Requested signature not found in model graph: {name}")
-                result = response.results.add(model_spec=_echo(task, version, name))
-                if task.method_name == CLASSIFY_METHOD:
-                    classified = classify(predictor, name, examples, timeout_ms)
-                    fill_classes(result.classification_result, classified)
-                elif task.method_name == REGRESS_METHOD:
-                    for value in regress(predictor, name, examples, timeout_ms).tolist():
-                        result.regression_result.regressions.add(value=value)
-                else:
-                    raise Unimplemented(f"Unsupported signature method_name: {task.method_name}")
+            note(name, version)
+            results = infer(predictor, tasks, examples, timeout_ms)
+        for task, outcome in zip(request.tasks, results, strict=True):
+            signature_name = task.model_spec.signature_name or DEFAULT_SIGNATURE
+            result = response.results.add(model_spec=_echo(task, version, signature_name))
+            if isinstance(outcome, Classification):
+                fill_classes(result.classification_result, outcome)
+            else:
+                for value in outcome.tolist():
+                    result.regression_result.regressions.add(value=value)
         return response
 
     async def GetModelMetadata(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
@@ -277,19 +277,25 @@ class PredictionService(_Service):
         return self._repository.acquire(spec.name, version, spec.version_label)
 
 
-class ModelService(_Service):
+class ModelService(Service):
     """`tensorflow.serving.ModelService`.
 
     Args:
         repository: The models.
-        threads: Where calls wait.
+        threads: Where requests are worked on.
+        metrics: Whose counts a reload may report.
         may_log: Whether configurations may ask for prediction logs.
     """
 
     def __init__(
-        self, repository: Repository, threads: WorkerThreads, may_log: bool = False
+        self,
+        repository: Repository,
+        threads: WorkerThreads,
+        metrics: Metrics | None = None,
+        may_log: bool = False,
     ) -> None:
         super().__init__(repository, threads)
+        self._metrics = metrics or Metrics()
         self._may_log = may_log
 
     async def GetModelStatus(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
@@ -314,8 +320,12 @@ class ModelService(_Service):
                 "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
                 "ModelConfigList is currently supported"
             )
+        before = {name: self._metrics.total(name) for name in request.metric_names}
         self._repository.reconfigure(served_models(request.config, self._may_log))
         response = ReloadConfigResponse()
+        for name in request.metric_names:
+            increase = self._metrics.total(name) - before[name]
+            response.metric.add(name=name, int64_value_increase=increase)
         response.status.error_code = Code.OK.value  # type: ignore[assignment]
         return response
 

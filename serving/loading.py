@@ -23,6 +23,9 @@ class RepositoryOptions:
         max_load_retries: After the first failure of a load.
         retry_seconds: Between tries of a load; negative for no wait.
         initial_threads: Loads at once before the ports open.
+        load_threads: Loads at once after that; 0 for one at a time, inside the manager's thread,
+            which does nothing else meanwhile.
+        unload_threads: Unloads at once; 0 likewise.
         allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
     """
 
@@ -30,6 +33,8 @@ class RepositoryOptions:
     max_load_retries: int = 5
     retry_seconds: float = 60.0
     initial_threads: int = 4
+    load_threads: int = 0
+    unload_threads: int = 0
     allow_labels_for_unavailable: bool = False
 
 

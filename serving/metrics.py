@@ -6,6 +6,7 @@ every metric, and closes buckets on the side TensorFlow leaves open.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from bisect import bisect_right
@@ -15,6 +16,9 @@ from itertools import accumulate
 
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
+QUEUE_MICROSECONDS = tuple(100 * 1.2**n for n in range(52))
+BATCH_SIZES = tuple(2.0**n for n in range(14))
+EXAMPLE_COUNTS = tuple(2.0**n for n in range(15))
 
 
 class Counter:
@@ -33,12 +37,28 @@ class Counter:
         with self._lock:
             self._values[values] = self._values.get(values, 0) + by
 
+    def total(self) -> int:
+        """The sum over all labels."""
+        with self._lock:
+            return sum(self._values.values())
+
     def lines(self) -> Iterator[str]:
         """The samples, as text."""
         with self._lock:
             items = sorted(self._values.items())
         for values, count in items:
             yield f"{self.name}{_labels(self._labels, values)} {count}"
+
+
+class Gauge(Counter):
+    """A number per combination of label values."""
+
+    kind = "gauge"
+
+    def set(self, number: int, *values: str) -> None:
+        """Note the number; one text per label follows it."""
+        with self._lock:
+            self._values[values] = number
 
 
 class Histogram:
@@ -96,11 +116,34 @@ class Metrics:
         self.request_example_count_total = Counter(
             ":tensorflow:serving:request_example_count_total", ("model",)
         )
-        self.load_attempt_count = Counter(
-            ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
+        self.request_example_counts = Histogram(
+            ":tensorflow:serving:request_example_counts", ("model",), EXAMPLE_COUNTS
         )
         self.request_log_count = Counter(
             ":tensorflow:serving:request_log_count", ("model_name", "status")
+        )
+        self.model_warmup_latency = Histogram(
+            ":tensorflow:serving:model_warmup_latency", ("model_path", "status"), MICROSECONDS
+        )
+        self.model_warmup_records_read = Counter(
+            ":tensorflow:serving:model_warmup_records_read", ("model_path", "status")
+        )
+        self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"))
+        batching = ":tensorflow:serving:batching_session:"
+        self.queuing_latency = Histogram(
+            f"{batching}queuing_latency", ("thread_pool_name",), QUEUE_MICROSECONDS
+        )
+        self.wrapped_run_count = Counter(f"{batching}wrapped_run_count", ())
+        self.padding_size = Histogram(
+            f"{batching}padding_size", ("execution_batch_size",), BATCH_SIZES
+        )
+        self.input_batch_size = Histogram(f"{batching}input_batch_size", (), BATCH_SIZES)
+        self.processed_batch_size = Histogram(f"{batching}processed_batch_size", (), BATCH_SIZES)
+        self.direct_session_runs = Counter(":tensorflow:core:direct_session_runs", ())
+        self.graph_runs = Counter(":tensorflow:core:graph_runs", ())
+        self.graph_run_time_usecs = Counter(":tensorflow:core:graph_run_time_usecs", ())
+        self.load_attempt_count = Counter(
+            ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
         self.more: list[Counter | Histogram] = []
@@ -124,6 +167,12 @@ class Metrics:
             self.load_attempt_count.add(path, status)
             self.load_latency.add(path, by=int(_since(started)))
 
+    def graph_run(self, seconds: float) -> None:
+        """Count a run of a graph that went well."""
+        self.direct_session_runs.add()
+        self.graph_runs.add()
+        self.graph_run_time_usecs.add(by=int(seconds * 1e6))
+
     def request(self, model: str, api: str, entrypoint: str, status: str, started: float) -> None:
         """Count a request; only the time of one that went well is noted.
 
@@ -137,6 +186,19 @@ class Metrics:
         self.request_count.add(model, status)
         if status == "OK":
             self.request_latency.observe(_since(started), model, api, entrypoint)
+
+    def total(self, path: str) -> int:
+        """The sum of a counter over all its labels; 0 for what is no counter.
+
+        Args:
+            path: As in TensorFlow, `/tensorflow/serving/request_count`, or as in Prometheus.
+        """
+        name = re.sub(r"[^a-zA-Z0-9_]", ":", path)
+        return sum(
+            metric.total()
+            for metric in vars(self).values()
+            if isinstance(metric, Counter) and metric.name == name
+        )
 
     def render(self) -> bytes:
         """All samples, in Prometheus' text form."""

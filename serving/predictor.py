@@ -3,29 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from serving.batching import BatchingSession
 from serving.dtypes import STRING, string_array
 from serving.errors import FailedPrecondition, InvalidArgument
+from serving.model_session import ModelSession
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from serving.session import GraphSession, SessionOptions
 from serving.signature import DEFAULT_SIGNATURE, Signature
+from serving.worker_threads import WorkerThreads
+
+_MAX_CALLS = 1024
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What a session needs to run one signature with one choice of outputs.
+
+    Outputs are fetched in the order of their names, however a request orders them, so that runs
+    which differ only in that can share a batch.
+    """
+
+    signature: Signature
+    feeds: Sequence[tuple[str, Any, bool]]  # alias, handle, whether it takes strings
+    fetches: Sequence[Any]
+    fetched: Sequence[str]
+    wanted: Sequence[str]
+
+    def answer(self, outputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of a run by name, in the order wanted."""
+        answer = dict(zip(self.fetched, outputs, strict=True))
+        return answer if self.wanted == self.fetched else {a: answer[a] for a in self.wanted}
 
 
 class Predictor:
-    """A SavedModel in memory; its methods may be called from several threads.
+    """A model in memory; its methods may be called from several threads.
 
     Args:
-        directory: Of the SavedModel.
+        model: Directory of a SavedModel, or what runs the model already; closed with this.
         tags: Of the MetaGraph to load.
         options: Threads of the session.
+        check_method_names: Refuse signatures whose `method_name` does not fit the request.
 
     Attributes:
         signatures: By name.
         signature_defs: The same as stored, for metadata.
+        check_method_names: As given.
 
     Raises:
         ServingError: The SavedModel cannot be loaded.
@@ -33,17 +61,19 @@ class Predictor:
 
     def __init__(
         self,
-        directory: Path,
+        model: Path | ModelSession,
         tags: Sequence[str] = ("serve",),
         options: SessionOptions | None = None,
+        check_method_names: bool = False,
     ) -> None:
-        self._session = GraphSession(directory, tags, options)
+        self._session = GraphSession(model, tags, options) if isinstance(model, Path) else model
+        self.check_method_names = check_method_names
         self.signature_defs: SignatureDefMap = self._session.signatures
         self.signatures: dict[str, Signature] = {
             name: Signature.from_proto(proto)
             for name, proto in sorted(self.signature_defs.signature_def.items())
         }
-        self._handles: dict[str, Any] = {}
+        self._calls: dict[tuple[str, tuple[str, ...]], _Call] = {}
 
     def find_signature(self, name: str) -> Signature:
         """The signature of a Predict request.
@@ -81,30 +111,99 @@ class Predictor:
         Raises:
             ServingError: With TF Serving's text.
         """
+        call, feeds = self._prepare(inputs, signature_name, output_filter)
+        return call.answer(self._session.run(feeds, call.fetches, timeout_ms))
+
+    async def predict_soon(
+        self,
+        threads: WorkerThreads,
+        inputs: Mapping[str, np.ndarray],
+        signature_name: str = "",
+        output_filter: Collection[str] = (),
+        timeout_ms: int = 0,
+    ) -> dict[str, np.ndarray]:
+        """As `predict`, for an event loop: in one of these threads, or in the batcher's.
+
+        A request that waits for its batch to fill occupies no thread, so batches may hold more
+        requests than there are threads.
+        """
+        if not isinstance(self._session, BatchingSession):
+            return await threads.run(
+                self.predict, inputs, signature_name, output_filter, timeout_ms
+            )
+        call, feeds = self._prepare(inputs, signature_name, output_filter)
+        return call.answer(await self._session.run_soon(feeds, call.fetches, timeout_ms))
+
+    def _prepare(
+        self, inputs: Mapping[str, np.ndarray], signature_name: str, output_filter: Collection[str]
+    ) -> tuple[_Call, dict[Any, np.ndarray]]:
         signature = self.find_signature(signature_name)
+        if self.check_method_names:
+            signature.check_predict_method()
         signature.check_input_names(inputs.keys())
-        aliases = signature.select_outputs(output_filter)
-        if not aliases:
-            raise InvalidArgument("Must specify at least one target to fetch or execute.")
+        call = self._call(signature_name, signature, output_filter)
         feeds = {}
-        for alias, info in signature.inputs.items():
+        for alias, handle, takes_strings in call.feeds:
             array = inputs.get(alias)
             if array is None:
                 array = signature.defaults[alias]
-            if info.dtype == STRING.number and array.dtype.kind in "SUT":
+            if takes_strings and array.dtype.kind in "SUT":
                 array = string_array(array)
-            feeds[self._tensor(info.name)] = array
-        fetches = [self._tensor(signature.outputs[alias].name) for alias in aliases]
-        outputs = self._session.run(feeds, fetches, timeout_ms)
-        return dict(zip(aliases, outputs, strict=True))
+            feeds[handle] = array
+        return call, feeds
+
+    def run(
+        self, feeds: Mapping[str, np.ndarray], fetches: Sequence[str], timeout_ms: int = 0
+    ) -> dict[str, np.ndarray]:
+        """Run the graph once, whatever the signatures say.
+
+        Args:
+            feeds: Arrays by tensor name.
+            fetches: Names of the tensors wanted.
+            timeout_ms: Time allowed; 0 for no limit.
+
+        Returns:
+            Arrays by tensor name.
+
+        Raises:
+            ServingError: With TensorFlow's text.
+        """
+        tensor = self._session.tensor
+        names = sorted(set(fetches))
+        outputs = self._session.run(
+            {tensor(name): array for name, array in feeds.items()},
+            [tensor(name) for name in names],
+            timeout_ms,
+        )
+        return dict(zip(names, outputs, strict=True))
 
     def close(self) -> None:
         """Free the model; no request may be under way."""
         self._session.close()
 
-    def _tensor(self, name: str) -> Any:
-        # Handles are the same for ever: threads that race here store equal values.
-        handle = self._handles.get(name)
-        if handle is None:
-            handle = self._handles[name] = self._session.tensor(name)
-        return handle
+    def _call(self, name: str, signature: Signature, output_filter: Collection[str]) -> _Call:
+        key = (name, tuple(output_filter))
+        call = self._calls.get(key)
+        if call is None:
+            call = self._new_call(signature, output_filter)
+            # Clients choose the filters; their variety must not fill the memory.
+            if len(self._calls) < _MAX_CALLS:
+                self._calls[key] = call
+        return call
+
+    def _new_call(self, signature: Signature, output_filter: Collection[str]) -> _Call:
+        wanted = signature.select_outputs(output_filter)
+        if not wanted:
+            raise InvalidArgument("Must specify at least one target to fetch or execute.")
+        tensor = self._session.tensor
+        fetched = sorted(wanted)
+        return _Call(
+            signature=signature,
+            feeds=[
+                (alias, tensor(info.name), info.dtype == STRING.number)
+                for alias, info in signature.inputs.items()
+            ],
+            fetches=[tensor(signature.outputs[alias].name) for alias in fetched],
+            fetched=fetched,
+            wanted=wanted,
+        )

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class Repository:
         models: What to serve.
         load: Makes a predictor of a version directory.
         options: How to look for and load versions.
+        loaded: Told of every version that is about to serve: model, number, directory.
     """
 
     def __init__(
@@ -43,9 +44,13 @@ class Repository:
         models: Sequence[ServedModel],
         load: Callable[[Path], Predictor] = Predictor,
         options: RepositoryOptions | None = None,
+        loaded: Callable[[str, int, Path], None] = lambda *_: None,
     ) -> None:
         self._load = load
+        self._loaded = loaded
         self._options = options or RepositoryOptions()
+        self._loaders = _threads(self._options.load_threads, "load")
+        self._unloaders = _threads(self._options.unload_threads, "unload")
         self._changed = threading.Condition()
         self._managing = threading.Lock()
         self._stopping = threading.Event()
@@ -136,6 +141,9 @@ class Repository:
         self.give_up()
         if self._manager is not None:
             self._manager.join()
+        for threads in (self._loaders, self._unloaders):
+            if threads is not None:
+                threads.shutdown()
         for model in self._models.values():
             for version in model.in_state(State.AVAILABLE):
                 self._unload(model, version)
@@ -293,10 +301,25 @@ class Repository:
             unloads = [(model, version) for model in models if (version := model.next_unload())]
             loads = [(model, version) for model in models if (version := model.next_load())]
         if unloads:
-            self._unload(*unloads[0])
+            self._do(self._unloaders, self._unload, State.UNLOADING, unloads[0])
         elif loads:
-            self._bring_up(*loads[0])
+            self._do(self._loaders, self._bring_up, State.LOADING, loads[0])
         return bool(unloads or loads)
+
+    def _do(
+        self,
+        threads: ThreadPoolExecutor | None,
+        action: Callable[[ModelVersions, Version], None],
+        state: State,
+        what: tuple[ModelVersions, Version],
+    ) -> None:
+        """Load or unload here and now, or in the threads there are for it."""
+        if threads is None:
+            action(*what)
+            return
+        # Noted here already, lest the next look at the versions find the same thing to do.
+        self._change(what[1], state)
+        threads.submit(action, *what).add_done_callback(_log_failure)
 
     def _bring_up(self, model: ModelVersions, version: Version) -> None:
         """Load a version, trying again as often as allowed; ends AVAILABLE or END."""
@@ -312,6 +335,7 @@ class Repository:
         except ServingError as error:
             self._change(version, State.END, error)
         else:
+            self._loaded(model.config.name, version.number, version.path)
             self._change(version, State.AVAILABLE)
 
     def _may_retry(self, model: ModelVersions, version: Version) -> bool:
@@ -339,3 +363,12 @@ class Repository:
             version.state = state
             version.error = error
             self._changed.notify_all()
+
+
+def _threads(count: int, name: str) -> ThreadPoolExecutor | None:
+    return ThreadPoolExecutor(count, name) if count > 0 else None
+
+
+def _log_failure(done: Future[None]) -> None:
+    if (error := done.exception()) is not None:
+        log.error("loading or unloading a version failed", exc_info=error)

@@ -214,8 +214,8 @@ class Api:
             else:
                 inputs, row = decode_inputs(body, signature)
             with self._metrics.runtime(target.model, "predict"):
-                outputs = await self._threads.run(
-                    model.predict, inputs, name, timeout_ms=self._timeout_ms
+                outputs = await model.predict_soon(
+                    self._threads, inputs, name, timeout_ms=self._timeout_ms
                 )
         spec = _spec(target.model, version, name)
         note_exchange("predict", lambda: predict_messages(spec(), inputs, outputs))

@@ -19,10 +19,7 @@ from serving.transports import GrpcTransport, RestTransport, prefer_classic_poll
 from serving.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from serving.config_files import ServedModel
-    from serving.predictor import Predictor
     from serving.repository import Repository
 
 log = logging.getLogger(__name__)
@@ -193,36 +190,11 @@ class Server:
                 log.error("PollFilesystemAndReloadConfig failed to ReloadConfig: %s", error.status)
 
     def _repository(self, models: list[ServedModel]) -> Repository:
-        from serving.loading import RepositoryOptions
+        from serving.loader_flags import repository_options, version_loader
         from serving.repository import Repository
-        from serving.session import SessionOptions
-        from serving.warmup import load_warm
 
-        flags = self._flags
-        both = flags.tensorflow_session_parallelism
-        options = SessionOptions(
-            intra_op_threads=flags.tensorflow_intra_op_parallelism or both,
-            inter_op_threads=flags.tensorflow_inter_op_parallelism or both,
-        )
-        tags = tuple(flags.saved_model_tags.split(","))
-        repeats = max(1, flags.num_request_iterations_for_warmup)
-        warmups = repeats if flags.enable_model_warmup else 0
-
-        def load(directory: Path) -> Predictor:
-            with self._metrics.loading(str(directory)):
-                return load_warm(directory, tags, options, warmups)
-
-        return Repository(
-            models,
-            load,
-            RepositoryOptions(
-                poll_seconds=flags.file_system_poll_wait_seconds,
-                max_load_retries=flags.max_num_load_retries,
-                retry_seconds=flags.load_retry_interval_micros / 1e6,
-                initial_threads=4 * (os.cpu_count() or 1),
-                allow_labels_for_unavailable=flags.allow_version_labels_for_unavailable_models,
-            ),
-        )
+        loader = version_loader(self._flags, self._metrics)
+        return Repository(models, loader, repository_options(self._flags), loader.note_metadata)
 
 
 def _models(flags: Flags) -> list[ServedModel]:

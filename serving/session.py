@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 
+from serving.config_files import read_text_proto
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError, from_code
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
@@ -27,12 +28,39 @@ class SessionOptions:
     """How sessions run.
 
     Attributes:
-        intra_op_threads: Threads inside one operation; 0 for as many as CPUs.
-        inter_op_threads: Operations at once; 0 for as many as CPUs.
+        intra_op_threads: Threads inside one operation; 0 for what `config` says, or as many as
+            CPUs.
+        inter_op_threads: Operations at once; 0 likewise.
+        gpu_memory_fraction: Part of each GPU's memory to take; 0 for what `config` says, or what
+            TensorFlow decides.
+        config: A serialized ConfigProto, for all the rest.
     """
 
     intra_op_threads: int = 0
     inter_op_threads: int = 0
+    gpu_memory_fraction: float = 0.0
+    config: bytes = b""
+
+    def config_proto(self) -> Any:
+        """As TensorFlow takes it, a `ConfigProto`."""
+        proto = tf.compat.v1.ConfigProto.FromString(self.config)
+        if self.intra_op_threads:
+            proto.intra_op_parallelism_threads = self.intra_op_threads
+        if self.inter_op_threads:
+            proto.inter_op_parallelism_threads = self.inter_op_threads
+        if self.gpu_memory_fraction:
+            proto.gpu_options.per_process_gpu_memory_fraction = self.gpu_memory_fraction
+        return proto
+
+
+def read_session_config(path: str) -> bytes:
+    """A `--tensorflow_session_config_file`: a ConfigProto as text, serialized.
+
+    Raises:
+        ServingError: No such file, or it does not parse.
+    """
+    serialized: bytes = read_text_proto(path, tf.compat.v1.ConfigProto()).SerializeToString()
+    return serialized
 
 
 class GraphSession:
@@ -56,11 +84,7 @@ class GraphSession:
         tags: Sequence[str] = ("serve",),
         options: SessionOptions | None = None,
     ) -> None:
-        options = options or SessionOptions()
-        config = tf.compat.v1.ConfigProto(
-            intra_op_parallelism_threads=options.intra_op_threads,
-            inter_op_parallelism_threads=options.inter_op_threads,
-        )
+        config = (options or SessionOptions()).config_proto()
         self._graph = tf.Graph()
         self._session = tf.compat.v1.Session(graph=self._graph, config=config)
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from serving.errors import InvalidArgument
+from serving.errors import Internal, InvalidArgument
 
 if TYPE_CHECKING:
     from serving.protos.meta_graph_pb2 import SignatureDef
@@ -76,6 +76,19 @@ class Signature:
             outputs=_readable(value.get("outputs", {})),
             method_name=value.get("method_name", ""),
         )
+
+    def check_predict_method(self) -> None:
+        """Whether the signature's method is one that Predict may use.
+
+        Raises:
+            Internal: With TF Serving's text: it is not.
+        """
+        if self.method_name not in (PREDICT_METHOD, CLASSIFY_METHOD, REGRESS_METHOD):
+            raise Internal(
+                "Expected prediction signature method_name to be one of "
+                f"{{{PREDICT_METHOD}, {CLASSIFY_METHOD}, {REGRESS_METHOD}}}. "
+                f"Was: {self.method_name}"
+            )
 
     def check_input_names(self, names: Collection[str]) -> None:
         """Compare the inputs of a Predict request with the signature.

@@ -70,7 +70,13 @@ class GrpcTransport:
         import grpc
 
         from serving.grpc_service import ModelService, PredictionService
-        from serving.protos.services import MODEL_SERVICE, PREDICTION_SERVICE, generic_handler
+        from serving.profiler_service import ProfilerService
+        from serving.protos.services import (
+            MODEL_SERVICE,
+            PREDICTION_SERVICE,
+            PROFILER_SERVICE,
+            generic_handler,
+        )
 
         flags = self._flags
         self._server = grpc.aio.server(
@@ -78,15 +84,19 @@ class GrpcTransport:
             options=_channel_options(flags.grpc_channel_arguments),
         )
         content = flags.enable_serialization_as_tensor_content
-        models = ModelService(repository, threads, bool(flags.prediction_log_directory))
         prediction = PredictionService(repository, threads, metrics, content)
+        services = {
+            PREDICTION_SERVICE: prediction,
+            MODEL_SERVICE: ModelService(
+                repository, threads, metrics, bool(flags.prediction_log_directory)
+            ),
+        }
+        if flags.enable_profiler:
+            services[PROFILER_SERVICE] = ProfilerService(repository, threads)
         self._server.add_generic_rpc_handlers(
-            (
-                generic_handler(PREDICTION_SERVICE, prediction),
-                generic_handler(MODEL_SERVICE, models),
-            )
+            tuple(generic_handler(service, handler) for service, handler in services.items())
         )
-        self._add_reflection([PREDICTION_SERVICE.full_name, MODEL_SERVICE.full_name])
+        self._add_reflection([service.full_name for service in services])
         if flags.enable_grpc_healthcheck_service:
             await self._add_health()
         addresses = [host_port(flags.bind_address, flags.port)] if flags.port else []
@@ -245,16 +255,17 @@ def host_port(host: str, port: int) -> str:
 
 
 def _channel_options(text: str) -> list[tuple[str, int | str]]:
-    options: list[tuple[str, int | str]] = [
-        ("grpc.max_send_message_length", (1 << 31) - 1),
-        ("grpc.max_receive_message_length", (1 << 31) - 1),
+    # A dictionary: of an option given twice, gRPC would take the first, not the user's.
+    options: dict[str, int | str] = {
+        "grpc.max_send_message_length": (1 << 31) - 1,
+        "grpc.max_receive_message_length": (1 << 31) - 1,
         # Else a second server on the same port would start and take half of the requests.
-        ("grpc.so_reuseport", 0),
-    ]
+        "grpc.so_reuseport": 0,
+    }
     for pair in filter(None, text.split(",")):
         key, _, value = pair.partition("=")
         try:
-            options.append((key, int(value)))
+            options[key] = int(value)
         except ValueError:
-            options.append((key, value))
-    return options
+            options[key] = value
+    return list(options.items())

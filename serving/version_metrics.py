@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from serving.metrics import MICROSECONDS, Counter, Histogram, Metrics
+from serving.metrics import MICROSECONDS, Counter, Gauge, Histogram, Metrics
 from serving.request_record import RequestRecord
 
 PREFIX = "gru_serve:"
@@ -21,9 +21,8 @@ class VersionMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._count = Counter(f"{PREFIX}request_count", (*_LABELS, "status"))
         self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS)
-        started = Counter(f"{PREFIX}process_start_time_seconds", ())
-        started.kind = "gauge"
-        started.add(by=int(time.time()))
+        started = Gauge(f"{PREFIX}process_start_time_seconds", ())
+        started.set(int(time.time()))
         metrics.more += [self._count, self._latency, started]
 
     def __call__(self, record: RequestRecord) -> None:

@@ -7,7 +7,7 @@ Only the request part counts, and of its model spec only the signature.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +15,13 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from serving.errors import Code, InvalidArgument, ServingError, Unimplemented, from_code
-from serving.examples import classify, regress
+from serving.examples import classify, infer, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
+from serving.metrics import Metrics
 from serving.predictor import Predictor
-from serving.protos.inference_pb2 import MultiInferenceRequest
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.session import SessionOptions
-from serving.signature import CLASSIFY_METHOD, REGRESS_METHOD
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_RECORDS = 1000
@@ -54,8 +53,16 @@ def load_warm(
     return predictor
 
 
-def replay(predictor: Predictor, directory: Path, iterations: int = 1) -> int:
+def replay(
+    predictor: Predictor, directory: Path, iterations: int = 1, metrics: Metrics | None = None
+) -> int:
     """Run the warmup requests of a version.
+
+    Args:
+        predictor: The loaded version.
+        directory: Of the version.
+        iterations: Times to run each request; 0 runs none.
+        metrics: Where records and time are counted; not when a request fails, as in TF Serving.
 
     Returns:
         The number of records; 0 where there is no file.
@@ -67,25 +74,45 @@ def replay(predictor: Predictor, directory: Path, iterations: int = 1) -> int:
     path = directory / FILE
     if iterations < 1 or not path.exists():
         return 0
+    started = time.perf_counter()
+    records = _records(path)
+    status = "OK"
     count = 0
-    for record in _records(path):
-        count += 1
-        if count > MAX_RECORDS:
-            raise InvalidArgument(
-                f"Number of warmup records exceeds the maximum ({MAX_RECORDS}) at {path}"
-            )
+    while True:
         try:
-            log = PredictionLog.FromString(record)
-        except DecodeError:
-            raise InvalidArgument(
-                f"Failed to parse warmup record: {record[:100]!r} from {path}"
-            ) from None
-        for _ in range(iterations):
-            _run(predictor, log)
-    return count
+            record = next(records, None)
+        except ServingError as error:
+            status = error.status
+            raise
+        finally:
+            if metrics is not None and (status != "OK" or record is None):
+                seconds = time.perf_counter() - started
+                metrics.model_warmup_latency.observe(seconds * 1e6, str(directory), status)
+                metrics.model_warmup_records_read.add(str(directory), status, by=count)
+        if record is None:
+            return count
+        count += 1
+        _replay_record(predictor, record, count, path, iterations)
 
 
-def _records(path: Path) -> Iterable[bytes]:
+def _replay_record(
+    predictor: Predictor, record: bytes, number: int, path: Path, iterations: int
+) -> None:
+    if number > MAX_RECORDS:
+        raise InvalidArgument(
+            f"Number of warmup records exceeds the maximum ({MAX_RECORDS}) at {path}"
+        )
+    try:
+        log = PredictionLog.FromString(record)
+    except DecodeError:
+        raise InvalidArgument(
+            f"Failed to parse warmup record: {record[:100]!r} from {path}"
+        ) from None
+    for _ in range(iterations):
+        _run(predictor, log)
+
+
+def _records(path: Path) -> Iterator[bytes]:
     try:
         yield from tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     except tf.errors.DataLossError as error:
@@ -110,21 +137,13 @@ def _run(predictor: Predictor, log: PredictionLog) -> None:
         examples = decode_input(regression.input)
         regress(predictor, regression.model_spec.signature_name, examples)
     elif kind == "multi_inference_log":
-        _run_tasks(predictor, log.multi_inference_log.request)
+        several = log.multi_inference_log.request
+        tasks = [(task.model_spec.signature_name, task.method_name) for task in several.tasks]
+        if tasks:
+            infer(predictor, tasks, decode_input(several.input))
     else:
         number = log.DESCRIPTOR.fields_by_name[kind].number if kind else 0
         raise Unimplemented(f"Unsupported log_type for warmup: {number}")
-
-
-def _run_tasks(predictor: Predictor, request: MultiInferenceRequest) -> None:
-    examples = decode_input(request.input)
-    for task in request.tasks:
-        if task.method_name == CLASSIFY_METHOD:
-            classify(predictor, task.model_spec.signature_name, examples)
-        elif task.method_name == REGRESS_METHOD:
-            regress(predictor, task.model_spec.signature_name, examples)
-        else:
-            raise Unimplemented(f"Unsupported signature method_name: {task.method_name}")
 
 
 def predict_record(inputs: Mapping[str, np.ndarray], signature_name: str = "") -> PredictionLog:

@@ -12,12 +12,15 @@ import grpc
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-from serving.protos import model_service_pb2, prediction_service_pb2
+from serving.protos import model_service_pb2, prediction_service_pb2, profiler_service_pb2
 
 PREDICTION_SERVICE: ServiceDescriptor = prediction_service_pb2.DESCRIPTOR.services_by_name[
     "PredictionService"
 ]
 MODEL_SERVICE: ServiceDescriptor = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
+PROFILER_SERVICE: ServiceDescriptor = profiler_service_pb2.DESCRIPTOR.services_by_name[
+    "ProfilerService"
+]
 
 
 class Stub:

@@ -140,7 +140,10 @@ def save_echo(directory):
 
 
 def save_half_plus_two(directory):
-    """A TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing."""
+    """A TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing.
+
+    The signatures that take examples share their input tensor, as MultiInference wants it.
+    """
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, [None, 1], name="x")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ import tensorflow as tf
 
 import serving.export
 from serving.__main__ import main as serve
+from serving.batch_scheduler import BatchScheduler
+from serving.batching import BatchingSession
+from serving.batching_options import BatchingOptions, PoolOptions
 from serving.coerce import coerce
 from serving.export_command import main
 from serving.portability import portability_faults
 from serving.predictor import Predictor
+from serving.session import GraphSession
 from serving.verify import GOLDEN, VerificationError, WrongAnswerError, read_golden, replay
 from serving.verify import main as verify
 from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
@@ -57,6 +62,25 @@ def test_answer_does_not_depend_on_neighbours(run, version):
     together = predictor.predict({"text": np.array(texts, object)})["scores"]
     alone = [predictor.predict({"text": np.array([text], object)})["scores"][0] for text in texts]
     np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+def test_answer_does_not_depend_on_who_shares_its_batch(run, version):
+    texts = [row.text.encode() for row in run.test_predictions()][:60]
+    texts += [b"", b"\xff\xfe", "très bon 映画".encode(), b"word " * 300]
+    alone = Predictor(version)
+    scheduler = BatchScheduler(PoolOptions(2))
+    options = BatchingOptions(max_batch_size=16, allowed_batch_sizes=(4, 16))
+    batched = Predictor(BatchingSession(GraphSession(version), scheduler, options))
+    rng = np.random.default_rng(0)
+    requests = [np.array(rng.choice(texts, rng.integers(1, 4)), object) for _ in range(64)]
+    with ThreadPoolExecutor(16) as callers:
+        answers = list(callers.map(lambda text: batched.predict({"text": text}), requests))
+    for request, answer in zip(requests, answers, strict=True):
+        expected = alone.predict({"text": request})
+        assert answer["label"].tolist() == expected["label"].tolist()
+        np.testing.assert_allclose(answer["scores"], expected["scores"], atol=1e-6)
+    batched.close()
+    scheduler.close()
 
 
 def test_signature_is_the_contract(version):

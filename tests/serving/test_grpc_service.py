@@ -285,28 +285,32 @@ def test_reload_takes_lists_only(models_stub):
     assert text.startswith("Illegal setting neither ModelServerConfig::model_type")
 
 
-def several(*tasks, model="text"):
+def several(*tasks, model="half/plus:two"):
     message = inference_pb2.MultiInferenceRequest()
     for signature, method in tasks:
         task = message.tasks.add(method_name=f"tensorflow/serving/{method}")
         task.model_spec.name = model
         task.model_spec.signature_name = signature
     example = message.input.example_list.examples.add()
+    example.features.feature["x"].float_list.value.append(3)
     example.features.feature["text"].CopyFrom(text_feature(b"good"))
     return message
 
 
+BOTH = (("classify_x_to_y", "classify"), ("regress_x_to_y", "regress"))
+
+
 def test_multi_inference(stub):
-    message = several(("classify", "classify"), ("regress", "regress"))
-    first, second = stub.MultiInference(message, timeout=20).results
-    expected = pytest.approx(0.7310586, abs=1e-6)
-    assert first.classification_result.classifications[0].classes[1].score == expected
-    assert second.regression_result.regressions[0].value == expected
-    assert (second.model_spec.version.value, second.model_spec.signature_name) == (1, "regress")
+    first, second = stub.MultiInference(several(*BOTH), timeout=20).results
+    assert first.classification_result.classifications[0].classes[0].score == 3.5
+    assert second.regression_result.regressions[0].value == 3.5
+    spec = second.model_spec
+    assert (spec.name, spec.version.value) == ("half/plus:two", 1)
+    assert spec.signature_name == "regress_x_to_y"
 
 
 def other_models():
-    message = several(("classify", "classify"), ("regress", "regress"))
+    message = several(*BOTH)
     message.tasks[1].model_spec.name = "affine"
     return message
 
@@ -318,11 +322,13 @@ def other_models():
          "Found ModelSpec with an empty model name."),
         (other_models(), "INVALID_ARGUMENT",
          "All ModelSpecs in a MultiInferenceRequest must access the same model name."),
-        (several(("classify", "classify"), ("classify", "classify")), "INVALID_ARGUMENT",
-         "Duplicate evaluation of signature: classify"),
+        (several(BOTH[0], BOTH[0]), "INVALID_ARGUMENT",
+         "Duplicate evaluation of signature: classify_x_to_y"),
+        (several(("classify", "classify"), ("regress", "regress"), model="text"),
+         "INVALID_ARGUMENT", "Input tensor must be the same for all Signatures."),
         (several(("nix", "classify")), "INVALID_ARGUMENT",
          "Requested signature not found in model graph: nix"),
-        (several(("classify", "predict")), "UNIMPLEMENTED",
+        (several(("classify_x_to_y", "predict")), "UNIMPLEMENTED",
          "Unsupported signature method_name: tensorflow/serving/predict"),
     ],
 )  # fmt: skip

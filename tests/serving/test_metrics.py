@@ -47,6 +47,71 @@ def test_latency_bounds():
     assert MICROSECONDS[:3] == pytest.approx((10, 18, 32.4))
 
 
+@pytest.mark.parametrize(
+    ("metric", "first", "count"),
+    [
+        ("request_latency", "10", 33),
+        ("runtime_latency", "10", 33),
+        ("model_warmup_latency", "10", 33),
+        ("queuing_latency", "100", 52),
+        ("padding_size", "1", 14),
+        ("input_batch_size", "1", 14),
+        ("processed_batch_size", "1", 14),
+        ("request_example_counts", "1", 15),
+    ],
+)
+def test_bounds_of_histograms(metric, first, count):
+    histogram = getattr(Metrics(), metric)
+    labels = ["x"] * len(histogram._labels)
+    histogram.observe(0.5, *labels)
+    buckets = [line for line in histogram.lines() if "_bucket" in line]
+    assert len(buckets) == count + 1
+    assert f'le="{first}"}} 1' in buckets[0]
+    assert 'le="+Inf"' in buckets[-1]
+
+
+def test_latency_of_the_queue_is_bounded_at_about_a_second():
+    assert Metrics().queuing_latency._bounds[-1] == pytest.approx(100 * 1.2**51)
+
+
+def test_names_and_labels_of_the_contract():
+    prefix = ":tensorflow:serving:"
+    batching = f"{prefix}batching_session:"
+    expected = {
+        f"{prefix}request_count": ("counter", ("model_name", "status")),
+        f"{prefix}request_latency": ("histogram", ("model_name", "API", "entrypoint")),
+        f"{prefix}runtime_latency": ("histogram", ("model_name", "API", "runtime")),
+        f"{prefix}request_example_counts": ("histogram", ("model",)),
+        f"{prefix}request_example_count_total": ("counter", ("model",)),
+        f"{prefix}request_log_count": ("counter", ("model_name", "status")),
+        f"{prefix}model_warmup_latency": ("histogram", ("model_path", "status")),
+        f"{prefix}model_warmup_records_read": ("counter", ("model_path", "status")),
+        f"{prefix}mlmd_map": ("gauge", ("model_name", "version")),
+        f"{batching}queuing_latency": ("histogram", ("thread_pool_name",)),
+        f"{batching}wrapped_run_count": ("counter", ()),
+        f"{batching}padding_size": ("histogram", ("execution_batch_size",)),
+        f"{batching}input_batch_size": ("histogram", ()),
+        f"{batching}processed_batch_size": ("histogram", ()),
+        ":tensorflow:cc:saved_model:load_attempt_count": ("counter", ("model_path", "status")),
+        ":tensorflow:cc:saved_model:load_latency": ("counter", ("model_path",)),
+        ":tensorflow:core:direct_session_runs": ("counter", ()),
+        ":tensorflow:core:graph_runs": ("counter", ()),
+        ":tensorflow:core:graph_run_time_usecs": ("counter", ()),
+    }
+    found = {one.name: (one.kind, one._labels) for one in vars(Metrics()).values()}
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_total_by_the_name_of_either_world():
+    metrics = Metrics()
+    metrics.request_count.add("m", "OK", by=2)
+    metrics.request_count.add("n", "NOT_FOUND")
+    assert metrics.total("/tensorflow/serving/request_count") == 3
+    assert metrics.total(":tensorflow:serving:request_count") == 3
+    assert metrics.total("/tensorflow/serving/nix") == 0
+    assert metrics.total("/tensorflow/serving/request_latency") == 0
+
+
 def test_only_good_requests_have_a_latency():
     metrics = Metrics()
     metrics.request("m", "Predict", "GRPC", "OK", time.perf_counter())

@@ -335,3 +335,78 @@ def test_reconfigure_with_a_model_that_cannot_be_loaded(models, base, opened):
         "1 model(s) did not become available: {{name: b version: 4} due to error: NOT_FOUND: "
     )
     assert ask(repository) == (1, 1.0)
+
+
+class Gate:
+    """Loads that take until they are let through, counted."""
+
+    def __init__(self):
+        self.under_way = 0
+        self.open = threading.Event()
+
+    def __call__(self, path):
+        from serving.predictor import Predictor
+
+        self.under_way += 1
+        self.open.wait(20)
+        self.under_way -= 1
+        return Predictor(path)
+
+
+@pytest.mark.parametrize(("threads", "together"), [(0, 1), (2, 2), (4, 3)])
+def test_versions_loaded_at_once(models, base, opened, threads, together):
+    publish(models, base, 1)
+    gate = Gate()
+    gate.open.set()
+    options = RepositoryOptions(poll_seconds=0.02, max_load_retries=0, load_threads=threads)
+    repository = opened(ServedModel("m", base, VersionPolicy("all")), load=gate, options=options)
+    repository.start()
+    gate.open.clear()
+    for version in (2, 3, 4):
+        publish(models, base, version)
+    wait_for(lambda: gate.under_way == together)
+    time.sleep(0.2)
+    assert gate.under_way == together
+    assert ask(repository, version=1) == (1, 1.0)
+    gate.open.set()
+    wait_for(lambda: states(repository) == dict.fromkeys((1, 2, 3, 4), "AVAILABLE"))
+
+
+@pytest.mark.parametrize(("threads", "others"), [(0, "AVAILABLE"), (2, "END")])
+def test_an_unload_that_takes_long(models, base, opened, threads, others):
+    """Without threads for it, everything waits for the requests of the version that goes."""
+    for version in (1, 2, 3):
+        publish(models, base, version)
+    options = RepositoryOptions(poll_seconds=0.02, max_load_retries=0, unload_threads=threads)
+    repository = opened(ServedModel("m", base, VersionPolicy("all")), options=options)
+    repository.start()
+    with repository.acquire("m", 1):
+        for version in (1, 2):
+            (base / str(version)).rename(base.parent / f"gone-{version}")
+        wait_for(lambda: states(repository)[1] == "UNLOADING")
+        if others == "END":
+            wait_for(lambda: states(repository)[2] == "END")
+        time.sleep(0.2)
+        assert states(repository)[2] == others
+        assert ask(repository)[0] == 3
+    wait_for(lambda: states(repository) == {1: "END", 2: "END", 3: "AVAILABLE"})
+
+
+def test_versions_about_to_serve_are_announced(models, base, opened):
+    publish(models, base, 7)
+    told = []
+    repository = opened(ServedModel("m", base), loaded=lambda *what: told.append(what))
+    repository.start()
+    assert told == [("m", 7, base / "7")]
+
+
+def test_scan_once_and_reload(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base), options=RepositoryOptions(poll_seconds=0))
+    repository.start()
+    publish(models, base, 2)
+    time.sleep(0.1)
+    assert states(repository) == {1: "AVAILABLE"}
+    repository.reconfigure([ServedModel("n", base)])
+    assert states(repository, "n") == {2: "AVAILABLE"}
+    assert states(repository) == {1: "END"}

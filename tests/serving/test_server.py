@@ -104,7 +104,7 @@ def test_broken_model_ends_the_start(tmp_path):
 
 @pytest.mark.slow
 def test_life(models, tmp_path):
-    """Ports closed until a model is there, hot swap, not yet honoured flags, drain, status 0."""
+    """Ports closed until a model is there, hot swap, flags without effect, drain, status 0."""
     base = tmp_path / "base"
     base.mkdir()
     flags = (
@@ -112,8 +112,7 @@ def test_life(models, tmp_path):
         "--model_name=affine",
         "--rest_api_enable_cors_support",
         "--enable_serialization_as_tensor_content=true",
-        "--enable_batching",
-        "--enable_profiler=false",
+        "--mixed_precision=bfloat16",
         f"--grpc_socket_path={tmp_path}/grpc.sock",
     )
     with running(tmp_path / "log", *flags, ready=False) as server:
@@ -126,8 +125,7 @@ def test_life(models, tmp_path):
         wait_until(lambda: answers(server), server)
 
         said = server.log.read_text()
-        assert "--enable_batching=True: accepted, not yet honoured" in said
-        assert "--enable_profiler=False: accepted; it has no meaning for this engine" in said
+        assert "--mixed_precision=bfloat16: accepted; without meaning for this engine" in said
         assert f"127.0.0.1:{server.port}" in said
         assert f"localhost:{server.rest_port}" in said
 

@@ -20,17 +20,22 @@ def version(models, tmp_path):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Signatures run, counted where the session runs them."""
+    """What is run: names of signatures, or of the tensors that several of them fetch."""
     from serving.predictor import Predictor
 
     seen = []
-    real = Predictor.predict
+    real, together = Predictor.predict, Predictor.run
 
     def counted(self, inputs, signature_name="", *rest, **more):
         seen.append(signature_name)
         return real(self, inputs, signature_name, *rest, **more)
 
+    def counted_run(self, feeds, fetches, *rest):
+        seen.append(tuple(fetches))
+        return together(self, feeds, fetches, *rest)
+
     monkeypatch.setattr(Predictor, "predict", counted)
+    monkeypatch.setattr(Predictor, "run", counted_run)
     return seen
 
 
@@ -67,7 +72,7 @@ def test_all_kinds(models, tmp_path, calls):
     version = shutil.copytree(models / "text" / "1", tmp_path / "1")
     example = tf.train.Example()
     example.features.feature["text"].bytes_list.value.append(b"good")
-    logs = [prediction_log_pb2.PredictionLog() for _ in range(4)]
+    logs = [prediction_log_pb2.PredictionLog() for _ in range(3)]
     predict = logs[0].predict_log.request
     predict.inputs["text"].CopyFrom(tf.make_tensor_proto(["bad"]))
     classification = logs[1].classify_log.request
@@ -76,14 +81,24 @@ def test_all_kinds(models, tmp_path, calls):
     regression = logs[2].regress_log.request
     regression.model_spec.signature_name = "regress"
     regression.input.example_list.examples.append(example)
-    several = logs[3].multi_inference_log.request
-    several.input.example_list.examples.append(example)
+    write(version, *logs[:3])
+    load_warm(version).close()
+    assert calls == ["", "classify", "regress"]
+
+
+def test_multi_inference_in_one_run(models, tmp_path, calls):
+    version = shutil.copytree(models / "half_plus_two" / "1", tmp_path / "1")
+    log = prediction_log_pb2.PredictionLog()
+    several = log.multi_inference_log.request
+    example = several.input.example_list.examples.add()
+    example.features.feature["x"].float_list.value.append(1)
     for name in ("classify", "regress"):
         task = several.tasks.add(method_name=f"tensorflow/serving/{name}")
-        task.model_spec.signature_name = name
-    write(version, *logs)
+        task.model_spec.signature_name = f"{name}_x_to_y"
+    write(version, log)
     load_warm(version).close()
-    assert calls == ["", "classify", "regress", "classify", "regress"]
+    ((first, second),) = calls
+    assert first == second
 
 
 def test_no_file_is_fine(version):

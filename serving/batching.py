@@ -1,0 +1,312 @@
+"""A session that merges the runs of concurrent callers into batches, as TF Serving does.
+
+Runs share a batch when they feed and fetch the same tensors of the same version. Beyond TF
+Serving, they must also agree in element types and in all dimensions but the first, unless
+`pad_variable_length_inputs` is set: there, runs of different shapes in one batch make all of them
+fail. And when a merged run fails, its requests are run one by one, so that a bad request spoils
+no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from serving.batch_scheduler import (
+    TIMED_OUT_IN_QUEUE,
+    BatchQueue,
+    BatchScheduler,
+    Pending,
+    Task,
+)
+from serving.batching_options import BatchingOptions
+from serving.errors import (
+    Code,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    ResourceExhausted,
+    ServingError,
+)
+from serving.metrics import Metrics
+from serving.model_session import ModelSession
+
+log = logging.getLogger(__name__)
+
+_MAX_RANK = 6
+_NOT_THE_INPUTS_FAULT = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
+
+
+class BatchingSession:
+    """A session in front of another; its methods may be called from several threads.
+
+    Args:
+        session: Runs the batches.
+        scheduler: Forms them; shared with other sessions.
+        options: How.
+        metrics: Where batches are counted.
+
+    Attributes:
+        signatures: Those of the session.
+    """
+
+    def __init__(
+        self,
+        session: ModelSession,
+        scheduler: BatchScheduler,
+        options: BatchingOptions | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.signatures = session.signatures
+        self._session = session
+        self._scheduler = scheduler
+        self._options = options or BatchingOptions()
+        self._metrics = metrics or Metrics()
+        self._lock = threading.Lock()
+        self._queues: dict[tuple[Any, ...], BatchQueue] = {}
+
+    def tensor(self, name: str) -> Any:
+        """As the session's."""
+        return self._session.tensor(name)
+
+    def run(
+        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+    ) -> list[np.ndarray]:
+        """Run together with others; blocks until the answer is there.
+
+        Args:
+            feeds: Arrays by the handle of the tensor they stand for; the first dimension is the
+                batch's.
+            fetches: Handles of the tensors wanted; their first dimension must be the batch's.
+            timeout_ms: Time allowed, waiting included; 0 for no limit.
+
+        Returns:
+            One array per fetch.
+
+        Raises:
+            ServingError: With TF Serving's text.
+        """
+        pending = self.submit(feeds, fetches, timeout_ms)
+        if not all(task.wait() for task in pending.tasks):
+            raise pending.give_up()
+        return pending.result()
+
+    async def run_soon(
+        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+    ) -> list[np.ndarray]:
+        """As `run`, for an event loop.
+
+        Cancelled, it leaves at once; `close` waits for a batch that is under way all the same.
+        """
+        loop = asyncio.get_running_loop()
+        answered = loop.create_future()
+
+        def notify() -> None:
+            # The loop is closed only where nobody waits any more.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, answered)
+
+        pending = self.submit(feeds, fetches, timeout_ms, notify)
+        timer = loop.call_later(timeout_ms * 1e-3, _settle, answered) if timeout_ms > 0 else None
+        try:
+            await answered
+        except asyncio.CancelledError:
+            pending.give_up()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if not pending.done():
+            raise pending.give_up()
+        return pending.result()
+
+    def submit(
+        self,
+        feeds: Mapping[Any, np.ndarray],
+        fetches: Sequence[Any],
+        timeout_ms: int = 0,
+        notify: Callable[[], None] | None = None,
+    ) -> Pending:
+        """As `run`, without waiting.
+
+        Args:
+            feeds: As for `run`.
+            fetches: As for `run`.
+            timeout_ms: As for `run`; whoever waits sees to it.
+            notify: Called once from another thread when the answer is there.
+
+        Raises:
+            ServingError: With TF Serving's text: the request cannot be batched, or not now.
+        """
+        arrays = list(feeds.values())
+        size = _rows(arrays)
+        for array in arrays:
+            self._metrics.input_batch_size.observe(len(array))
+        deadline = time.perf_counter() + timeout_ms * 1e-3 if timeout_ms > 0 else None
+        queue = self._queue(tuple(feeds), tuple(fetches))
+        return queue.submit(self._shape_key(arrays), arrays, size, deadline, notify)
+
+    def close(self) -> None:
+        """Wait for abandoned runs, then close the session; no other run may be under way."""
+        for queue in self._queues.values():
+            self._scheduler.drain(queue)
+        self._session.close()
+
+    def _queue(self, feeds: tuple[Any, ...], fetches: tuple[Any, ...]) -> BatchQueue:
+        key = (feeds, fetches)
+        queue = self._queues.get(key)
+        if queue is None:
+            with self._lock:
+                queue = self._queues.get(key)
+                if queue is None:
+
+                    def process(tasks: list[Task]) -> None:
+                        self._process(feeds, fetches, tasks)
+
+                    queue = BatchQueue(self._scheduler, self._options, process)
+                    self._queues[key] = queue
+        return queue
+
+    def _shape_key(self, arrays: Sequence[np.ndarray]) -> Hashable:
+        if self._options.pad_variable_length_inputs:
+            return tuple([(array.dtype, array.ndim) for array in arrays])
+        return tuple([(array.dtype, array.shape[1:]) for array in arrays])
+
+    def _process(self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]) -> None:
+        """Answer every task, whatever happens."""
+        now = time.perf_counter()
+        living = []
+        for task in tasks:
+            self._metrics.queuing_latency.observe((now - task.enqueued) * 1e6, "")
+            if task.deadline is None or task.deadline > now:
+                living.append(task)
+            else:
+                task.fail(ResourceExhausted(TIMED_OUT_IN_QUEUE))
+        error = self._try(feeds, fetches, living) if living else None
+        if error is None:
+            return
+        retry = len(living) > 1 and error.code not in _NOT_THE_INPUTS_FAULT
+        for task in living:
+            alone = self._try(feeds, fetches, [task]) if retry else error
+            if alone is not None:
+                task.fail(alone)
+
+    def _try(
+        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]
+    ) -> ServingError | None:
+        """Answer all tasks with one run; the error when that fails and none is answered."""
+        try:
+            self._run_together(feeds, fetches, tasks)
+        except ServingError as error:
+            return error
+        except Exception as error:
+            log.exception("a batch of %d requests failed", len(tasks))
+            return Internal(f"{type(error).__name__}: {error}")
+        return None
+
+    def _run_together(
+        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]
+    ) -> None:
+        rows = sum([task.size for task in tasks])
+        filled = self._options.executed_size(rows)
+        pad = self._options.pad_variable_length_inputs
+        merged = [
+            merge([task.inputs[i] for task in tasks], filled - rows, pad) for i in range(len(feeds))
+        ]
+        filled = len(merged[0])
+        self._metrics.padding_size.observe(filled - rows, str(filled))
+        self._metrics.processed_batch_size.observe(filled)
+        self._metrics.wrapped_run_count.add()
+        outputs = self._session.run(
+            dict(zip(feeds, merged, strict=True)), fetches, _longest_timeout(tasks)
+        )
+        for output in outputs:
+            if output.ndim == 0:
+                raise FailedPrecondition("Batched output tensor has 0 dimensions")
+            if len(output) != filled:
+                raise FailedPrecondition(
+                    "Batched output tensor's 0th dimension does not equal the sum of the 0th "
+                    "dimension sizes of the input tensors"
+                )
+        if len(tasks) == 1 and filled == rows:
+            tasks[0].finish(outputs)
+            return
+        start = 0
+        for task in tasks:
+            end = start + task.size
+            task.finish([output[start:end] for output in outputs])
+            start = end
+
+
+def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
+    """The inputs of several requests as one, filled up.
+
+    Args:
+        arrays: Equal in rank and dtype; equal in all dimensions but the first unless `pad`.
+        surplus: Rows to add: repeats of the first row of the last array that has one.
+        pad: Bring all to the shape of the largest, as TF Serving: with repeats of each array's own
+            first element, at the end of each dimension.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: a rank or an empty array that cannot be padded.
+    """
+    if pad:
+        arrays = _padded(arrays)
+    if surplus:
+        row = next((array[:1] for array in reversed(arrays) if len(array)), None)
+        if row is not None:
+            arrays = [*arrays, np.repeat(row, surplus, axis=0)]
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _padded(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    shapes = [array.shape[1:] for array in arrays]
+    if arrays[0].ndim > _MAX_RANK:
+        raise InvalidArgument("Only tensors with rank from 1 to 6 can be padded.")
+    if len(set(shapes)) == 1:
+        return list(arrays)
+    largest = tuple(map(max, zip(*shapes, strict=True)))
+    padded = []
+    for array in arrays:
+        if array.shape[1:] != largest:
+            shape = (len(array), *largest)
+            if array.size == 0 and np.prod(shape) > 0:
+                raise InvalidArgument("Got empty tensor in batch of non-empty tensors.")
+            wider = np.empty(shape, array.dtype)
+            if wider.size:
+                wider[...] = array.flat[0]
+                wider[tuple(map(slice, array.shape))] = array
+            array = wider
+        padded.append(array)
+    return padded
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _rows(arrays: Sequence[np.ndarray]) -> int:
+    if not arrays:
+        raise InvalidArgument("Batching Run() must have at least one input tensor")
+    if any(array.ndim == 0 for array in arrays):
+        raise InvalidArgument("Batching Run() input tensors must have at least one dimension")
+    rows = len(arrays[0])
+    if any(len(array) != rows for array in arrays):
+        raise InvalidArgument("Batching Run() input tensors must have equal 0th-dimension size")
+    return rows
+
+
+def _longest_timeout(tasks: Sequence[Task]) -> int:
+    """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
+    deadlines = [task.deadline for task in tasks if task.deadline is not None]
+    if len(deadlines) < len(tasks):
+        return 0
+    return max(1, int((max(deadlines) - time.perf_counter()) * 1000))

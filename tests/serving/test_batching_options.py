@@ -1,0 +1,108 @@
+"""BatchingParameters as text, with TF Serving's defaults and errors."""
+
+import os
+
+import pytest
+
+from serving.batching_options import PER_MODEL_FILE, BatchingOptions, PoolOptions, of_version
+from serving.config_files import read_batching_parameters
+from serving.errors import InvalidArgument
+
+FULL = """
+max_batch_size { value: 128 }  batch_timeout_micros { value: 5 }  max_enqueued_batches { value: 7 }
+num_batch_threads { value: 3 }  thread_pool_name { value: "x" }  allowed_batch_sizes: 8
+allowed_batch_sizes: 32  pad_variable_length_inputs: true
+enable_large_batch_splitting { value: true }  max_execution_batch_size { value: 32 }
+"""
+
+
+def read(tmp_path, text):
+    path = tmp_path / "parameters"
+    path.write_text(text)
+    return read_batching_parameters(str(path))
+
+
+def test_defaults(tmp_path):
+    options = BatchingOptions.from_proto(read(tmp_path, ""))
+    assert options == BatchingOptions()
+    assert (options.max_batch_size, options.batch_timeout_micros) == (1000, 0)
+    assert (options.max_enqueued_batches, options.allowed_batch_sizes) == (10, ())
+    assert not options.pad_variable_length_inputs
+    assert not options.enable_large_batch_splitting
+    assert options.max_execution_batch_size == 1000
+    pool = PoolOptions.from_proto(read(tmp_path, ""))
+    assert (pool.threads, pool.name) == (os.cpu_count(), "batch_threads")
+    assert PoolOptions().name == "model_server_batch_threads"
+
+
+def test_everything_set(tmp_path):
+    parameters = read(tmp_path, FULL)
+    assert PoolOptions.from_proto(parameters) == PoolOptions(3, "x")
+    assert BatchingOptions.from_proto(parameters) == BatchingOptions(
+        128, 5, 7, (8, 32), pad_variable_length_inputs=True, enable_large_batch_splitting=True,
+        max_execution_batch_size=32,
+    )  # fmt: skip
+
+
+def test_max_execution_size_counts_only_with_splitting(tmp_path):
+    options = BatchingOptions.from_proto(read(tmp_path, "max_execution_batch_size { value: 3 }"))
+    assert options.max_execution_batch_size == 1000
+
+
+def test_a_queue_without_room_gets_one_batch():
+    assert BatchingOptions(max_enqueued_batches=0).max_enqueued_batches == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max_batch_size { value: 32 } allowed_batch_sizes: 1 allowed_batch_sizes: 16",
+         "Last entry in allowed_batch_sizes must match max_batch_size; last entry was 16; "
+         "expected 32"),
+        ("allowed_batch_sizes: 8",
+         "Last entry in allowed_batch_sizes must match max_batch_size; last entry was 8; "
+         "expected 1000"),
+        ("enable_large_batch_splitting { value: true } max_execution_batch_size { value: 4 } "
+         "allowed_batch_sizes: 8",
+         "Last entry in allowed_batch_sizes must be equal to max_execution_batch_size; last entry "
+         "was 8; expected 4"),
+        ("enable_large_batch_splitting { value: true } allowed_batch_sizes: 8 "
+         "allowed_batch_sizes: 8 max_batch_size { value: 8 }",
+         "allowed_batch_sizes entries must be monotonically increasing"),
+        ("max_batch_size { value: 0 }", "input_batch_size_limit must be positive; was 0"),
+        ("batch_timeout_micros { value: -1 }", "batch_timeout_micros must be non-negative; was -1"),
+        ("enable_large_batch_splitting { value: true } max_enqueued_batches { value: 0 }",
+         "max_enqueued_batches must be positive; was 0"),
+        ("enable_large_batch_splitting { value: true } max_batch_size { value: 4 } "
+         "max_execution_batch_size { value: 8 }",
+         "When enable_large_batch_splitting is true, input_batch_size_limit must be greater than "
+         "or equal to max_execution_batch_size. 4 8"),
+    ],
+)  # fmt: skip
+def test_impossible_options(tmp_path, text, message):
+    with pytest.raises(InvalidArgument) as caught:
+        BatchingOptions.from_proto(read(tmp_path, text))
+    assert str(caught.value) == message
+
+
+def test_no_threads(tmp_path):
+    with pytest.raises(InvalidArgument, match=r"^num_batch_threads must be positive; was 0$"):
+        PoolOptions.from_proto(read(tmp_path, "num_batch_threads { value: 0 }"))
+
+
+@pytest.mark.parametrize(("rows", "size"), [(0, 2), (1, 2), (2, 2), (3, 8), (8, 8), (9, 9)])
+def test_allowed_sizes(rows, size):
+    options = BatchingOptions(max_batch_size=8, allowed_batch_sizes=(2, 8))
+    assert options.executed_size(rows) == size
+
+
+def test_parameters_of_a_version(tmp_path, capsys):
+    assert of_version(tmp_path) is None
+    (tmp_path / PER_MODEL_FILE).write_text("max_batch_size { value: 9 }")
+    assert of_version(tmp_path) == BatchingOptions(max_batch_size=9)
+    (tmp_path / PER_MODEL_FILE).write_text("max_batch_size: 9")
+    with pytest.raises(InvalidArgument, match="Invalid protobuf file"):
+        of_version(tmp_path)
+    assert "Error parsing text-format tensorflow.serving.BatchingParameters" in (
+        capsys.readouterr().err
+    )
