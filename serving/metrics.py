@@ -146,7 +146,6 @@ class Metrics:
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
-        self.more: list[Counter | Histogram] = []
 
     @contextmanager
     def runtime(self, model: str, api: str) -> Iterator[None]:
@@ -200,12 +199,14 @@ class Metrics:
             if isinstance(metric, Counter) and metric.name == name
         )
 
+    def include(self, *metrics: Counter | Histogram) -> None:
+        """Have more metrics on the page."""
+        vars(self).update({metric.name: metric for metric in metrics})
+
     def render(self) -> bytes:
         """All samples, in Prometheus' text form."""
         lines = []
-        for metric in [*vars(self).values(), *self.more]:
-            if metric is self.more:
-                continue
+        for metric in vars(self).values():
             samples = list(metric.lines())
             if samples:
                 lines += [f"# TYPE {metric.name} {metric.kind}", *samples]

@@ -23,7 +23,7 @@ class VersionMetrics:
         self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS)
         started = Gauge(f"{PREFIX}process_start_time_seconds", ())
         started.set(int(time.time()))
-        metrics.more += [self._count, self._latency, started]
+        metrics.include(self._count, self._latency, started)
 
     def __call__(self, record: RequestRecord) -> None:
         """Count one request."""
