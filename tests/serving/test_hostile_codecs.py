@@ -19,7 +19,7 @@ from serving.signature import Signature, TensorInfo
 
 from . import hostile
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 ONE_INPUT = [Signature({"x": TensorInfo("x:0", dtype.number, None)}, {}) for dtype in DTYPES]
 TWO_INPUTS = Signature({"x": TensorInfo("x:0", 1, None), "b": TensorInfo("b:0", 7, None)}, {})
 
@@ -109,6 +109,11 @@ def test_one_value_stands_for_many_but_not_for_any_number():
     # Spelled out, a tensor may have any size.
     spelled = encode_tensor(np.zeros(1 << 25, np.float32), content=True)
     assert decode_tensor(spelled).nbytes == 1 << 27
+
+
+def test_feature_name_that_is_no_text():
+    with pytest.raises(InvalidArgument, match="has a name that is not UTF-8"):
+        parse_examples(b'{"examples": [{"t\xe0": 1}]}')
 
 
 def test_endless_length_of_a_string():

@@ -51,6 +51,8 @@ def test_hot_swaps(models, tmp_path, several, figures):
     figures(f"{rounds * len(names)} swaps, {seen.counted} requests; MiB by swaps: {memory}")
     seen.check(least=100)
     assert all(values == {FIRST, THIRD} for values in seen.answers.values())
+    if hostile.FULL:
+        assert memory[rounds * len(names)] < memory[12] + 60, memory
 
 
 def only(client, name, version):
