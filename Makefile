@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test robustness lint lock clean
+.PHONY: help setup demo test robustness lint lock bench-serving clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 15
 
 setup: $(STAMP)  ## make .venv and install the locked dependencies
 
@@ -35,6 +35,9 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench-serving: $(STAMP)  ## the server beside the bare model, empty servers and other servers
+	$(BIN)/python -m benchmarks.serving
 
 lock: $(STAMP)  ## resolve requirements.lock anew for all supported Pythons
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -19,13 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from serving.batch_scheduler import (
-    TIMED_OUT_IN_QUEUE,
-    BatchQueue,
-    BatchScheduler,
-    Pending,
-    Task,
-)
+from serving.batch_merge import merge
+from serving.batch_queue import BatchQueue
+from serving.batch_scheduler import TIMED_OUT_IN_QUEUE, BatchScheduler, Pending
+from serving.batch_task import Task
 from serving.batching_options import BatchingOptions
 from serving.errors import (
     Code,
@@ -40,7 +37,6 @@ from serving.model_session import ModelSession
 
 log = logging.getLogger(__name__)
 
-_MAX_RANK = 6
 _NOT_THE_INPUTS_FAULT = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
 
 
@@ -151,7 +147,8 @@ class BatchingSession:
             self._metrics.input_batch_size.observe(len(array))
         deadline = time.perf_counter() + timeout_ms * 1e-3 if timeout_ms > 0 else None
         queue = self._queue(tuple(feeds), tuple(fetches))
-        return queue.submit(self._shape_key(arrays), arrays, size, deadline, notify)
+        key = self._shape_key(arrays)
+        return self._scheduler.submit(queue, key, arrays, size, deadline, notify)
 
     def close(self) -> None:
         """Wait for abandoned runs, then close the session; no other run may be under way."""
@@ -170,7 +167,7 @@ class BatchingSession:
                     def process(tasks: list[Task]) -> None:
                         self._process(feeds, fetches, tasks)
 
-                    queue = BatchQueue(self._scheduler, self._options, process)
+                    queue = BatchQueue(self._options, process)
                     self._queues[key] = queue
         return queue
 
@@ -243,49 +240,6 @@ class BatchingSession:
             end = start + task.size
             task.finish([output[start:end] for output in outputs])
             start = end
-
-
-def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
-    """The inputs of several requests as one, filled up.
-
-    Args:
-        arrays: Equal in rank and dtype; equal in all dimensions but the first unless `pad`.
-        surplus: Rows to add: repeats of the first row of the last array that has one.
-        pad: Bring all to the shape of the largest, as TF Serving: with repeats of each array's own
-            first element, at the end of each dimension.
-
-    Raises:
-        InvalidArgument: With TF Serving's text: a rank or an empty array that cannot be padded.
-    """
-    if pad:
-        arrays = _padded(arrays)
-    if surplus:
-        row = next((array[:1] for array in reversed(arrays) if len(array)), None)
-        if row is not None:
-            arrays = [*arrays, np.repeat(row, surplus, axis=0)]
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _padded(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    shapes = [array.shape[1:] for array in arrays]
-    if arrays[0].ndim > _MAX_RANK:
-        raise InvalidArgument("Only tensors with rank from 1 to 6 can be padded.")
-    if len(set(shapes)) == 1:
-        return list(arrays)
-    largest = tuple(map(max, zip(*shapes, strict=True)))
-    padded = []
-    for array in arrays:
-        if array.shape[1:] != largest:
-            shape = (len(array), *largest)
-            if array.size == 0 and np.prod(shape) > 0:
-                raise InvalidArgument("Got empty tensor in batch of non-empty tensors.")
-            wider = np.empty(shape, array.dtype)
-            if wider.size:
-                wider[...] = array.flat[0]
-                wider[tuple(map(slice, array.shape))] = array
-            array = wider
-        padded.append(array)
-    return padded
 
 
 def _settle(future: asyncio.Future[None]) -> None:

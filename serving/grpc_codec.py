@@ -10,10 +10,11 @@ from serving.dtypes import STRING, DType, by_number, by_numpy, string_array
 from serving.errors import InvalidArgument
 from serving.protos.input_pb2 import Input
 from serving.protos.tensor_pb2 import TensorProto
-from serving.protos.tensor_shape_pb2 import TensorShapeProto
 
 # Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
+# Up to so many elements, one by one is faster than that.
+_FEW = 32
 # A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
 # this many bytes it has to spell the values out, so that small requests cannot fill the memory.
 _MAX_FILLED = 64 << 20
@@ -131,36 +132,40 @@ def encode_tensor(array: np.ndarray, content: bool = False) -> TensorProto:
     Raises:
         InvalidArgument: The array's type has no TensorFlow counterpart.
     """
+    proto = TensorProto()
+    fill_tensor(proto, array, content)
+    return proto
+
+
+def fill_tensor(proto: TensorProto, array: np.ndarray, content: bool = False) -> None:
+    """As `encode_tensor`, into an empty message, such as one that is part of another already."""
     dtype = by_numpy(array.dtype)
-    proto = TensorProto(tensor_shape=_shape(array.shape))
     proto.dtype = dtype.number  # type: ignore[assignment]
+    proto.tensor_shape.SetInParent()
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
     if dtype is STRING:
         strings = array if array.dtype == object else string_array(array)
         try:
             proto.string_val.extend(strings.ravel().tolist())
         except TypeError:
+            del proto.string_val[:]
             proto.string_val.extend(string_array(array).ravel().tolist())
-        return proto
-    if content:
+    elif content:
         proto.tensor_content = array.astype(dtype.numpy, copy=False).tobytes()
-        return proto
-    if dtype.field in _RAW_FIELDS:
+    elif dtype.field in _RAW_FIELDS and array.size > _FEW:
         wire = array.astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
-        if wire:
-            tag = _varint(_RAW_FIELDS[dtype.field] << 3 | 2)
-            proto.MergeFromString(tag + _varint(len(wire)) + wire)
-        return proto
-    if dtype.field == "float8_val":
+        tag = _varint(_RAW_FIELDS[dtype.field] << 3 | 2)
+        proto.MergeFromString(tag + _varint(len(wire)) + wire)
+    elif dtype.numpy.kind == "c":
+        parts = array.ravel().astype(dtype.numpy).view(dtype.numpy.type(0).real.dtype)
+        getattr(proto, dtype.field).extend(parts.tolist())
+    elif dtype.field == "float8_val":
         proto.float8_val = array.tobytes()
-        return proto
-    if dtype.field == "half_val":
-        array = np.ascontiguousarray(array).view(np.uint16)
-    getattr(proto, dtype.field).extend(array.ravel().tolist())
-    return proto
-
-
-def _shape(shape: tuple[int, ...]) -> TensorShapeProto:
-    return TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in shape])
+    else:
+        if dtype.field == "half_val":
+            array = np.ascontiguousarray(array, dtype.numpy).view(np.uint16)
+        getattr(proto, dtype.field).extend(array.ravel().tolist())
 
 
 def _varint(value: int) -> bytes:

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from serving.config_files import served_models
 from serving.errors import Code, Internal, InvalidArgument, ServingError
 from serving.examples import Classification, classify, infer, regress
-from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
+from serving.grpc_codec import decode_input, decode_tensor, fill_tensor
 from serving.metrics import Metrics
 from serving.protos.classification_pb2 import (
     ClassificationRequest,
@@ -354,7 +354,7 @@ def _decode_inputs(request: PredictRequest) -> dict[str, np.ndarray]:
 def _encode_outputs(outputs: Mapping[str, np.ndarray], spec: ModelSpec, content: bool) -> bytes:
     response = PredictResponse(model_spec=spec)
     for alias, array in outputs.items():
-        response.outputs[alias].CopyFrom(encode_tensor(array, content))
+        fill_tensor(response.outputs[alias], array, content)
     return response.SerializeToString()
 
 

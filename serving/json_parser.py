@@ -2,17 +2,21 @@
 
 It differs from Python's `json` in four ways that requests can show: of duplicate keys the first
 wins; bytes after the document are ignored; `NaN`, `Inf` and `Infinity` with or without a minus are
-numbers; nesting has no limit. Python's C scanner reads what both read alike; whatever it refuses,
-and whatever it might read otherwise, goes to the slow reader here, which is RapidJSON's iterative
-parser in Python and knows the error texts and offsets.
+numbers; nesting has no limit. Faster readers read what they read alike: orjson the plain
+requests, Python's C scanner most others; whatever it refuses, and whatever it might read otherwise,
+goes to the slow reader here, which is RapidJSON's iterative parser in Python and knows the error
+texts and offsets.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 from serving.errors import InvalidArgument
 from serving.json_debug import debug_text
@@ -39,9 +43,8 @@ _SUSPECTS = (
     re.compile(rb"e\+?[0-9]{3}"),
     re.compile(rb"E\+?[0-9]{3}"),
 )
-# An integer of that many digits may be beyond double, which RapidJSON refuses and Python does not.
-_DIGITS_TO_ZEROS = bytes(ord("0") if 0x30 <= byte <= 0x39 else byte for byte in range(256))
-_TOO_LONG = b"0" * 309
+# May be an integer beyond 64 bits, which is a float to RapidJSON, or a number beyond double.
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _LITERALS = {ord("n"): (b"null", None), ord("t"): (b"true", True), ord("f"): (b"false", False)}
 
 
@@ -78,14 +81,27 @@ def parse(body: bytes) -> Document:
 def _fast(body: bytes) -> dict[str, Any] | None:
     if any(suspect.search(body) for suspect in _SUSPECTS):
         return None
-    if len(body) > len(_TOO_LONG) and _TOO_LONG in body.translate(_DIGITS_TO_ZEROS):
-        return None
+    long = _LONG_NUMBER.search(body) is not None
+    value = None if long else _fastest(body)
+    if value is not None:
+        return value
     try:
         text = body.decode("utf-8", "surrogateescape").lstrip(" \t\n\r")
-        value, _ = _DECODER.raw_decode(text)
+        value, _ = (_CAREFUL_DECODER if long else _DECODER).raw_decode(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _fastest(body: bytes) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    # One colon per key of the outermost object: so no key is there twice, on no level.
+    if isinstance(value, dict) and body.count(b":") == len(value):
+        return value
+    return None
 
 
 def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -96,7 +112,22 @@ def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+def _integer(text: str) -> int | float:
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 64 else _double(text)
+
+
+def _double(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("beyond double")
+    return value
+
+
 _DECODER = json.JSONDecoder(object_pairs_hook=_first_wins)
+_CAREFUL_DECODER = json.JSONDecoder(
+    object_pairs_hook=_first_wins, parse_int=_integer, parse_float=_double
+)
 
 
 class Reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -166,7 +167,7 @@ def _nested(
     """
     for axis in range(len(shape) - 1, keep - 1, -1):
         size = shape[axis]
-        groups = int(np.prod(shape[:axis]))
+        groups = math.prod(shape[:axis])
         if size == 0:
             items = ["[]"] * groups
             continue

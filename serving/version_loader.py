@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,8 @@ class VersionLoader:
             session = TfliteSession(directory / MODEL_FILE, options.tflite_interpreters)
         else:
             check_saved_model_config(directory)
-            session = GraphSession(directory, options.tags, options.session)
+            how = replace(options.session, frugal=batching is not None)
+            session = GraphSession(directory, options.tags, how)
         session = _CountedSession(session, self._metrics)
         if batching is not None and self._scheduler is not None:
             session = BatchingSession(session, self._scheduler, batching, self._metrics)

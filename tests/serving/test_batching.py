@@ -11,8 +11,9 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from serving.batch_merge import merge
 from serving.batch_scheduler import BatchScheduler
-from serving.batching import BatchingSession, merge
+from serving.batching import BatchingSession
 from serving.batching_options import BatchingOptions, PoolOptions
 from serving.errors import (
     DeadlineExceeded,

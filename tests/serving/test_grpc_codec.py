@@ -27,7 +27,7 @@ def sample(dtype, shape):
     )
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 4), (2, 0, 3)])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 4), (2, 0, 3), (8, 9)])
 @pytest.mark.parametrize("content", [False, True])
 @pytest.mark.parametrize("dtype", NUMERIC, ids=lambda d: d.name)
 def test_tensorflow_reads_what_we_write(dtype, content, shape):
@@ -136,9 +136,11 @@ def test_unknown_rank_is_refused():
 
 
 def test_byte_order_and_layout():
-    array = np.arange(6, dtype=">f4").reshape(2, 3).T
-    for content in (False, True):
-        np.testing.assert_array_equal(decode_tensor(encode_tensor(array, content)), array)
+    for dtype in (">f4", ">f2", ">i4", ">c16"):
+        for shape in ((2, 3), (9, 8)):
+            array = np.arange(np.prod(shape)).astype(dtype).reshape(shape).T
+            for content in (False, True):
+                np.testing.assert_array_equal(decode_tensor(encode_tensor(array, content)), array)
 
 
 def test_type_without_counterpart():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from serving.errors import InvalidArgument
 from serving.json_debug import debug_text
-from serving.json_parser import Reader, parse
+from serving.json_parser import Document, Reader, parse
 
 
 def read(body):
@@ -162,3 +162,34 @@ def test_what_the_fast_reader_accepts_the_slow_one_does_too(text):
     with pytest.raises(InvalidArgument) as caught:
         Reader(body).read()
     assert str(caught.value) == refused
+
+
+NUMBER_TEXTS = st.one_of(
+    st.from_regex(r"\A-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?([eE][+-]?[0-9]{1,4})?\Z"),
+    st.integers().map(str),
+    st.floats().map(json.dumps),
+)
+
+
+@given(
+    st.recursive(
+        NUMBER_TEXTS, lambda inner: st.lists(inner, max_size=4).map(lambda v: f"[{','.join(v)}]")
+    )
+)
+def test_numbers_are_the_same_to_every_reader(text):
+    """Bit for bit and type for type: 0 is not 0.0, and -0.0 is neither."""
+    body = f'{{"instances": {text}}}'.encode()
+    assert outcome(parse, body) == outcome(lambda body: Document(Reader(body).read(), False), body)
+
+
+def outcome(read, body):
+    try:
+        return repr(read(body).value)
+    except InvalidArgument as error:
+        return error.message
+
+
+@given(st.text(alphabet='{}[]":,.0123456789eE+-truefalsn \\u"Iy', max_size=24))
+def test_no_object_is_read_otherwise(inside):
+    body = f'{{"a": {inside}}}'.encode()
+    assert outcome(parse, body) == outcome(lambda body: Document(Reader(body).read(), False), body)

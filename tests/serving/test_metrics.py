@@ -181,3 +181,29 @@ def test_running_server(server):
     assert (with_query.status_code, with_query.text) == (400, f"Unexpected path: {path}?x=1")
     assert "# TYPE :tensorflow:serving:request_count counter\n" in response.text
     assert "# HELP" not in response.text
+
+
+def test_examples_of_multi_inference(server):
+    import grpc
+    from tensorflow_serving.apis import inference_pb2, prediction_service_pb2_grpc
+
+    name = "half/plus:two"
+    request = inference_pb2.MultiInferenceRequest()
+    for method in ("classify", "regress"):
+        task = request.tasks.add(method_name=f"tensorflow/serving/{method}")
+        task.model_spec.name = name
+        task.model_spec.signature_name = f"{method}_x_to_y"
+    for x in (1, 2, 3):
+        example = request.input.example_list.examples.add()
+        example.features.feature["x"].float_list.value.append(x)
+    page = f"{server.rest}/monitoring/prometheus/metrics"
+    counts = ":tensorflow:serving:request_example_counts"
+    before = parsed(httpx.get(page, trust_env=False).content)
+    with grpc.insecure_channel(server.grpc) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        assert len(stub.MultiInference(request, timeout=20).results) == 2
+    after = parsed(httpx.get(page, trust_env=False).content)
+    for sample, growth in ((f"{counts}_count", 1), (f"{counts}_sum", 3)):
+        assert after[sample][(name,)] - before.get(sample, {}).get((name,), 0) == growth
+    # Three examples: below the bound 4, not below 2.
+    assert after[f"{counts}_bucket"][(name, "4")] > after[f"{counts}_bucket"].get((name, "2"), 0)

@@ -13,8 +13,15 @@ from serving.protos import pool
 
 MODULES = sorted(path.stem for path in Path(protos.__file__).parent.glob("*_pb2.py"))
 # Not in any released Python package (monitoring_config.proto, ssl_config.proto,
-# session_bundle_config.proto); field numbers as in TF Serving's sources.
-WITHOUT_PEER = {"monitoring_config_pb2", "ssl_config_pb2", "batching_parameters_pb2"}
+# session_bundle_config.proto, saved_model_config.proto, profiler_service.proto); field numbers as
+# in TF Serving's and TensorFlow's sources.
+WITHOUT_PEER = {
+    "monitoring_config_pb2",
+    "ssl_config_pb2",
+    "batching_parameters_pb2",
+    "profiler_service_pb2",
+    "saved_model_config_pb2",
+}
 LEFT_OUT = {
     "tensorflow.serving.SessionRunRequest": {"options"},
     "tensorflow.serving.SessionRunResponse": {"metadata"},
@@ -153,3 +160,14 @@ def test_both_in_one_process(order):
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_profile_options_same_as_tensorflows():
+    """The part of the profiler's messages that TensorFlow's package does hold."""
+    from tensorflow.tsl.profiler.protobuf import profiler_options_pb2
+
+    from serving.protos.profiler_service_pb2 import ProfileOptions
+
+    theirs = profiler_options_pb2.ProfileOptions.DESCRIPTOR.fields_by_name
+    for field in ProfileOptions.DESCRIPTOR.fields:
+        assert (field.number, field.type) == (theirs[field.name].number, theirs[field.name].type)

@@ -2,6 +2,8 @@
 
 import inspect
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -117,3 +119,37 @@ def test_closed_session_refuses(models):
     feeds = {inputs["x"]: np.ones((1, 3), "f4"), inputs["b"]: np.ones((1, 1), "f4")}
     with pytest.raises(ServingError, match="closed"):
         opened.run(feeds, [outputs["y"]])
+
+
+@pytest.mark.parametrize("frugal", [False, True])
+@pytest.mark.parametrize("rows", [1, 40])
+def test_many_at_once_in_pools_of_their_own(models, frugal, rows):
+    """More at once than there are pools: the answers stay each caller's own."""
+    session = GraphSession(models / "affine" / "1", options=SessionOptions(frugal=frugal))
+    signature = session.signatures.signature_def["serving_default"]
+    x, b = (session.tensor(signature.inputs[name].name) for name in ("x", "b"))
+    y = session.tensor(signature.outputs["y"].name)
+
+    def call(n):
+        feeds = {x: np.full((rows, 3), n, np.float32), b: np.zeros((rows, 1), np.float32)}
+        return session.run(feeds, [y], timeout_ms=20_000 * (n % 2))[0]
+
+    with ThreadPoolExecutor(40) as threads:
+        answers = list(threads.map(call, range(200)))
+    for n, answer in enumerate(answers):
+        np.testing.assert_array_equal(answer, np.full((rows, 2), [9 * n, 12 * n], np.float32))
+    session.close()
+
+
+@pytest.mark.parametrize("frugal", [False, True])
+def test_deadlines_hold_in_every_pool(models, frugal):
+    session = GraphSession(models / "affine" / "1", options=SessionOptions(frugal=frugal))
+    signature = session.signatures.signature_def["spin"]
+    steps = session.tensor(signature.inputs["steps"].name)
+    x = session.tensor(signature.outputs["x"].name)
+    for _ in range(3):
+        started = time.monotonic()
+        with pytest.raises(DeadlineExceeded, match="Timed out waiting for notification"):
+            session.run({steps: np.int64(10**12)}, [x], timeout_ms=200)
+        assert time.monotonic() - started < 5
+    session.close()

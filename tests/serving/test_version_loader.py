@@ -190,7 +190,7 @@ def test_parameters_per_model(models, version, load, tmp_path):
         load(version, **flags)
 
 
-def test_warmup_goes_through_the_batcher(version, load):
+def test_warmup_is_batched_and_counted(version, load):
     write_records(version, [predict_record(ONE)] * 3)
     _, metrics = load(version, enable_batching=True, num_request_iterations_for_warmup=2)
     counted = parsed(metrics.render())

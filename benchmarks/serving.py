@@ -1,0 +1,330 @@
+"""How fast is the server, beside nothing, beside the bare model, and beside other servers?
+
+    python -m benchmarks.serving [--seconds 3] [--rounds 3] [--out build/bench-serving]
+
+All servers run at once on this machine, load goes to one at a time, in interleaved rounds; the
+table shows medians. Before any timing the answers of all servers are compared with the model's.
+Writes a table to the terminal, and `serving.json` and `serving.png` into the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from benchmarks import serving_model
+from benchmarks.load_generator import Measured, grpc_load, http_load, missing_tools
+from benchmarks.serving_model import NAME, Artifacts
+from benchmarks.serving_report import goals, print_tables, save_plot
+from benchmarks.serving_rivals import RIVALS, Rival
+
+LOADS = ((1, 1), (32, 1), (4, 32))  # clients, rows per request
+_ROOT = Path(__file__).parents[1]
+_PATIENCE = 120.0
+
+
+@dataclass
+class Target:
+    """Something to put load on.
+
+    Attributes:
+        name: In the table.
+        load: Puts load on it: clients, rows, seconds.
+        loads: Which loads it gets.
+        results: By load, one entry per round.
+    """
+
+    name: str
+    load: Callable[[int, int, int], Measured]
+    loads: tuple[tuple[int, int], ...] = LOADS
+    results: dict[tuple[int, int], list[Measured]] = field(default_factory=dict)
+
+
+class Bench:
+    """The servers of one run, and the folder they live in."""
+
+    def __init__(self, directory: Path, stack: contextlib.ExitStack) -> None:
+        self.directory = directory
+        self._stack = stack
+        self.versions: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
+        self.ready_seconds: list[float] = []
+        module = [sys.executable, "-m", "benchmarks.serving_model", str(directory)]
+        subprocess.run(module, check=True, cwd=_ROOT, env=_environment(), capture_output=True)
+        base = directory / NAME
+        self.artifacts = Artifacts(base, base / "1", directory / "model.keras")
+        forms = {
+            "grpc": serving_model.grpc_body,
+            "rows": serving_model.rest_body,
+            "v2": serving_model.v2_body,
+        }
+        self.bodies: dict[tuple[str, int], Path] = {}
+        for form, make in forms.items():
+            for rows in (1, 32):
+                path = directory / f"{form}-{rows}.body"
+                path.write_bytes(make(rows))
+                self.bodies[form, rows] = path
+
+    def bare(self) -> Target:
+        """The model itself, called from as many threads as there are clients."""
+        process = self._start(
+            [sys.executable, "-m", "benchmarks.bare_session", str(self.artifacts.saved_model)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+        def load(clients: int, rows: int, seconds: int) -> Measured:
+            process.stdin.write(f"{clients} {rows} {seconds}\n")
+            process.stdin.flush()
+            return Measured(**json.loads(process.stdout.readline()))
+
+        return Target("bare session, threads", load, ((1, 1), (4, 32)))
+
+    def own(self, label: str, *flags: str) -> tuple[Target, Target]:
+        """This project's server: over gRPC, and over REST."""
+        grpc_port, rest_port = _free_ports(2)
+        path = f"/v1/models/{NAME}:predict"
+        started = time.perf_counter()
+        process = self._start(
+            [
+                *(sys.executable, "-m", "serving", "serve", f"--port={grpc_port}"),
+                *(f"--rest_api_port={rest_port}", f"--model_name={NAME}"),
+                *(f"--model_base_path={self.artifacts.base_path}", *flags),
+            ]
+        )
+        body = self.bodies["rows", 1].read_bytes()
+        answer = _first_answer(rest_port, path, body, process)
+        self.ready_seconds.append(time.perf_counter() - started)
+        _compare(label, json.loads(answer)["predictions"], self.expected)
+        (self.directory / "rest.answer").write_bytes(answer)
+        raw = self._grpc_answer(grpc_port)
+        (self.directory / "grpc.answer").write_bytes(raw)
+        return (
+            Target(f"this server, gRPC, {label}", self._grpc(grpc_port)),
+            Target(f"this server, REST, {label}", self._http(rest_port, path, "rows")),
+        )
+
+    def batching_parameters(self) -> str:
+        """The flag that has batches run one after the other: the other CPU prepares the next."""
+        path = self.directory / "batching.config"
+        path.write_text("num_batch_threads { value: 1 }")
+        return f"--batching_parameters_file={path}"
+
+    def empty(self, kind: str) -> Target:
+        """A server that answers the same bytes and does nothing for them."""
+        (port,) = _free_ports(1)
+        answer = self.directory / ("rest.answer" if kind == "asgi" else "grpc.answer")
+        script = str(_ROOT / "benchmarks" / "empty_servers.py")
+        process = self._start([sys.executable, script, kind, str(port), str(answer)])
+        _listening(port, process)
+        load = self._http(port, "/", "rows") if kind == "asgi" else self._grpc(port)
+        return Target(f"empty server, {kind}", load, ((1, 1), (32, 1)))
+
+    def rival(self, rival: Rival) -> Target | None:
+        """A server from PyPI; None where it cannot be installed or started."""
+        problem = rival.install()
+        if problem:
+            self.left_out[rival.name] = problem
+            return None
+        self.versions[rival.name] = rival.version()
+        port = _free_ports(1)[0]
+        log = self._stack.enter_context((self.directory / f"{rival.name}.log").open("wb"))
+        folder = self.directory / rival.name.split()[0]
+        process = rival.start(self.artifacts, port, folder, log)
+        self._stack.callback(_stop, process)
+        try:
+            body = self.bodies[rival.protocol, 1].read_bytes()
+            answer = _first_answer(port, rival.path, body, process)
+        except RuntimeError as error:
+            self.left_out[rival.name] = str(error)
+            return None
+        _compare(rival.name, rival.scores(answer), self.expected)
+        return Target(rival.name, self._http(port, rival.path, rival.protocol))
+
+    @property
+    def expected(self) -> np.ndarray:
+        """What the bare model answers to one row."""
+        file = self.directory / "expected.npy"
+        if not file.is_file():
+            script = (
+                "import sys, numpy as np; from pathlib import Path; "
+                "from benchmarks.serving_model import tokens; "
+                "from serving.predictor import Predictor; "
+                "outputs = Predictor(Path(sys.argv[1])).predict({'tokens': tokens(1)}); "
+                "np.save(sys.argv[2], outputs['scores'])"
+            )
+            command = [sys.executable, "-c", script, str(self.artifacts.saved_model), str(file)]
+            subprocess.run(command, check=True, cwd=_ROOT, env=_environment(), capture_output=True)
+        return np.load(file)
+
+    def _grpc_answer(self, port: int) -> bytes:
+        import grpc
+
+        from serving.grpc_codec import decode_tensor
+        from serving.protos.predict_pb2 import PredictResponse
+
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+            raw: bytes = call(self.bodies["grpc", 1].read_bytes()[5:], timeout=60)
+        outputs = PredictResponse.FromString(raw).outputs
+        _compare("gRPC", decode_tensor(outputs["scores"]), self.expected)
+        return raw
+
+    def _grpc(self, port: int) -> Callable[[int, int, int], Measured]:
+        return lambda clients, rows, seconds: grpc_load(
+            port, self.bodies["grpc", rows], clients, seconds
+        )
+
+    def _http(self, port: int, path: str, form: str) -> Callable[[int, int, int], Measured]:
+        return lambda clients, rows, seconds: http_load(
+            port, path, self.bodies[form, rows], clients, seconds
+        )
+
+    def _start(self, command: list[str], **popen: Any) -> subprocess.Popen:
+        log = self._stack.enter_context((self.directory / "servers.log").open("ab"))
+        process = subprocess.Popen(
+            command,
+            cwd=_ROOT,
+            env=_environment(),
+            start_new_session=True,
+            **{"stdout": log, "stderr": log, **popen},
+        )
+        self._stack.callback(_stop, process)
+        return process
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def _listening(port: int, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("it does not start; see its log") from None
+            time.sleep(0.02)
+
+
+def _first_answer(port: int, path: str, body: bytes, process: subprocess.Popen) -> bytes:
+    """Ask until there is an answer."""
+    deadline = time.monotonic() + _PATIENCE
+    said = "no answer"
+    headers = {"Content-Type": "application/json"}
+    while process.poll() is None and time.monotonic() < deadline:
+        _listening(port, process)
+        with contextlib.suppress(httpx.TransportError):
+            url = f"http://127.0.0.1:{port}{path}"
+            response = httpx.post(url, content=body, headers=headers, trust_env=False, timeout=60)
+            if response.status_code == 200:
+                return response.content
+            said = f"{response.status_code} {response.text[:200]}"
+        time.sleep(0.1)
+    raise RuntimeError(f"it does not answer: {said}; see its log")
+
+
+def _compare(name: str, scores: Any, expected: np.ndarray) -> None:
+    got = np.asarray(scores, np.float64).reshape(expected.shape)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5, err_msg=name)
+
+
+def _stop(process: subprocess.Popen) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def rounds(targets: list[Target], count: int, seconds: int) -> Iterator[str]:
+    """Put every load on every target, again and again; yields what is done next."""
+    for number in range(count):
+        for load in LOADS:
+            for target in targets:
+                if load in target.loads:
+                    clients, rows = load
+                    yield f"round {number + 1}/{count}: {clients} clients x {rows}: {target.name}"
+                    measured = target.load(clients, rows, seconds)
+                    target.results.setdefault(load, []).append(measured)
+
+
+def main() -> int:
+    """Parse, start, measure, report."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=int, default=3, help="per measurement (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="of all measurements (default: 3)")
+    parser.add_argument("--out", type=Path, default=Path("build/bench-serving"), help="folder")
+    parser.add_argument("--no-rivals", action="store_true", help="leave other servers out")
+    arguments = parser.parse_args()
+    missing = missing_tools()
+    if missing:
+        print("\n".join(missing), file=sys.stderr)
+        return 2
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        bench = Bench(Path(folder), stack)
+        targets = [
+            bench.bare(),
+            *bench.own("default flags"),
+            *bench.own("batching", "--enable_batching", bench.batching_parameters()),
+            *(bench.empty(kind) for kind in ("grpc-aio", "grpc-threads", "asgi")),
+        ]
+        if not arguments.no_rivals:
+            targets += filter(None, map(bench.rival, RIVALS))
+        for step in rounds(targets, arguments.rounds, arguments.seconds):
+            print(f"\r\033[K  {step}", end="", flush=True)
+        print("\r\033[K", end="")
+    results = {
+        "cpus": os.cpu_count(),
+        "versions": bench.versions,
+        "left_out": bench.left_out,
+        "ready_seconds": bench.ready_seconds,
+        "loads": {
+            target.name: [
+                {"clients": load[0], "rows": load[1], "rounds": [asdict(one) for one in several]}
+                for load, several in target.results.items()
+            ]
+            for target in targets
+        },
+    }
+    (arguments.out / "serving.json").write_text(json.dumps(results, indent=1))
+    print_tables(results)
+    for line in goals(results):
+        print(line)
+    save_plot(results, arguments.out / "serving.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""Tables, goals and the picture of the serving benchmark."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+OWN = "this server, "
+# (goal, numerator, denominator, what of a load, the ratio aimed at)
+_RATIOS = (
+    (
+        "32 clients, one row: gRPC with batching / empty grpc-python server (asyncio)",
+        (OWN + "gRPC, batching", (32, 1)),
+        ("empty server, grpc-aio", (32, 1)),
+        0.7,
+    ),
+    (
+        "32 clients, one row: gRPC with batching / empty grpc-python server (threads)",
+        (OWN + "gRPC, batching", (32, 1)),
+        ("empty server, grpc-threads", (32, 1)),
+        0.7,
+    ),
+    (
+        "32 clients, one row: REST with batching / empty Starlette on uvicorn",
+        (OWN + "REST, batching", (32, 1)),
+        ("empty server, asgi", (32, 1)),
+        0.7,
+    ),
+    (
+        "4 clients, 32 rows: gRPC / bare session",
+        (OWN + "gRPC, default flags", (4, 32)),
+        ("bare session, threads", (4, 32)),
+        0.7,
+    ),
+    (
+        "4 clients, 32 rows: REST / bare session",
+        (OWN + "REST, default flags", (4, 32)),
+        ("bare session, threads", (4, 32)),
+        0.7,
+    ),
+    (
+        "32 clients, one row: REST with batching / FastAPI + model.predict",
+        (OWN + "REST, batching", (32, 1)),
+        ("FastAPI + model.predict", (32, 1)),
+        5.0,
+    ),
+)
+_ADDED = (("gRPC", 500), ("REST", 900))
+_FRAMEWORKS = ("MLServer", "BentoML", "KServe")
+
+
+class _Medians:
+    """Medians over the rounds, by target and load."""
+
+    def __init__(self, results: dict[str, Any]) -> None:
+        self._values = {
+            (name, (load["clients"], load["rows"])): {
+                key: statistics.median(one[key] for one in load["rounds"])
+                for key in ("rate", "p50", "p99")
+            }
+            for name, loads in results["loads"].items()
+            for load in loads
+        }
+
+    def get(self, name: str, load: tuple[int, int]) -> dict[str, float] | None:
+        return self._values.get((name, load))
+
+
+def print_tables(results: dict[str, Any]) -> None:
+    """What was measured, one line per target."""
+    from rich.console import Console
+    from rich.table import Table
+
+    medians = _Medians(results)
+    table = Table(title="requests/s, and p50 / p99 in ms; medians of the rounds")
+    table.add_column("")
+    loads = sorted({load for _, load in medians._values})
+    for clients, rows in loads:
+        table.add_column(f"{clients} clients x {rows} rows", justify="right")
+    for name in results["loads"]:
+        cells = []
+        for load in loads:
+            value = medians.get(name, load)
+            cells.append(
+                ""
+                if value is None
+                else f"{value['rate']:,.0f}  {value['p50'] / 1e3:.2f} / {value['p99'] / 1e3:.2f}"
+            )
+        table.add_row(name, *cells)
+    console = Console(width=120)
+    console.print(table)
+    for name, version in results["versions"].items():
+        console.print(f"{name}: {version}")
+    for name, why in results["left_out"].items():
+        console.print(f"left out: {name}: {why}")
+
+
+def goals(results: dict[str, Any]) -> Iterator[str]:
+    """The ratios that matter, each beside its goal."""
+    medians = _Medians(results)
+    bare = medians.get("bare session, threads", (1, 1))
+    for transport, allowed in _ADDED:
+        value = medians.get(f"{OWN}{transport}, default flags", (1, 1))
+        if bare and value:
+            added = value["p50"] - bare["p50"]
+            yield f"1 client: {transport} adds {added:.0f} us to the bare session (goal: {allowed})"
+    for text, above, below, goal in _RATIOS:
+        first, second = medians.get(*above), medians.get(*below)
+        if first and second:
+            yield f"{text}: {first['rate'] / second['rate']:.2f} (goal: {goal})"
+    frameworks = {
+        name: value["rate"] for name in _FRAMEWORKS if (value := medians.get(name, (32, 1)))
+    }
+    own = medians.get(OWN + "REST, batching", (32, 1))
+    if frameworks and own:
+        best = max(frameworks, key=lambda name: frameworks[name])
+        ratio = own["rate"] / frameworks[best]
+        yield (
+            f"32 clients, one row: REST with batching / {best}, the fastest framework: "
+            f"{ratio:.2f} (goal: above 1)"
+        )
+    seconds = statistics.median(results["ready_seconds"])
+    yield f"first answer {seconds:.1f} s after the process starts, TensorFlow's import included"
+
+
+def save_plot(results: dict[str, Any], file: Path) -> None:
+    """Requests per second of 32 clients, as bars with every round as a dot."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    medians = _Medians(results)
+    names = [name for name in results["loads"] if medians.get(name, (32, 1))]
+    figure, axes = pyplot.subplots(figsize=(9, 0.5 * len(names) + 1.5), layout="constrained")
+    for i, name in enumerate(names):
+        load = next(
+            one for one in results["loads"][name] if (one["clients"], one["rows"]) == (32, 1)
+        )
+        rates = [one["rate"] for one in load["rounds"]]
+        color = "C0" if name.startswith(OWN) else "0.7" if name.startswith("empty") else "C1"
+        axes.barh(i, statistics.median(rates), color=color)
+        axes.plot(rates, [i] * len(rates), "k.", markersize=4)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("requests per second, 32 clients, one row of 50 tokens each")
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)

@@ -1,0 +1,80 @@
+"""One request on its way through the batcher, whole or in parts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from serving.batch_queue import BatchQueue
+
+
+class Task:
+    """One request, or the part of one that goes into one batch.
+
+    Attributes:
+        inputs: Arrays with equal first dimensions.
+        size: That dimension.
+        deadline: `time.perf_counter()` at which nobody waits any more; None for never.
+        enqueued: The same clock when it was handed in.
+        notify: Called from a batch thread when there is an answer; None where a thread waits.
+        outputs: The answer, once there.
+        error: Or why there is none.
+    """
+
+    __slots__ = (
+        *("_done", "batch", "deadline", "enqueued", "error"),
+        *("inputs", "notify", "outputs", "size"),
+    )
+
+    def __init__(self, inputs: Sequence[np.ndarray], size: int, deadline: float | None) -> None:
+        self.inputs = inputs
+        self.size = size
+        self.deadline = deadline
+        self.enqueued = time.perf_counter()
+        self.notify: Callable[[], None] | None = None
+        self.batch: Batch | None = None
+        self.outputs: list[np.ndarray] = []
+        self.error: Exception | None = None
+        # A bare lock is the cheapest thing to wait for; an Event makes three objects per task.
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def finish(self, outputs: list[np.ndarray]) -> None:
+        """Answer; wakes the caller."""
+        self.outputs = outputs
+        self._tell()
+
+    def fail(self, error: Exception) -> None:
+        """Answer with an error; wakes the caller."""
+        self.error = error
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.notify is None:
+            self._done.release()
+        else:
+            self.notify()
+
+    def wait(self) -> bool:
+        """Wait for the answer; False when the deadline came first."""
+        if self.deadline is None:
+            return self._done.acquire()
+        return self._done.acquire(timeout=max(0.0, self.deadline - time.perf_counter()))
+
+
+class Batch:
+    """Tasks of one queue and one shape that will run together."""
+
+    __slots__ = ("due", "full", "queue", "size", "tasks")
+
+    def __init__(self, queue: BatchQueue) -> None:
+        self.queue = queue
+        self.tasks: list[Task] = []
+        self.size = 0
+        self.due = 0.0
+        self.full = False
