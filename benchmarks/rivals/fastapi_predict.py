@@ -21,8 +21,8 @@ class Request(BaseModel):
 
 
 @app.post("/predict")
-def predict(request: Request) -> dict[str, list[list[float]]]:
-    """One request."""
+async def predict(request: Request) -> dict[str, list[list[float]]]:
+    """One request at a time: from several threads `predict` only gets slower."""
     tokens = np.array(request.instances, np.int32)
     return {"predictions": model.predict(tokens, verbose=0).tolist()}
 

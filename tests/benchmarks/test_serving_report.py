@@ -1,0 +1,51 @@
+"""The figures of the serving benchmark, from results whose ratios are known."""
+
+import pytest
+
+from benchmarks.load_generator import _percentile
+from benchmarks.serving_report import goals, save_plot
+
+
+def load(clients, rows, *rates, p50=1000.0):
+    rounds = [{"rate": rate, "p50": p50, "p99": 2 * p50} for rate in rates]
+    return {"clients": clients, "rows": rows, "rounds": rounds}
+
+
+RESULTS = {
+    "versions": {},
+    "left_out": {},
+    "ready_seconds": [4.0, 6.0],
+    "loads": {
+        "bare session, threads": [load(1, 1, 700, p50=1200.0), load(4, 32, 500)],
+        "this server, gRPC, default flags": [load(1, 1, 500, p50=1650.0), load(4, 32, 400)],
+        "this server, gRPC, batching": [load(32, 1, 100, 3000, 3500)],
+        "this server, REST, batching": [load(32, 1, 2000)],
+        "empty server, grpc-aio": [load(32, 1, 4000)],
+        "MLServer": [load(32, 1, 500)],
+        "BentoML": [load(32, 1, 800)],
+    },
+}
+
+
+def test_goals_are_ratios_of_medians():
+    lines = list(goals(RESULTS))
+    assert "1 client: gRPC adds 450 us to the bare session (goal: 500)" in lines
+    assert any("empty grpc-python server (asyncio): 0.75" in line for line in lines)
+    assert any("4 clients, 32 rows: gRPC / bare session: 0.80" in line for line in lines)
+    assert any("BentoML, the fastest framework: 2.50" in line for line in lines)
+    assert not any("FastAPI" in line for line in lines)  # it was not measured
+    assert lines[-1].startswith("first answer 5.0 s")
+
+
+def test_plot(tmp_path):
+    pytest.importorskip("matplotlib")
+    save_plot(RESULTS, tmp_path / "serving.png")
+    assert (tmp_path / "serving.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("line", "microseconds"),
+    [("     50%  712.00us", 712), ("     50%    1.50ms", 1500), ("     50%    2.00s ", 2e6)],
+)
+def test_latencies_of_wrk(line, microseconds):
+    assert _percentile(line, "50%") == microseconds
