@@ -35,14 +35,21 @@ def main(argv: Sequence[str]) -> int:
         with quiet_stderr():
             from serving.export import ExportError, export_run
         try:
-            version = export_run(arguments.run, arguments.to)
+            exported = export_run(arguments.run, arguments.to)
         except ExportError as error:
             if arguments.debug:
                 raise
             print(f"gru-serve export: {error}", file=sys.stderr)
             return 2
     base = arguments.to.resolve()
-    print(f"exported {version}, verified in a fresh process")
+    print(f"exported {exported.version}, verified in a fresh process")
+    print(f"signatures: {', '.join(exported.signatures)}")
+    if exported.parity is not None:
+        parity = exported.parity
+        print(
+            f"streaming: {parity['steps']} steps of {parity['texts']} texts differ from the "
+            f"sequence by {parity['largest_difference']:.1e} at most"
+        )
     print(
         "next     python -m serving serve --port=8500 --rest_api_port=8501 "
         f"--model_name={base.name} --model_base_path={base}"
