@@ -320,34 +320,39 @@ def connect(url: str, **options: Any) -> Client:
         ValueError: The URL is of another kind, or an option cannot work.
     """
     settings = ClientOptions(**options)
-    if _is_rest(url):
+    if is_rest(url):
         from serving.rest_client import RestClient
 
         return RestClient(url, settings)
     from serving.grpc_client import GrpcClient
 
-    return GrpcClient(*_address(url), settings)
+    return GrpcClient(*grpc_address(url), settings)
 
 
 def connect_async(url: str, **options: Any) -> AsyncClient:
     """As `connect`, for use in an event loop."""
     settings = ClientOptions(**options)
-    if _is_rest(url):
+    if is_rest(url):
         from serving.rest_client import AsyncRestClient
 
         return AsyncRestClient(url, settings)
     from serving.grpc_client import AsyncGrpcClient
 
-    return AsyncGrpcClient(*_address(url), settings)
+    return AsyncGrpcClient(*grpc_address(url), settings)
 
 
-def _is_rest(url: str) -> bool:
+def is_rest(url: str) -> bool:
+    """Whether a URL is one of REST."""
     scheme, _, rest = url.partition("://")
     return scheme in ("http", "https") and bool(rest)
 
 
-def _address(url: str) -> tuple[str, bool]:
-    """Address and whether TLS, of a gRPC URL."""
+def grpc_address(url: str) -> tuple[str, bool]:
+    """The address of a gRPC URL, and whether it asks for TLS.
+
+    Raises:
+        ValueError: The URL is of no kind known.
+    """
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("grpc", "grpcs") and rest:
         return rest, scheme == "grpcs"

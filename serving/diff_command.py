@@ -26,6 +26,8 @@ from serving.publishing import find_version
 from serving.quiet import quiet_stderr
 from serving.signature import Signature
 
+_Array = npt.NDArray[Any]
+
 _EXAMPLES = """examples:
   gru-serve diff models/sentiment/3 models/sentiment/4
   gru-serve diff models/sentiment/3 staging/sentiment --json
@@ -83,7 +85,7 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
 
     Returns:
         `signatures`: what differs in them, as sentences; `outputs`: per signature and output the
-        number of values, how many differ, the largest and the mean difference; `changed`: the
+        number of values, how many differ, whether shapes do, the largest and the mean difference; `changed`: the
         first rows whose text outputs differ.
 
     Raises:
@@ -121,6 +123,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.values = self.differing = 0
+        self.shapes_differ = False
         self.largest = self.total = 0.0
 
     def add(
@@ -130,9 +133,10 @@ class _Tally:
         self.values += old.size
         if old.shape != new.shape:
             self.differing += old.size
+            self.shapes_differ = True
             return np.ones(old.shape, bool)
         if old.dtype == object:
-            differing: npt.NDArray[Any] = np.asarray(old != new)
+            differing: _Array = np.asarray(old != new)
         else:
             gap = np.abs(old.astype(np.float64) - new.astype(np.float64))
             differing = ~(gap <= tolerance)
@@ -146,6 +150,7 @@ class _Tally:
         return {
             "values": self.values,
             "differing": self.differing,
+            "shapes_differ": self.shapes_differ,
             "largest": self.largest,
             "mean": self.total / max(1, self.values),
         }
@@ -220,10 +225,10 @@ def _print(old: Path, new: Path, found: dict[str, Any]) -> None:
         f"\n{'signature':<16} {'output':<14} {'values':>8} {'differ':>8} {'largest':>9} {'mean':>9}"
     )
     for one in found["outputs"]:
-        print(
-            f"{one['signature']:<16} {one['output']:<14} {one['values']:>8,} "
-            f"{one['differing']:>8,} {one['largest']:>9.1e} {one['mean']:>9.1e}"
-        )
+        shown = f"{one['signature']:<16} {one['output']:<14} {one['values']:>8,} "
+        shown += f"{one['differing']:>8,} "
+        figures = f"{one['largest']:>9.1e} {one['mean']:>9.1e}"
+        print(shown + ("   other shape" if one["shapes_differ"] else figures))
     if found["changed"]:
         print("\nanswers that changed (the first):")
     for one in found["changed"]:

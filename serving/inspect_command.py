@@ -22,7 +22,7 @@ from serving.signature import DEFAULT_SIGNATURE, Signature, TensorInfo
 
 _CARD = Path("assets.extra") / "model_card.json"
 _WARMUP = Path("assets.extra") / "tf_serving_warmup_requests"
-_MOST_OPS = 12
+_MOST_OPS = 8
 
 _EXAMPLES = """examples:
   gru-serve inspect models/sentiment          # its highest version
@@ -96,6 +96,9 @@ def inspect_version(version: Path) -> dict[str, Any]:
     if index.with_suffix(".index").exists():
         shapes = tf.train.load_checkpoint(str(index)).get_variable_to_shape_map()
     weights = {k: v for k, v in shapes.items() if not k.startswith("_CHECKPOINTABLE")}
+    operations: dict[str, Counter[str]] = {name: Counter() for name in signatures}
+    for name, node in signature_nodes(version):
+        operations[name][node.op] += 1
     card = version / _CARD
     return {
         "path": str(version),
@@ -107,12 +110,7 @@ def inspect_version(version: Path) -> dict[str, Any]:
         "signatures": {name: _described(one) for name, one in signatures.items()},
         "variables": len(weights),
         "numbers": sum(math.prod(shape) for shape in weights.values()),
-        "operations": dict(
-            Counter(
-                node.op
-                for node in {id(node): node for _, node in signature_nodes(version)}.values()
-            ).most_common()
-        ),
+        "operations": {name: dict(count.most_common()) for name, count in operations.items()},
         "faults": [str(fault) for fault in portability_faults(version)],
         "card": json.loads(card.read_text("utf-8")) if card.exists() else None,
         "golden_requests": _golden_counts(version),
@@ -159,10 +157,10 @@ def _print(version: Path, found: dict[str, Any]) -> None:
         for arrow, side in (("<-", "inputs"), ("->", "outputs")):
             for alias, shape in signature[side].items():
                 print(f"    {arrow} {alias}: {shape}")
-    operations = found["operations"]
-    shown = [f"{op} {count}" for op, count in list(operations.items())[:_MOST_OPS]]
-    print(f"\noperations: {sum(operations.values())} of {len(operations)} kinds")
-    print(f"  {', '.join(shown)}{', ...' if len(operations) > _MOST_OPS else ''}")
+    print("\noperations")
+    for name, count in found["operations"].items():
+        shown = [f"{op} {n}" for op, n in list(count.items())[:_MOST_OPS]]
+        print(f"  {name}: {sum(count.values())} of {len(count)} kinds: {', '.join(shown)}, ...")
     if found["faults"]:
         print("\nNOT portable and pure:")
         for fault in found["faults"]:

@@ -120,7 +120,7 @@ def _ticks(lines: TextIO | Sequence[str]) -> Iterator[Any]:
             np.asarray(tick, np.float32)
         except (ValueError, TypeError):
             raise InvalidArgument(
-                f"line {number}: expected a JSON number or list of numbers; got {line.strip()!r:.60}"
+                f"line {number}: expected a JSON number or list of numbers; got {line!r:.60}"
             ) from None
         yield tick
 
