@@ -85,8 +85,8 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
 
     Returns:
         `signatures`: what differs in them, as sentences; `outputs`: per signature and output the
-        number of values, how many differ, whether shapes do, the largest and the mean difference; `changed`: the
-        first rows whose text outputs differ.
+        number of values, how many differ, whether shapes do, the largest and the mean
+        difference; `changed`: the first rows whose text outputs differ.
 
     Raises:
         ServingError: a version does not load.

@@ -28,9 +28,9 @@ _EXAMPLES = """examples:
   gru-serve explain --model sentiment --output json "a fine film" | jq .tokens
 
 Each row is a token as the model reads it. The strips show the gates of all units, in groups of
-neighbours; low and blue is 0, high and yellow is 1. An update gate near 1 keeps the state, near 0 writes the
-token into it; a reset gate near 0 has the candidate ignore what was read before. The answer beside
-a token is the model's answer to the text up to it.
+neighbours; low and blue is 0, high and yellow is 1. An update gate near 1 keeps the state, near 0
+writes the token into it; a reset gate near 0 has the candidate ignore what was read before. The
+answer beside a token is the model's answer to the text up to it.
 """
 
 

@@ -126,3 +126,33 @@ def server(models, tmp_path_factory):
     )
     with running(directory / "log", *flags) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory):
+    """Two tiny exported classifiers: `one` reads in one direction and streams, `both` in both."""
+    from serving.export import export_run
+    from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
+    from training.sentiment import train_sentiment
+
+    root = tmp_path_factory.mktemp("exports")
+    runs = {}
+    for name, bidirectional, layers in (("one", False, 2), ("both", True, 1)):
+        config = SentimentConfig(
+            data=DataConfig(reviews=600),
+            model=ModelConfig(8, 8, layers=layers, bidirectional=bidirectional),
+            training=TrainingConfig(epochs=1),
+            run=RunConfig(runs_dir=root / "runs", name=name),
+        )
+        runs[name] = train_sentiment(config)
+        export_run(runs[name].path, root / name)
+    return Exports(root, runs)
+
+
+@dataclass
+class Exports:
+    root: Path
+    runs: dict
+
+    def version(self, name):
+        return self.root / name / "1"

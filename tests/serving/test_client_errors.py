@@ -1,0 +1,360 @@
+"""The error table of docs/clients.md, row by row, against real sockets."""
+
+import asyncio
+import http.server
+import json
+import re
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+import numpy as np
+import pytest
+
+from serving.client import connect, connect_async
+from serving.connection_arguments import check_texts
+from serving.errors import ServingError, Unavailable
+from serving.streaming import StreamingSession
+
+from .conftest import REPOSITORY, free_ports
+
+
+def table():
+    """Situation to (code, text) of the documentation."""
+    section = (REPOSITORY / "docs" / "clients.md").read_text("utf-8").partition("## Errors")[2]
+    rows = re.findall(r"^\| (.+?) \| ([A-Z_]+) \| (.+?) \| .+ \|$", section, re.MULTILINE)
+    return {situation: (code, text) for situation, code, text in rows}
+
+
+TABLE = table()
+PRODUCERS = {}
+
+
+def produces(*situations):
+    def register(function):
+        PRODUCERS.update(dict.fromkeys(situations, function))
+        return function
+
+    return register
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def transport(request):
+    return request.param
+
+
+@pytest.mark.parametrize("situation", TABLE)
+def test_documented(situation, server, transport, tmp_path):
+    code, text = TABLE[situation]
+    with pytest.raises(ServingError) as caught:
+        PRODUCERS[situation](situation, server, transport, tmp_path)
+    assert caught.value.code.name == code, caught.value.status
+    assert text in caught.value.message
+
+
+def test_every_situation_is_documented():
+    assert PRODUCERS.keys() == TABLE.keys()
+    assert len(TABLE) >= 20
+
+
+@contextmanager
+def web(status, body, kind, seconds=0.0):
+    """A web server that always answers the same."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            time.sleep(seconds)
+            self.server.seen.append(self.headers)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.seen, server.daemon_threads = [], True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server, f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def rpc(code=None, text="", seconds=0.0, credentials=None):
+    """A gRPC server that ends every call so; without a code it knows no method."""
+    seen = []
+
+    def end(_, context):
+        seen.append(dict(context.invocation_metadata()))
+        time.sleep(seconds)
+        context.abort(code, text)
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, _):
+            return None if code is None else grpc.unary_unary_rpc_method_handler(end)
+
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[Handler()])
+    address = "localhost:0"
+    port = (
+        server.add_insecure_port(address)
+        if credentials is None
+        else server.add_secure_port(address, credentials)
+    )
+    server.start()
+    try:
+        yield seen, f"grpc{'s' * (credentials is not None)}://localhost:{port}"
+    finally:
+        server.stop(None).wait()
+
+
+def ask(url, **options):
+    """A call with both kinds of client; their errors have to be the same."""
+    options = {"retries": 0, "timeout": 10, **options}
+    with connect(url, **options) as client, pytest.raises(ServingError) as first:
+        client.status("m")
+
+    async def again():
+        async with connect_async(url, **options) as client:
+            await client.status("m")
+
+    with pytest.raises(ServingError) as second:
+        asyncio.run(again())
+    assert second.value.code == first.value.code
+    assert second.value.message[:30] == first.value.message[:30]
+    raise second.value
+
+
+@produces("server down")
+def down(_, server, transport, tmp_path):
+    (port,) = free_ports(1)
+    ask(f"{'http' if transport == 'rest' else 'grpc'}://localhost:{port}")
+
+
+@produces("server too slow")
+def slow(_, server, transport, tmp_path):
+    if transport == "rest":
+        with web(200, b"{}", "application/json", 1.0) as (_, url):
+            ask(url, timeout=0.2)
+    with rpc(grpc.StatusCode.OK, seconds=1.0) as (_, url):
+        ask(url, timeout=0.2)
+
+
+@produces("another web server")
+def website(_, server, transport, tmp_path):
+    with web(404, b"<html>not here</html>", "text/html") as (_, url):
+        ask(url)
+
+
+@produces("JSON of another kind")
+def other_json(_, server, transport, tmp_path):
+    with web(200, b'{"status": "ok"}', "application/json") as (_, url), connect(url) as client:
+        client.metadata("m")
+
+
+@produces("REST client at a gRPC port")
+def rest_at_grpc(_, server, transport, tmp_path):
+    ask(f"http://{server.grpc}")
+
+
+@produces("gRPC client at a REST port")
+def grpc_at_rest(_, server, transport, tmp_path):
+    ask(server.rest.replace("http://", "grpc://"))
+
+
+@produces("another gRPC service")
+def other_service(_, server, transport, tmp_path):
+    with rpc() as (_, url):
+        ask(url)
+
+
+@produces("gateway without a server behind")
+def gateway(_, server, transport, tmp_path):
+    with web(502, b"<html>Bad Gateway</html>", "text/html") as (_, url):
+        ask(url)
+
+
+@produces("unknown model", "unknown version", "unknown label", "unknown signature")
+def unknown(situation, server, transport, tmp_path):
+    which = {
+        "unknown model": {"model": "nix"},
+        "unknown version": {"model": "affine", "version": 2},
+        "unknown label": {"model": "affine", "label": "beta"},
+        "unknown signature": {"model": "affine", "signature": "nix"},
+    }
+    with connect(getattr(server, transport)) as client:
+        client.predict([[1.0, 2.0, 3.0]], **which[situation])
+
+
+@produces("model without a step")
+def no_step(_, server, transport, tmp_path):
+    with connect(getattr(server, transport)) as client:
+        StreamingSession(client, "text").feed("good")
+
+
+@produces("missing or extra input", "wrong type", "rows of different lengths", "wrong width")
+def wrong_input(situation, server, transport, tmp_path):
+    inputs = {
+        "missing or extra input": {"x": [[1, 2, 3]]},
+        "wrong type": {"x": [["a", "b", "c"]], "b": [[1]]},
+        "rows of different lengths": {"x": [[1, 2], [3]], "b": [[1]]},
+        "wrong width": {"x": np.ones((2, 4)), "b": np.ones((2, 1))},
+    }
+    with connect(getattr(server, transport)) as client:
+        client.predict(inputs[situation], "affine")
+
+
+@produces("text that is not UTF-8")
+def not_utf8(_, server, transport, tmp_path):
+    check_texts([b"ab\xffcd".decode("utf-8", "surrogateescape")])
+
+
+@produces("no token", "refused token", "token without permission")
+def tokens(situation, server, transport, tmp_path):
+    options = {} if situation == "no token" else {"token": "abc"}
+    status, code = 401, grpc.StatusCode.UNAUTHENTICATED
+    if situation == "token without permission":
+        status, code = 403, grpc.StatusCode.PERMISSION_DENIED
+    if transport == "rest":
+        with web(status, b'{"error": "no"}', "application/json") as (site, url):
+            try:
+                ask(url, **options)
+            finally:
+                sent = {headers.get("Authorization") for headers in site.seen}
+                assert sent == {"Bearer abc" if options else None}
+    with rpc(code, "no") as (seen, url):
+        try:
+            ask(url, **options)
+        finally:
+            assert {m.get("authorization") for m in seen} == {"Bearer abc" if options else None}
+
+
+def certificate(directory):
+    """Key and self-signed certificate for localhost, which is its own authority."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    key, cert = directory / "key.pem", directory / "cert.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(cert)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return key, cert
+
+
+@contextmanager
+def secure(transport, key, cert, client_verify):
+    """A server with TLS that has one answer: status of a model, or UNIMPLEMENTED."""
+    if transport == "grpc":
+        credentials = grpc.ssl_server_credentials(
+            [(key.read_bytes(), cert.read_bytes())],
+            cert.read_bytes() if client_verify else None,
+            client_verify,
+        )
+        with rpc(grpc.StatusCode.NOT_FOUND, "reached", credentials=credentials) as (_, url):
+            yield url
+        return
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    if client_verify:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cert)
+    with web(404, json.dumps({"error": "reached"}).encode(), "application/json") as (site, _):
+        site.socket = context.wrap_socket(site.socket, server_side=True)
+        site.handle_error = lambda *_: None  # failed handshakes are the point
+        yield f"https://localhost:{site.server_port}"
+
+
+@produces("certificate not trusted", "client certificate wanted")
+def certificates(situation, server, transport, tmp_path):
+    key, cert = certificate(tmp_path)
+    wanted = situation == "client certificate wanted"
+    with secure(transport, key, cert, wanted) as url:
+        ask(url, ca_file=str(cert) if wanted else None)
+
+
+@produces("state of a version that is gone")
+def gone(_, server, transport, tmp_path):
+    with connect(getattr(server, transport)) as client:
+        session = StreamingSession(client, "affine", keep_history=False)
+        session._version, session._input = 2, "x"  # version 2 never was
+        session._state = np.zeros((1, 1), np.float32)
+        session.feed([1.0, 2.0, 3.0])
+
+
+def test_tls_with_the_right_files_reaches_the_server(tmp_path, transport):
+    key, cert = certificate(tmp_path)
+    for client_verify in (False, True):
+        options = {"ca_file": str(cert)}
+        if client_verify:
+            options |= {"cert_file": str(cert), "key_file": str(key)}
+        with (
+            secure(transport, key, cert, client_verify) as url,
+            pytest.raises(ServingError) as caught,
+        ):
+            ask(url, **options)
+        assert (caught.value.code.name, caught.value.message) == ("NOT_FOUND", "reached")
+
+
+def test_only_unavailable_is_tried_again(transport):
+    for status, code, tries in (
+        (503, grpc.StatusCode.UNAVAILABLE, 3),
+        (429, grpc.StatusCode.RESOURCE_EXHAUSTED, 1),
+        (500, grpc.StatusCode.INTERNAL, 1),
+    ):
+        if transport == "rest":
+            with web(status, b'{"error": "no"}', "application/json") as (site, url):
+                with connect(url, retries=2) as client, pytest.raises(ServingError):
+                    client.status("m")
+                assert len(site.seen) == tries
+        else:
+            with rpc(code, "no") as (seen, url):
+                with connect(url, retries=2) as client, pytest.raises(ServingError):
+                    client.status("m")
+                assert len(seen) == tries
+
+
+def test_retries_end_with_the_time_allowed(transport):
+    (port,) = free_ports(1)
+    started = time.monotonic()
+    url = f"{'http' if transport == 'rest' else 'grpc'}://localhost:{port}"
+    with connect(url, retries=100, timeout=1) as client, pytest.raises(Unavailable):
+        client.status("m")
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timeout": 0}, "timeout must be positive"),
+        ({"retries": -1}, "retries must not be negative"),
+        ({"max_batch_size": 0}, "max_batch_size must be at least 1"),
+        ({"cert_file": "c"}, "cert_file and key_file belong together"),
+        ({"token": "a b"}, "token must be visible ASCII"),
+        ({"ca_file": "/nix"}, "ca_file /nix: cannot be read"),
+        ({"ca_file": str(REPOSITORY / "Makefile")}, "expected PEM"),
+    ],
+)
+def test_options_that_cannot_work(options, said):
+    for url in ("https://localhost:1", "grpcs://localhost:1"):
+        with pytest.raises(ValueError, match=said):
+            connect(url, **options)
