@@ -215,7 +215,8 @@ class _Http:
             yield
         except httpx.TimeoutException:
             raise too_slow(self._url, timeout) from None
-        except httpx.TransportError as error:
+        except (httpx.TransportError, OSError) as error:
+            # Its asynchronous half lets errors of TLS through as they are.
             raise self._unreachable(error) from None
         except httpx.InvalidURL as error:
             raise InvalidArgument(f"url: {error}; got {self._url!r}") from None
