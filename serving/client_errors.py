@@ -21,6 +21,17 @@ def no_server(url: str, reason: str, flag: str) -> Unavailable:
     )
 
 
+def closed_connection(url: str, reason: str) -> Unavailable:
+    """The error for a secure connection that was made and then closed without an answer.
+
+    With TLS 1.3 a server refuses a missing client's certificate only then, often without a word.
+    """
+    return Unavailable(
+        f"{url} closed the connection ({reason}). If the server asks for a client's certificate, "
+        "give cert_file with key_file"
+    )
+
+
 def refused_certificate(url: str, reason: str) -> ServingError:
     """The error for a TLS handshake that failed."""
     return ServingError(

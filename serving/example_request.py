@@ -81,6 +81,7 @@ def example_request(version: Path, signature: str) -> dict[str, Any]:
         known = sorted({request["signature_name"] for request in golden})
         raise VerificationError(f"--signature: expected one of {known}; got {signature!r}")
     for request in fitting:
+        rows: list[dict[str, Any]]
         if "examples" in request:
             rows = [{"examples": [example]} for example in request["examples"]]
         else:
@@ -107,8 +108,8 @@ def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str
         grpc: `host:port` of the gRPC API.
     """
     method, signature = request.get("method", "predict"), request["signature_name"]
-    sent = {key: request[key] for key in ("inputs", "examples") if key in request}
-    body = {"signature_name": signature, **sent}
+    body: dict[str, Any] = {"signature_name": signature}
+    body.update({key: request[key] for key in ("inputs", "examples") if key in request})
     path = f"{rest.rstrip('/')}/v1/models/{model}{f'/labels/{label}' if label else ''}:{method}"
     if kind == "curl":
         text = json.dumps(body, ensure_ascii=False)

@@ -265,8 +265,8 @@ async def _send(plan: LoadPlan, number: int, barrier: Any) -> Any:
                 task.cancel()
             await asyncio.gather(*waiting)
     share = (time.process_time() - cpu) / max(1e-9, clock() - start)
-    due, sent, done, codes = zip(*log, strict=True) if log else ((), (), (), ())
-    return np.array(due), np.array(sent), np.array(done), np.array(codes, object), share
+    times = np.array([entry[:3] for entry in log], float).reshape(-1, 3).T
+    return *times, np.array([entry[3] for entry in log], object), share
 
 
 def _arrivals(plan: LoadPlan, number: int) -> list[float]:

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from serving.client import AsyncClient, Client
 from serving.client_errors import (
+    closed_connection,
     no_server,
     refused_certificate,
     refused_token,
@@ -194,6 +195,7 @@ class _Http:
         if options.token is not None:
             headers["Authorization"] = f"Bearer {options.token}"
         secure = url.startswith("https://")
+        self._certless = secure and options.cert_file is None
         self._settings: dict[str, Any] = {
             "headers": headers,
             "trust_env": False,
@@ -230,6 +232,9 @@ class _Http:
             cause = cause.__cause__ or cause.__context__
         if isinstance(error, self._httpx.RemoteProtocolError) and "disconnected" not in reason:
             return unexpected_answer(self._url, f"no HTTP ({reason})")
+        closed = (self._httpx.ReadError, self._httpx.RemoteProtocolError)
+        if self._certless and isinstance(error, closed):
+            return closed_connection(self._url, reason)
         port = urlsplit(self._url).port or 8501
         return no_server(self._url, reason, f"rest_api_port={port}")
 

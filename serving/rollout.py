@@ -113,6 +113,7 @@ class Rollout:
         Raises:
             RolloutError: It cannot be done; what was changed is put back.
         """
+        read_config(self.path, self.model)  # says what is wrong before a lock file is written
         try:
             with file_lock(self.path.with_name(f".{self.path.name}.lock")):
                 return self._move(labels, command, retire)

@@ -14,7 +14,8 @@ import tensorflow as tf
 from serving.__main__ import main
 from serving.client import connect, connect_async
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
-from serving.example_request import KINDS
+from serving.example_request import KINDS, example_request
+from serving.golden import read_golden
 from serving.predictor import Predictor
 from serving.results import Explanation, Sentiment
 from serving.streaming import AsyncStreamingSession, StreamingSession, StreamState
@@ -86,7 +87,7 @@ def test_tampered_model_is_found_in_files_and_on_a_server(exports, tmp_path, cap
     with running(tmp_path / "log", "--model_name=one", f"--model_base_path={base}") as server:
         for url in (server.rest, server.grpc):
             assert main(["verify", str(version), "--url", url]) == 1
-            assert "request 0 (serving_default)" in capsys.readouterr().err
+            assert "(serving_default), output" in capsys.readouterr().err
 
 
 def retouch(version):
@@ -284,6 +285,19 @@ def test_explain_command(url, tmp_path, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
+def first_score(version, signature):
+    """Of the Keras model, for the request that the lines send."""
+    sent = example_request(version, signature)
+    for request in read_golden(version):
+        if request["signature_name"] != signature:
+            continue
+        rows = request.get("examples") or list(zip(*request["inputs"].values(), strict=True))
+        wanted = sent.get("examples") or list(zip(*sent["inputs"].values(), strict=True))
+        if wanted[0] in rows:
+            return request["outputs"]["scores"][rows.index(wanted[0])][0]
+    raise AssertionError(sent)
+
+
 def test_example_requests_work(deployed, exports, capsys):
     """Each in its own shell or interpreter, as a user would paste it."""
     for kind in KINDS:
@@ -297,7 +311,8 @@ def test_example_requests_work(deployed, exports, capsys):
                 command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
             )
             assert done.returncode == 0, done.stderr
-            assert "negative" in done.stdout, done.stdout
+            score = first_score(exports.version("one"), signature)
+            assert f"{score:.8f}"[:6] in done.stdout, done.stdout
     assert main(["example-request", str(exports.root / "one"), "--signature", "nix"]) == 2
     assert "--signature: expected one of ['classify'" in capsys.readouterr().err
 
@@ -323,10 +338,8 @@ def test_load_test_command(url, exports, tmp_path, capsys, extra):
     assert "answers/s" in capsys.readouterr().out
 
 
-def test_load_test_counts_errors(url, capsys):
+def test_load_test_refuses(url, capsys):
     arguments = ["load-test", "--url", url, "--model", "one", "--seconds", "0.5", "--warmup", "0"]
-    assert main([*arguments, "--timeout", "0.0005", "--json", "-", "good"]) == 2
-    capsys.readouterr()
     assert main([*arguments, "--golden", "x", "good"]) == 2
     assert "got both" in capsys.readouterr().err
     assert main([*arguments, "--processes", "9", "good"]) == 2

@@ -149,17 +149,16 @@ def test_card_states_the_parity_of_streaming(version, name):
         assert card["streaming_parity"] is None
 
 
-def test_next_export_takes_the_next_number(small, exports, capsys):
-    models = exports.root / "both"
-    (models / "7").mkdir()
-    try:
-        assert main([str(small.path), "--to", str(models)]) == 0
-        assert (models / "8" / "saved_model.pb").is_file()
-        assert f"--model_base_path={models}" in capsys.readouterr().out
-    finally:
-        shutil.rmtree(models / "7")
-        shutil.rmtree(models / "8")
-    assert [child.name for child in models.iterdir()] == ["1"]
+def test_next_export_takes_the_next_number_and_old_ones_go(small, tmp_path, capsys):
+    models = tmp_path / "both"
+    for taken in ("6", "7"):
+        (models / taken).mkdir(parents=True)
+    assert main([str(small.path), "--to", str(models), "--keep", "2"]) == 0
+    assert (models / "8" / "saved_model.pb").is_file()
+    said = capsys.readouterr().out
+    assert f"--model_base_path={models}" in said
+    assert f"removed {models / '6'}" in said
+    assert sorted(child.name for child in models.iterdir()) == ["7", "8"]
 
 
 def test_model_that_answers_differently_is_not_published(small, tmp_path, monkeypatch, capsys):

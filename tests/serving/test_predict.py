@@ -85,6 +85,9 @@ def test_wrong_data(url, capsys, tmp_path):
         (["--model", "text", "--signature", "s", "t"], "--signature: expected one of"),
         (["--model", "text", "--version", "1", "--label", "l", "t"], "version or label, not both"),
         (["--model", "text", "--url", "ftp://x", "t"], "url: expected http://"),
+        (["--model", "text", "ok", "caf\udce9"], "text 2 has the byte 0xe9 at character 4"),
+        (["--model", "text", "--token_file", "/nix", "t"], "/nix: No such file"),
+        (["--model", "text", "--cert_file", "c", "t"], "cert_file and key_file belong together"),
     ],
 )
 def test_usage_errors(server, capsys, argv, said):
@@ -143,11 +146,20 @@ def test_help_of_every_command(capsys):
         assert text in said
 
 
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "serve"])
+def test_help_teaches(command, capsys):
+    with pytest.raises(SystemExit) as done:
+        main([command, "--help"])
+    assert done.value.code == 0
+    assert "example" in capsys.readouterr().out
+
+
 def test_no_and_unknown_command(capsys):
     assert main([]) == 2
     assert main(["nix"]) == 2
-    expected = "expected a command (export, serve, predict, verify); got 'nix'"
-    assert expected in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "expected a command (export, serve, predict, " in said
+    assert said.endswith("; got 'nix'\n")
 
 
 def test_interrupt(monkeypatch, capsys):
