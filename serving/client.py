@@ -1,11 +1,10 @@
 """One client interface over REST and gRPC: `connect("http://localhost:8501")`.
 
-`AsyncClient` has the same methods as coroutines: `connect_async("grpc://localhost:8500")`.
+`serving.async_client` has the same methods as coroutines.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -24,17 +23,9 @@ from serving.conversation import (
     Wire,
 )
 from serving.errors import ServingError
+from serving.server_url import grpc_address, is_rest
 
-__all__ = [
-    "AsyncClient",
-    "Client",
-    "ClientOptions",
-    "Metadata",
-    "Target",
-    "VersionState",
-    "connect",
-    "connect_async",
-]
+__all__ = ["Client", "ClientOptions", "Metadata", "Target", "VersionState", "connect"]
 
 ResultT = TypeVar("ResultT")
 
@@ -46,16 +37,6 @@ class Connection(Protocol):
         """The reply; a ServingError where there is none."""
 
     def close(self) -> None:
-        """Free the sockets."""
-
-
-class AsyncConnection(Protocol):
-    """As `Connection`, for an event loop."""
-
-    async def send(self, message: Any, timeout: float) -> Any:
-        """The reply; a ServingError where there is none."""
-
-    async def close(self) -> None:
         """Free the sockets."""
 
 
@@ -202,111 +183,6 @@ class Client:
         return self._connection.send(action.message, action.timeout)
 
 
-class AsyncClient:
-    """As `Client`, with coroutines; for one event loop. `connect_async` makes one."""
-
-    def __init__(self, wire: Wire, connection: AsyncConnection, url: str, options: ClientOptions):
-        self.url = url
-        self.options = options
-        self._conversation = Conversation(wire, options)
-        self._connection = connection
-
-    async def predict(
-        self,
-        inputs: Mapping[str, Any] | Any,
-        model: str = "default",
-        *,
-        version: int | None = None,
-        label: str = "",
-        signature: str = "",
-        output_filter: Collection[str] = (),
-        timeout: float | None = None,
-    ) -> dict[str, np.ndarray]:
-        """As `Client.predict`."""
-        target = Target(model, version, label)
-        return await self._run(
-            self._conversation.predict(inputs, target, signature, output_filter, timeout)
-        )
-
-    async def classify(
-        self,
-        examples: Sequence[Mapping[str, Any]],
-        model: str = "default",
-        *,
-        version: int | None = None,
-        label: str = "",
-        signature: str = "",
-        timeout: float | None = None,
-    ) -> list[list[tuple[str, float]]]:
-        """As `Client.classify`."""
-        target = Target(model, version, label)
-        return await self._run(self._conversation.classify(examples, target, signature, timeout))
-
-    async def regress(
-        self,
-        examples: Sequence[Mapping[str, Any]],
-        model: str = "default",
-        *,
-        version: int | None = None,
-        label: str = "",
-        signature: str = "",
-        timeout: float | None = None,
-    ) -> list[float]:
-        """As `Client.regress`."""
-        target = Target(model, version, label)
-        return await self._run(self._conversation.regress(examples, target, signature, timeout))
-
-    async def metadata(
-        self,
-        model: str = "default",
-        *,
-        version: int | None = None,
-        label: str = "",
-        timeout: float | None = None,
-    ) -> Metadata:
-        """As `Client.metadata`."""
-        return await self._run(self._conversation.metadata(Target(model, version, label), timeout))
-
-    async def status(
-        self, model: str = "default", *, version: int | None = None, timeout: float | None = None
-    ) -> list[VersionState]:
-        """As `Client.status`."""
-        return await self._run(self._conversation.status(Target(model, version), timeout))
-
-    async def reload(self, config: Any, *, timeout: float | None = None) -> None:
-        """As `Client.reload`."""
-        await self._run(self._conversation.reload(config, timeout))
-
-    async def close(self) -> None:
-        """Close the connection."""
-        await self._connection.close()
-
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def _run(self, steps: Steps[ResultT]) -> ResultT:
-        try:
-            action = next(steps)
-            while True:
-                try:
-                    reply = await self._perform(action)
-                except ServingError as error:
-                    action = steps.throw(error)
-                else:
-                    action = steps.send(reply)
-        except StopIteration as stop:
-            result: ResultT = stop.value
-            return result
-
-    async def _perform(self, action: Exchange | Pause) -> Any:
-        if isinstance(action, Pause):
-            return await asyncio.sleep(action.seconds)
-        return await self._connection.send(action.message, action.timeout)
-
-
 def connect(url: str, **options: Any) -> Client:
     """A client for a server.
 
@@ -327,39 +203,3 @@ def connect(url: str, **options: Any) -> Client:
     from serving.grpc_client import GrpcClient
 
     return GrpcClient(*grpc_address(url), settings)
-
-
-def connect_async(url: str, **options: Any) -> AsyncClient:
-    """As `connect`, for use in an event loop."""
-    settings = ClientOptions(**options)
-    if is_rest(url):
-        from serving.rest_client import AsyncRestClient
-
-        return AsyncRestClient(url, settings)
-    from serving.grpc_client import AsyncGrpcClient
-
-    return AsyncGrpcClient(*grpc_address(url), settings)
-
-
-def is_rest(url: str) -> bool:
-    """Whether a URL is one of REST."""
-    scheme, _, rest = url.partition("://")
-    return scheme in ("http", "https") and bool(rest)
-
-
-def grpc_address(url: str) -> tuple[str, bool]:
-    """The address of a gRPC URL, and whether it asks for TLS.
-
-    Raises:
-        ValueError: The URL is of no kind known.
-    """
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme in ("grpc", "grpcs") and rest:
-        return rest, scheme == "grpcs"
-    host, colon, port = url.rpartition(":")
-    if not separator and colon and (host == "unix" or port.isdecimal()):
-        return url, False
-    raise ValueError(
-        "url: expected http://host:port or https://host:port (REST), grpc://host:port or "
-        f"host:port (gRPC); got {url!r}"
-    )

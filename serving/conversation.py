@@ -14,15 +14,13 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
+from serving.batch_parts import Arrays, join_parts, row_count
 from serving.client_options import ClientOptions
 from serving.coerce import coerce
-from serving.errors import InvalidArgument, ServingError, Unavailable
+from serving.errors import InvalidArgument, Unavailable
 from serving.signature import DEFAULT_SIGNATURE, Signature
 
 ResultT = TypeVar("ResultT")
-Arrays = dict[str, np.ndarray]
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 _TOO_LARGE = re.compile(r"Task size \d+ is larger than maximum input batch size (\d+)")
@@ -176,7 +174,7 @@ class Conversation:
             return self._asking(call, deadline)
 
         try:
-            rows = _rows(arrays)
+            rows = row_count(arrays)
             if rows is None or rows <= (self._max_batch_size or rows):
                 try:
                     return (yield from ask(target, arrays))
@@ -223,7 +221,10 @@ class Conversation:
         return (yield from self._asking(self._wire.reload(config), self._deadline(timeout)))
 
     def _deadline(self, timeout: float | None) -> float:
-        return time.monotonic() + (timeout or self._options.timeout)
+        seconds = self._options.timeout if timeout is None else timeout
+        if not seconds > 0:  # NaN is not
+            raise ValueError(f"timeout must be positive; got {seconds}")
+        return time.monotonic() + seconds
 
     def _signature(self, target: Target, name: str, deadline: float) -> Steps[Signature]:
         known = self._known.get(target)
@@ -254,7 +255,7 @@ class Conversation:
             part = {name: array[start : start + size] for name, array in arrays.items()}
             parts.append((yield from ask(target, part)))
             counts.append(min(size, rows - start))
-        return _joined(parts, counts)
+        return join_parts(parts, counts)
 
     def _asking(self, call: Call[ResultT], deadline: float) -> Steps[ResultT]:
         """Send a request, again and again while the server is unavailable."""
@@ -268,40 +269,6 @@ class Conversation:
                     raise
                 yield Pause(wait)
         raise AssertionError("unreachable")
-
-
-def _rows(arrays: Arrays) -> int | None:
-    """The number of rows that all inputs have; None where they have no common one."""
-    sizes = {len(array) if array.ndim else None for array in arrays.values()}
-    return sizes.pop() if len(sizes) == 1 else None
-
-
-def _joined(parts: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
-    """The outputs of all parts, one after the other.
-
-    Where parts differ in a further dimension, as the padded length of texts, the shorter ones are
-    padded at its end with zeros or empty strings.
-    """
-    outputs = {}
-    for name in parts[0]:
-        columns = [part[name] for part in parts]
-        for column, count in zip(columns, counts, strict=True):
-            if column.ndim == 0 or len(column) != count:
-                raise ServingError(
-                    f"output {name}: shape {list(column.shape)} for {count} rows cannot be put "
-                    "together from parts; send fewer rows or set no max_batch_size"
-                )
-        inner = np.max([column.shape[1:] for column in columns], axis=0).astype(int)
-        whole = np.zeros((sum(counts), *inner), columns[0].dtype)
-        if whole.dtype == object:
-            whole.fill(b"")
-        start = 0
-        for column in columns:
-            where = (slice(start, start + len(column)), *(slice(n) for n in column.shape[1:]))
-            whole[where] = column
-            start += len(column)
-        outputs[name] = whole
-    return outputs
 
 
 def _shape_hint(arrays: Arrays, signature: Signature) -> str:

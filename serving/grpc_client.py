@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import grpc
 import grpc.aio
 
-from serving.client import AsyncClient, Client
+from serving.async_client import AsyncClient
+from serving.batch_parts import Arrays
+from serving.client import Client
 from serving.client_errors import (
     closed_connection,
     no_server,
@@ -24,7 +26,7 @@ from serving.client_errors import (
     unexpected_answer,
 )
 from serving.client_options import ClientOptions
-from serving.conversation import Arrays, Call, Metadata, Target, VersionState
+from serving.conversation import Call, Metadata, Target, VersionState
 from serving.errors import Code, InvalidArgument, ServingError, from_code
 from serving.grpc_codec import decode_tensor, encode_tensor
 from serving.json_example import parse_examples

@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from serving.client import connect, grpc_address, is_rest
 from serving.client_options import ClientOptions
-from serving.conversation import Target
-from serving.errors import InvalidArgument, Unavailable
+from serving.errors import Unavailable
+from serving.server_url import grpc_address, is_rest
 
 _START_SECONDS = 60.0
 _CLIENTS_PER_CHANNEL = 8
@@ -36,7 +35,7 @@ class LoadPlan:
 
     Attributes:
         url: As of `connect`.
-        requests: Encoded: `encode_requests`. Sent in turn.
+        requests: Of `serving.load_requests.encode_requests`; sent in turn.
         concurrency: Closed loop: clients. Open loop: most connections.
         rate: Requests per second of an open loop; None for a closed loop.
         arrivals: Of an open loop: "poisson" (random, as independent users are) or "constant".
@@ -96,44 +95,6 @@ class LoadResult:
     done: np.ndarray
     codes: np.ndarray
     cpu: float
-
-
-def encode_requests(
-    url: str,
-    batches: Sequence[Any],
-    target: Target,
-    signature: str = "",
-    options: ClientOptions | None = None,
-) -> list[bytes]:
-    """Predict requests as the bytes that go over the wire.
-
-    Args:
-        url: As of `connect`.
-        batches: Inputs as of `Client.predict`, one per request.
-        target: Which model.
-        signature: Empty for `serving_default`.
-        options: How to connect, to learn the signature.
-    """
-    from serving.coerce import coerce
-
-    settings = options or ClientOptions()
-    with connect(url, **vars(settings)) as client:
-        known = client.metadata(target.model, version=target.version, label=target.label)
-    found = known.find(signature)
-    encoded = []
-    for batch in batches:
-        arrays = coerce(batch, found)
-        if is_rest(url):
-            from serving.rest_client import RestWire
-
-            rest, _ = RestWire(url).predict(target, signature, found, arrays, [])
-            encoded.append(_http_request(url, rest.path, rest.body or b"", settings.token))
-        else:
-            from serving.grpc_client import GrpcWire
-
-            message, _ = GrpcWire().predict(target, signature, found, arrays, [])
-            encoded.append(message.request.SerializeToString())
-    return encoded
 
 
 def run_load(plan: LoadPlan, tick: Callable[[float], None] = lambda _: None) -> LoadResult:
@@ -318,17 +279,3 @@ def _grpc_ask(channel: Any, plan: LoadPlan) -> Callable[[bytes], Awaitable[str]]
         return "OK"
 
     return ask
-
-
-def _http_request(url: str, path: str, body: bytes, token: str | None) -> bytes:
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    if not parts.hostname:
-        raise InvalidArgument(f"url: expected http://host:port; got {url!r}")
-    bearer = f"Authorization: Bearer {token}\r\n" if token is not None else ""
-    head = (
-        f"POST {parts.path.rstrip('/')}{path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        f"Content-Type: application/json\r\n{bearer}Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode("ascii") + body

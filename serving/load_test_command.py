@@ -102,7 +102,8 @@ def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from serving.client_options import ClientOptions
     from serving.load_report import plot, show, summarize
-    from serving.load_test import LoadPlan, encode_requests, run_load
+    from serving.load_requests import encode_requests
+    from serving.load_test import LoadPlan, run_load
 
     options = ClientOptions(**connection_options(arguments))
     target = Target(arguments.model, arguments.version, arguments.label)

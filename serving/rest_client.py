@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from serving.client import AsyncClient, Client
+from serving.async_client import AsyncClient
+from serving.batch_parts import Arrays
+from serving.client import Client
 from serving.client_errors import (
     closed_connection,
     no_server,
@@ -20,7 +22,7 @@ from serving.client_errors import (
     unexpected_answer,
 )
 from serving.client_options import ClientOptions
-from serving.conversation import Arrays, Call, Metadata, Target, VersionState
+from serving.conversation import Call, Metadata, Target, VersionState
 from serving.errors import Code, InvalidArgument, Unimplemented
 from serving.rest_codec import decode_error, decode_outputs, encode_request
 from serving.signature import Signature

@@ -91,7 +91,8 @@ class Rollout:
             if (entry["model"], entry["label"]) != (self.model, label):
                 continue
             if entry["command"] == "rollback":
-                stack = stack[:-1] or [entry["to"]]
+                back = entry["to"]
+                stack = stack[: stack.index(back) + 1] if back in stack else [back]
             elif entry["to"] is not None:
                 stack = [*(stack or [entry["from"]]), entry["to"]]
         known = [version for version in stack[:-1] if version is not None]

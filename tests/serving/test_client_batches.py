@@ -5,7 +5,8 @@ import asyncio
 import numpy as np
 import pytest
 
-from serving.client import ClientOptions, connect, connect_async
+from serving.async_client import connect_async
+from serving.client import ClientOptions, connect
 from serving.conversation import Conversation, Exchange, Metadata, Target
 from serving.errors import InvalidArgument, ServingError
 from serving.signature import Signature, TensorInfo

@@ -8,7 +8,8 @@ import grpc
 import numpy as np
 import pytest
 
-from serving.client import connect, connect_async
+from serving.async_client import connect_async
+from serving.client import connect
 from serving.connection_arguments import check_texts
 from serving.errors import ServingError, Unavailable
 from serving.streaming import StreamingSession

@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 
 from serving.__main__ import main
-from serving.client import connect, connect_async
+from serving.async_client import connect_async
+from serving.client import connect
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from serving.example_request import KINDS, example_request
 from serving.golden import read_golden
