@@ -189,6 +189,7 @@ def test_model_that_reads_both_ways_cannot_stream(url):
             _ = StreamingSession(client, "one").saved
 
 
+@pytest.mark.slow
 def test_session_survives_a_restart_and_a_version_swap(exports, tmp_path):
     base = tmp_path / "m"
     base.mkdir()
