@@ -85,6 +85,7 @@ def plot(plan: LoadPlan, result: LoadResult, path: Path) -> None:
     """
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import NullLocator, ScalarFormatter
     except ImportError:
         raise PlotError("a picture needs matplotlib: pip install 'keras-gru[plot]'") from None
     good = result.codes == "OK"
@@ -102,9 +103,9 @@ def plot(plan: LoadPlan, result: LoadResult, path: Path) -> None:
         left.plot(1 / beyond, values, label=name)
     ticks = [(1, "0"), (2, "50"), (10, "90"), (100, "99"), (1000, "99.9"), (10000, "99.99")]
     ticks = [(at, name) for at, name in ticks if at <= 2 * len(ordered)]
-    left.set(xscale="log", yscale="log", xlabel="percentile", ylabel="ms")
+    left.set(xscale="log", xlabel="percentile", ylabel="ms")
     left.set_xticks([at for at, _ in ticks], [name for _, name in ticks])
-    left.minorticks_off()
+    left.xaxis.set_minor_locator(NullLocator())
     left.grid(alpha=0.3)
     left.legend()
     right.scatter(result.due[good] - plan.warmup, latency, s=3, alpha=0.4)
@@ -113,10 +114,15 @@ def plot(plan: LoadPlan, result: LoadResult, path: Path) -> None:
         1000 * (result.done - result.due)[~good],
         s=8,
         color="tab:red",
-        label=f"{int((~good).sum())} errors",
     )
-    right.set(yscale="log", xlabel="seconds", ylabel="ms since due")
-    right.legend(loc="upper right")
+    right.set_title(f"{int((~good).sum())} errors (red)", fontsize="medium")
+    right.set(xlabel="seconds", ylabel="ms since due")
+    for ax in (left, right):
+        if ordered[-1] > 20 * ordered[len(ordered) // 2]:
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter(ScalarFormatter())
+        else:
+            ax.set_ylim(bottom=0)
     loop = "closed loop" if plan.rate is None else f"open loop, {plan.rate:g}/s"
     figure.suptitle(f"{plan.url}, {loop}")
     try:

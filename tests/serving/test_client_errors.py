@@ -12,7 +12,7 @@ from serving.async_client import connect_async
 from serving.client import connect
 from serving.connection_arguments import check_texts
 from serving.errors import ServingError, Unavailable
-from serving.streaming import StreamingSession
+from serving.streaming import StreamingSession, StreamState
 
 from .conftest import REPOSITORY, free_ports
 from .strange_servers import certificate, rpc, secure, web
@@ -191,10 +191,9 @@ def certificates(situation, server, transport, tmp_path):
 @produces("state of a version that is gone")
 def gone(_, server, transport, tmp_path):
     with connect(getattr(server, transport)) as client:
-        session = StreamingSession(client, "affine", keep_history=False)
-        session._version, session._input = 2, "x"  # version 2 never was
-        session._state = np.zeros((1, 1), np.float32)
-        session.feed([1.0, 2.0, 3.0])
+        # Version 2 never was; a session that does not keep its history cannot begin anew.
+        saved = StreamState("affine", 2, "step", "", 5, (0.0,), None)
+        StreamingSession.resume(client, saved).feed([1.0, 2.0, 3.0])
 
 
 def test_tls_with_the_right_files_reaches_the_server(tmp_path, transport):
