@@ -60,6 +60,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         with connect_as_told(arguments) as client:
             _stream(_session(client, arguments), arguments)
+    except BrokenPipeError:
+        raise  # of the output, not of the server
     except (ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
