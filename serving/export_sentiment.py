@@ -6,16 +6,18 @@ Besides `serving.export` the only module here that imports keras_gru or training
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from serving.json_example import parse_examples
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.signature import CLASSIFY_METHOD
-from serving.warmup import classify_record, predict_record
+from serving.warmup import predict_record
 from training.run_directory import RunDirectory
 from training.sentiment_signatures import SentimentSignatures
 
@@ -87,7 +89,7 @@ class SentimentExport:
             predict_record({"text": _strings(batch)}, "serving_default") for batch in batches
         ]
         records += [
-            classify_record([{"text": text} for text in batch], "classify")
+            _classify_record([{"text": text} for text in batch], "classify")
             for batch in batches[::3]
         ]
         records.append(predict_record({"text": _strings(lengths[:2])}, "gates"))
@@ -189,6 +191,15 @@ class SentimentExport:
         columns = self._preprocessor.tokens(tf.constant(texts)).to_tensor("")
         for t in range(min(columns.shape[1], _PARITY_TOKENS)):
             yield columns[:, t], columns[:, t].numpy() != b""
+
+
+def _classify_record(examples: Sequence[Mapping[str, Any]], signature_name: str) -> PredictionLog:
+    """A warmup record that runs Classify with these examples, values by feature name."""
+    log = PredictionLog()
+    request = log.classify_log.request
+    request.model_spec.signature_name = signature_name
+    request.input.CopyFrom(parse_examples(json.dumps({"examples": list(examples)}).encode())[0])
+    return log
 
 
 def _softmax(logits: Any) -> np.ndarray:

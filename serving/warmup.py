@@ -6,11 +6,9 @@ Only the request part counts, and of its model spec only the signature.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +17,6 @@ from google.protobuf.message import DecodeError
 from serving.errors import Code, InvalidArgument, ServingError, Unimplemented, from_code
 from serving.examples import classify, regress
 from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
-from serving.json_example import parse_examples
 from serving.predictor import Predictor
 from serving.protos.inference_pb2 import MultiInferenceRequest
 from serving.protos.predict_pb2 import PredictRequest
@@ -138,15 +135,6 @@ def predict_record(inputs: Mapping[str, np.ndarray], signature_name: str = "") -
         request.inputs[alias].CopyFrom(encode_tensor(np.asarray(array), content=True))
     log = PredictionLog()
     log.predict_log.request.CopyFrom(request)
-    return log
-
-
-def classify_record(examples: Sequence[Mapping[str, Any]], signature_name: str) -> PredictionLog:
-    """A record that runs Classify with these examples, values by feature name."""
-    log = PredictionLog()
-    request = log.classify_log.request
-    request.model_spec.signature_name = signature_name
-    request.input.CopyFrom(parse_examples(json.dumps({"examples": list(examples)}).encode())[0])
     return log
 
 
