@@ -5,6 +5,7 @@ Besides `serving.export` the only module here that imports keras_gru or training
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +42,11 @@ class SentimentExport:
         self.methods = {"classify": CLASSIFY_METHOD}
         self._model = run.load_model()
         self._preprocessor = run.preprocessor()
+        # As a graph: hundreds of short texts run through it, each of another length.
+        self._logits = tf.function(
+            functools.partial(self._model, training=False),
+            input_signature=[tf.TensorSpec((None, None), tf.int32)],
+        )
         self.module = SentimentSignatures(self._model, self._preprocessor, run.classes)
         self.signatures: dict[str, Any] = self.module.by_name()
         self._texts = ["", *(row.text for row in itertools.islice(run.test_predictions(), 200))]
@@ -116,7 +122,7 @@ class SentimentExport:
             answer = self.signatures["step"](token=tokens, state=state)
             state = answer["state"]
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
-            expected = _softmax(self._model(ids, training=False))
+            expected = _softmax(self._logits(ids))
             gap = np.abs(expected - answer["scores"].numpy())[alive]
             largest, steps = max(largest, float(gap.max())), steps + 1
             differing += int((gap.max(axis=1) > 0).sum())
@@ -139,7 +145,7 @@ class SentimentExport:
         }
 
     def _scores(self, texts: Sequence[str]) -> np.ndarray:
-        return _softmax(self._model(self._preprocessor(tf.constant(texts)), training=False))
+        return _softmax(self._logits(self._preprocessor(tf.constant(texts))))
 
     def _answers(self, scores: np.ndarray) -> dict[str, Any]:
         return {
@@ -153,7 +159,7 @@ class SentimentExport:
         outputs = {name: value.numpy() for name, value in self.module.gates(texts).items()}
         ids = self._preprocessor(tf.constant(texts)).numpy()
         for t in range(ids.shape[1]):
-            so_far = _softmax(self._model(ids[:, : t + 1], training=False))
+            so_far = _softmax(self._logits(ids[:, : t + 1]))
             outputs["scores"][:, t] = so_far * (ids[:, t : t + 1] != 0)
         tokens = [[token.decode() for token in row] for row in outputs.pop("tokens")]
         return {
@@ -171,7 +177,7 @@ class SentimentExport:
         for tokens, _ in self._token_columns(texts):
             answer = self.module.step(tokens, tf.constant(state))
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
-            scores = _softmax(self._model(ids, training=False))
+            scores = _softmax(self._logits(ids))
             requests.append(
                 {
                     "method": "predict",
