@@ -210,6 +210,8 @@ class Rollout:
         if self.server is not None:
             try:
                 self.server.reload(original, timeout=self.wait)
+            except Unimplemented:
+                pass  # over REST: the server reads the file
             except ServingError as error:
                 self.say(f"putting the configuration back: {error.message}")
 
