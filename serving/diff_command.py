@@ -22,6 +22,7 @@ from serving.golden import (
     read_golden,
     row_count,
 )
+from serving.help_format import HelpFormatter
 from serving.publishing import find_version
 from serving.quiet import quiet_stderr
 from serving.signature import Signature
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         prog="gru-serve diff",
         description="Compare two versions: signatures, and answers to the golden requests of both.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     for name, which in (("old", "one version"), ("new", "the other")):
         parser.add_argument(

@@ -12,6 +12,7 @@ from typing import Any
 
 from serving.errors import ServingError
 from serving.golden import VerificationError, read_golden
+from serving.help_format import HelpFormatter
 from serving.publishing import find_version
 from serving.signature import DEFAULT_SIGNATURE
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
         prog="gru-serve example-request",
         description="Print working lines that ask a model, with one of its golden requests.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "version",

@@ -20,6 +20,7 @@ from serving.connection_arguments import (
     explain_error,
 )
 from serving.errors import InvalidArgument, ServingError
+from serving.help_format import HelpFormatter
 from serving.results import Explanation
 
 _EXAMPLES = """examples:
@@ -41,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
         description="Show what the gates of a served text classifier did at each token, with the "
         "answer after it.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("text", metavar="TEXT")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="write a .png, .svg or .pdf")

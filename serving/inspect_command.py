@@ -15,6 +15,7 @@ from serving.dtypes import by_number
 from serving.errors import InvalidArgument, ServingError
 from serving.example_request import example_request, render
 from serving.golden import VerificationError, read_golden
+from serving.help_format import HelpFormatter
 from serving.protos.meta_graph_pb2 import SignatureDef
 from serving.publishing import find_version
 from serving.quiet import quiet_stderr
@@ -39,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         description="Describe a version: signatures, sizes, operations, whether it is portable and "
         "pure, its model card, and an example request. Any SavedModel will do.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "version",

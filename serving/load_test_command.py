@@ -23,6 +23,7 @@ from serving.connection_arguments import (
 from serving.conversation import Target
 from serving.errors import InvalidArgument, ServingError
 from serving.golden import VerificationError, read_golden
+from serving.help_format import HelpFormatter
 from serving.publishing import find_version
 from serving.signature import DEFAULT_SIGNATURE
 
@@ -65,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="gru-serve load-test",
         description="Measure throughput and latency of a server, over REST or gRPC.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="one request each")
     parser.add_argument(

@@ -20,6 +20,7 @@ from serving.connection_arguments import (
 )
 from serving.dtypes import by_number
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
+from serving.help_format import HelpFormatter
 from serving.json_inputs import PredictBody, decode_inputs
 from serving.json_parser import parse
 from serving.rest_codec import encode_outputs
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Ask a running server, over REST or gRPC. The inputs are the texts given, or "
         "a JSON request in TF Serving's form.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
     parser.add_argument("--signature", default="", help="signature (default: serving_default)")

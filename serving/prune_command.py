@@ -9,6 +9,7 @@ from pathlib import Path
 
 from serving.config_files import read_model_config
 from serving.errors import ServingError
+from serving.help_format import HelpFormatter
 from serving.publishing import PublishError, remove_old
 
 _EXAMPLES = """examples:
@@ -29,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
         prog="gru-serve prune",
         description="Remove all versions of a model but the highest.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("base", type=Path, metavar="DIRECTORY", help="base path of the model")
     parser.add_argument(

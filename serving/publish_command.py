@@ -10,6 +10,7 @@ from pathlib import Path
 
 from serving.errors import ServingError
 from serving.golden import VerificationError
+from serving.help_format import HelpFormatter
 from serving.publishing import PublishError, find_version, publisher, put_in_place, remove_old
 from serving.verify import verify_files
 
@@ -32,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
         description="Copy an exported version into another base path, checked, under the next "
         "free number.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "version",

@@ -16,6 +16,7 @@ from serving.connection_arguments import (
     explain_error,
 )
 from serving.errors import InvalidArgument, ServingError
+from serving.help_format import HelpFormatter
 from serving.model_config_edit import RolloutError
 from serving.rollout import Move, Rollout
 
@@ -131,7 +132,7 @@ def _parser(command: str, description: str, examples: str) -> argparse.ArgumentP
         prog=f"gru-serve {command}",
         description=description,
         epilog=examples + _COMMON,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="model config file of the server"

@@ -22,6 +22,7 @@ from serving.connection_arguments import (
     explain_error,
 )
 from serving.errors import InvalidArgument, ServingError
+from serving.help_format import HelpFormatter
 from serving.results import Sentiment
 from serving.streaming import StreamAnswer, StreamingSession, StreamState
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         description="Feed a text word by word, or a series tick by tick, to the signature `step` "
         "and show the answer after each.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("text", nargs="?", help="words to feed; standard input when left out")
     parser.add_argument("--ticks", action="store_true", help="lines of JSON numbers, not words")

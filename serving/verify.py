@@ -31,6 +31,7 @@ from serving.golden import (
     read_golden,
     replay,
 )
+from serving.help_format import HelpFormatter
 from serving.publishing import find_version
 from serving.quiet import quiet_stderr
 
@@ -78,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Compare the answers of a version with those that the Keras model gave at "
         "export: of the files in this process, or of a server with --url.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "version",
