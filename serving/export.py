@@ -74,6 +74,7 @@ class TaskExport(Protocol):
 
 
 TASKS = {SentimentExport.task: SentimentExport}
+"""The exporter of each task, by the task's name in `config.json`."""
 
 
 def export_run(path: Path, target: Path) -> Exported:
@@ -109,7 +110,7 @@ def export_run(path: Path, target: Path) -> Exported:
 
 def _build(run: RunDirectory, aside: Path) -> tuple[list[str], dict[str, Any] | None]:
     """Write the version and check it; returns the signatures' names and the parity."""
-    task: TaskExport = TASKS["sentiment"](run)
+    task: TaskExport = TASKS[run.task](run)
     parity = task.parity()
     if parity is not None and not parity["largest_difference"] <= TOLERANCE:
         raise ExportError(

@@ -89,6 +89,12 @@ class RunDirectory:
         return run
 
     @cached_property
+    def task(self) -> str:
+        """What the run was trained for, as ``sentiment``."""
+        values = self._json("config.json")
+        return str(values.get("task")) if isinstance(values, dict) else "unknown"
+
+    @cached_property
     def config(self) -> SentimentConfig:
         """The settings of the run."""
         values = self._json("config.json")
