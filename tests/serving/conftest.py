@@ -140,3 +140,52 @@ def server(models, tmp_path_factory):
     )
     with running(directory / "log", *flags) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory):
+    """Two tiny exported classifiers: `one` reads in one direction and streams, `both` in both.
+
+    They are made once for all processes of a test run; tests leave them as they are.
+    """
+    from serving.file_lock import LockedError, file_lock
+    from training.run_directory import RunDirectory
+
+    parallel = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if parallel else base) / "exports"
+    while not root.exists():
+        try:
+            with file_lock(root.with_name("exports.lock")):
+                if not root.exists():
+                    aside = tmp_path_factory.mktemp("aside")
+                    make_exports(aside)
+                    aside.rename(root)
+        except LockedError:
+            time.sleep(0.5)
+    names = ("one", "both")
+    return Exports(root, {name: RunDirectory.open(root / "runs" / name) for name in names})
+
+
+def make_exports(root):
+    from serving.export import export_run
+    from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
+    from training.sentiment import train_sentiment
+
+    for name, bidirectional, layers in (("one", False, 2), ("both", True, 1)):
+        config = SentimentConfig(
+            data=DataConfig(reviews=600),
+            model=ModelConfig(8, 8, layers=layers, bidirectional=bidirectional),
+            training=TrainingConfig(epochs=1),
+            run=RunConfig(runs_dir=root / "runs", name=name),
+        )
+        export_run(train_sentiment(config).path, root / name)
+
+
+@dataclass
+class Exports:
+    root: Path
+    runs: dict
+
+    def version(self, name):
+        return self.root / name / "1"
