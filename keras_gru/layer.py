@@ -13,6 +13,8 @@ from keras_gru.session import CarriedState
 
 Tensor = Any
 
+PATHS = ("auto", "fused", "xla", "plain", "loop")
+
 
 class _OfCell:
     """An attribute of the layer that lives in its cell."""
@@ -35,11 +37,12 @@ class GRU(CarriedState, keras.layers.RNN):
     is none, or zero at all masked steps with `zero_output_for_mask=True`. Masks of any pattern
     run on every path.
 
-    `path` tells how the layer runs:
+    `path` tells how the layer runs, `last_path` how its latest call or trace did:
 
-    - `"fused"`: one input projection for the whole sequence and hand-derived backpropagation
-      through time (`sequence.gru_sequence`). Taken whenever both activations are among sigmoid,
-      hard_sigmoid, tanh, relu and linear.
+    - `"fused"`: input projections and weight gradients as large matrix products, and hand-derived
+      backpropagation through time (`sequence.gru_sequence`), in one of two ways by the rule of
+      `execution`: `"xla"` in graphs, `"plain"` operations in eager code and in exports. Taken
+      whenever both activations are among sigmoid, hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
       activations, with `layer_norm=True` and with `unroll=True`.
 
@@ -54,6 +57,8 @@ class GRU(CarriedState, keras.layers.RNN):
         return_gates: Also return the update gate, the reset gate and the candidate of every step,
             (B, T, U) each, in the order of processing and zero at masked steps. Needs the path
             `"fused"`; not for a layer inside `keras.layers.Bidirectional`, which knows no gates.
+        path: `"auto"` for the rule above; or the path to take, `"fused"`, `"xla"`, `"plain"` or
+            `"loop"`, where one that cannot be taken is an error.
         use_cudnn: `"auto"` or False. This version has no cuDNN path: with True a call is an error.
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
@@ -130,8 +135,11 @@ class GRU(CarriedState, keras.layers.RNN):
         learn_initial_state: bool = False,
         return_gates: bool = False,
         implementation: int = 2,
+        path: str = "auto",
         **kwargs: Any,
     ) -> None:
+        if path not in PATHS:
+            raise ValueError(f"Argument `path` must be one of {PATHS}. Received: path={path!r}")
         if use_cudnn not in ("auto", True, False):
             raise ValueError(
                 "Argument `use_cudnn` must be 'auto', True or False. "
@@ -178,11 +186,16 @@ class GRU(CarriedState, keras.layers.RNN):
         self.use_cudnn = use_cudnn
         self.return_gates = bool(return_gates)
         self._gates: tuple[Tensor, ...] = ()
-        if self.return_gates and self.path != "fused":
+        self._path = path
+        self.last_path: str | None = None
+        wants_fused = self.return_gates or path not in ("auto", "loop")
+        if wants_fused and (path == "loop" or not self._can_fuse):
             raise ValueError(
-                "Argument `return_gates` needs the path 'fused': no `unroll`, no `layer_norm`, "
+                f"Argument `{'return_gates' if self.return_gates else 'path'}` needs the path "
+                "'fused': no `unroll`, no `layer_norm`, "
                 "and activations among sigmoid, hard_sigmoid, tanh, relu and linear. "
-                f"Received: unroll={unroll}, layer_norm={layer_norm}, activation={activation!r}, "
+                f"Received: path={path!r}, unroll={unroll}, layer_norm={layer_norm}, "
+                f"activation={activation!r}, "
                 f"recurrent_activation={recurrent_activation!r}"
             )
         self.input_spec = keras.layers.InputSpec(ndim=3)
@@ -191,10 +204,15 @@ class GRU(CarriedState, keras.layers.RNN):
 
     @property
     def path(self) -> str:
-        """How the layer runs: `"fused"` or `"loop"`; see the class."""
+        """How the layer runs: `"fused"`, `"loop"`, or the path asked for; see the class."""
+        if self._path != "auto":
+            return self._path
+        return "fused" if self._can_fuse else "loop"
+
+    @property
+    def _can_fuse(self) -> bool:
         by_hand = self.cell.convention.differentiable_by_hand and not self.layer_norm
-        fused = by_hand and not self.unroll
-        return "fused" if fused else "loop"
+        return by_hand and not self.unroll
 
     def build(self, sequences_shape: tuple[int | None, ...], **kwargs: Any) -> None:
         """Create the weights for sequences (B, T, D)."""
@@ -288,6 +306,7 @@ class GRU(CarriedState, keras.layers.RNN):
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Last output, outputs and final states, as `keras.layers.RNN` asks its loop for them."""
         if self.path == "loop":
+            self.last_path = "loop"
             looped: tuple[Tensor, Tensor, list[Tensor]] = super().inner_loop(
                 sequences, initial_state, mask=mask, training=training
             )
@@ -311,11 +330,13 @@ class GRU(CarriedState, keras.layers.RNN):
             mask=mask,
             go_backwards=self.go_backwards,
             recurrent_mask=recurrent_mask,
-            zoneout=cell.zoneout_share([steps, batch, self.units], training),
+            zoneout=cell.zoneout_share([batch, steps, self.units], training),
             return_sequences=self.return_sequences,
             return_gates=self.return_gates,
             training=bool(training),
+            path=self.path,
         )
+        self.last_path = result.path
         self._gates = tuple(result.gates or ())
         last, outputs = self._shown(result, mask)
         return last, outputs, [result.final]
@@ -363,6 +384,7 @@ class GRU(CarriedState, keras.layers.RNN):
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "use_cudnn": self.use_cudnn,
             "return_gates": self.return_gates,
+            "path": self._path,
         }
 
     @classmethod
