@@ -75,8 +75,7 @@ class Plan(NamedTuple):
 def portable() -> Iterator[None]:
     """Trace graphs without XLA functions, as stock TF Serving wants them.
 
-    Not needed around `model.export` and `tf.saved_model.save`, which are recognised; but a
-    `tf.function` keeps what it traced before.
+    Not needed around `model.export` and `tf.saved_model.save`, which are recognised.
     """
     token = _portable.set(True)
     try:
