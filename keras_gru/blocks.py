@@ -87,7 +87,9 @@ class Extent(NamedTuple):
             whole = whole[: self.rows, : self.steps] if timed else whole[: self.rows]
         known = [size if isinstance(size, int) else None for size in (self.rows, self.steps)]
         known = known[: 1 + timed]
-        return tf.ensure_shape(whole, [*known, *whole.shape[len(known) :]])
+        # Not tf.ensure_shape: tf.autodiff.ForwardAccumulator fails at its partly known shapes.
+        whole.set_shape([*known, *whole.shape[len(known) :]])
+        return whole
 
     def _pad(self, values: Tensor, timed: bool) -> Tensor:
         paddings = [[0, self.blocks * self.block_rows - self.rows]]

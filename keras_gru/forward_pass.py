@@ -153,4 +153,5 @@ def project(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
         flat = tf.nn.bias_add(flat, bias)
     sizes = tf.unstack(tf.shape(x)[:2])
     out = tf.reshape(wide(flat), [*sizes, kernel.shape[-1]])
-    return tf.ensure_shape(out, [*x.shape[:2], kernel.shape[-1]])
+    out.set_shape([*x.shape[:2], kernel.shape[-1]])
+    return out
