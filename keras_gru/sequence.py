@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.eager.forwardprop_util import pack_tangents
 
 from keras_gru import execution
 from keras_gru.backward_pass import gradients
@@ -129,6 +130,13 @@ def _recur(
             outputs = joined(runs, extent, keep_outputs, operands.inputs.dtype)
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
+            if pack_tangents([*present, *upstream]).tangents:
+                # A forward accumulator would lose its way through here without a word.
+                raise NotImplementedError(
+                    "keras_gru has no forward-mode derivative of its gradient. Take the second "
+                    "derivative by a tf.GradientTape around the first or, in eager code, use "
+                    "path='loop'."
+                )
             return gradients(operands, constants, extent, runs, keep_outputs, upstream)
 
         return outputs, gradient
