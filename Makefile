@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test lint lock bench-serving clean
+.PHONY: help setup demo test robustness lint lock bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 15
@@ -22,6 +22,14 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+robustness: $(STAMP)  ## the long form of the tests that try to break the server; figures on screen
+	@mkdir -p build && rm -f build/robustness.txt
+	KERAS_GRU_ROBUSTNESS=full KERAS_GRU_FIGURES=$(CURDIR)/build/robustness.txt \
+	    $(BIN)/python -m pytest tests/serving/test_hostile_codecs.py \
+	    tests/serving/test_hostile_requests.py tests/serving/test_faults.py \
+	    tests/serving/test_swaps_under_load.py
+	@cat build/robustness.txt
 
 lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .

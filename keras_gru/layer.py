@@ -8,10 +8,14 @@ import keras
 import tensorflow as tf
 
 from keras_gru.cell import GRUCell
+from keras_gru.cudnn import cudnn_sequence, obstacle
+from keras_gru.recurrence import Rows
 from keras_gru.sequence import Sequence, gru_sequence
 from keras_gru.session import CarriedState
 
 Tensor = Any
+
+PATHS = ("auto", "fused", "xla", "plain", "cudnn", "loop")
 
 
 class _OfCell:
@@ -35,10 +39,12 @@ class GRU(CarriedState, keras.layers.RNN):
     is none, or zero at all masked steps with `zero_output_for_mask=True`. Masks of any pattern
     run on every path.
 
-    `path` tells how the layer runs:
+    `path` tells how the layer runs, `last_path` how its latest call or trace did:
 
-    - `"fused"`: one input projection for the whole sequence and hand-derived backpropagation
-      through time (`sequence.gru_sequence`). Taken whenever both activations are among sigmoid,
+    - `"fused"`: input projections and weight gradients as large matrix products, and hand-derived
+      backpropagation through time (`sequence.gru_sequence`), by the rule of `execution`: `"xla"`
+      in graphs, `"plain"` operations in eager code and in exports; and on a GPU `"cudnn"` for
+      what it can compute (`cudnn.obstacle`). Taken whenever both activations are among sigmoid,
       hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
       activations, with `layer_norm=True` and with `unroll=True`.
@@ -54,7 +60,9 @@ class GRU(CarriedState, keras.layers.RNN):
         return_gates: Also return the update gate, the reset gate and the candidate of every step,
             (B, T, U) each, in the order of processing and zero at masked steps. Needs the path
             `"fused"`; not for a layer inside `keras.layers.Bidirectional`, which knows no gates.
-        use_cudnn: `"auto"` or False. This version has no cuDNN path: with True a call is an error.
+        path: `"auto"` for the rule above; or the path to take, `"fused"`, `"xla"`, `"plain"`,
+            `"cudnn"` or `"loop"`, where one that cannot be taken is an error.
+        use_cudnn: `"auto"`; False for another path on a GPU; True for `path="cudnn"`.
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -130,8 +138,11 @@ class GRU(CarriedState, keras.layers.RNN):
         learn_initial_state: bool = False,
         return_gates: bool = False,
         implementation: int = 2,
+        path: str = "auto",
         **kwargs: Any,
     ) -> None:
+        if path not in PATHS:
+            raise ValueError(f"Argument `path` must be one of {PATHS}. Received: path={path!r}")
         if use_cudnn not in ("auto", True, False):
             raise ValueError(
                 "Argument `use_cudnn` must be 'auto', True or False. "
@@ -178,11 +189,16 @@ class GRU(CarriedState, keras.layers.RNN):
         self.use_cudnn = use_cudnn
         self.return_gates = bool(return_gates)
         self._gates: tuple[Tensor, ...] = ()
-        if self.return_gates and self.path != "fused":
+        self._asked_path = path
+        self.last_path: str | None = None
+        wants_fused = self.return_gates or path not in ("auto", "loop")
+        if wants_fused and (path == "loop" or not self._can_fuse):
             raise ValueError(
-                "Argument `return_gates` needs the path 'fused': no `unroll`, no `layer_norm`, "
+                f"Argument `{'return_gates' if self.return_gates else 'path'}` needs the path "
+                "'fused': no `unroll`, no `layer_norm`, "
                 "and activations among sigmoid, hard_sigmoid, tanh, relu and linear. "
-                f"Received: unroll={unroll}, layer_norm={layer_norm}, activation={activation!r}, "
+                f"Received: path={path!r}, unroll={unroll}, layer_norm={layer_norm}, "
+                f"activation={activation!r}, "
                 f"recurrent_activation={recurrent_activation!r}"
             )
         self.input_spec = keras.layers.InputSpec(ndim=3)
@@ -191,10 +207,17 @@ class GRU(CarriedState, keras.layers.RNN):
 
     @property
     def path(self) -> str:
-        """How the layer runs: `"fused"` or `"loop"`; see the class."""
+        """How the layer runs: `"fused"`, `"loop"`, or the path asked for; see the class."""
+        if self._asked_path != "auto":
+            return self._asked_path
+        if self.use_cudnn is True:
+            return "cudnn"
+        return "fused" if self._can_fuse else "loop"
+
+    @property
+    def _can_fuse(self) -> bool:
         by_hand = self.cell.convention.differentiable_by_hand and not self.layer_norm
-        fused = by_hand and not self.unroll
-        return "fused" if fused else "loop"
+        return by_hand and not self.unroll
 
     def build(self, sequences_shape: tuple[int | None, ...], **kwargs: Any) -> None:
         """Create the weights for sequences (B, T, D)."""
@@ -209,11 +232,6 @@ class GRU(CarriedState, keras.layers.RNN):
         training: bool = False,
     ) -> Any:
         """Run over a sequence; see the class."""
-        if self.use_cudnn is True:
-            raise ValueError(
-                f"Argument `use_cudnn` of layer {self.name!r} must be 'auto' or False to run it: "
-                "this version of keras_gru has no cuDNN path. Received: use_cudnn=True"
-            )
         if sequences.shape[1] == 0:
             raise ValueError(
                 f"Layer {self.name!r} needs at least one time step. "
@@ -288,6 +306,7 @@ class GRU(CarriedState, keras.layers.RNN):
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Last output, outputs and final states, as `keras.layers.RNN` asks its loop for them."""
         if self.path == "loop":
+            self.last_path = "loop"
             looped: tuple[Tensor, Tensor, list[Tensor]] = super().inner_loop(
                 sequences, initial_state, mask=mask, training=training
             )
@@ -301,24 +320,47 @@ class GRU(CarriedState, keras.layers.RNN):
                 sequences *= input_mask[:, tf.newaxis, :]
             recurrent_mask = cell.get_recurrent_dropout_mask(h0)
         batch, steps = tf.unstack(tf.shape(sequences)[:2])
-        result = gru_sequence(
-            sequences,
-            h0,
+        share = cell.zoneout_share([batch, steps, self.units], training)
+        weights = (
             tf.convert_to_tensor(cell.kernel),
             cell.effective_recurrent_kernel(training),
             None if cell.bias is None else tf.convert_to_tensor(cell.bias),
-            cell.convention,
-            mask=mask,
-            go_backwards=self.go_backwards,
-            recurrent_mask=recurrent_mask,
-            zoneout=cell.zoneout_share([steps, batch, self.units], training),
-            return_sequences=self.return_sequences,
-            return_gates=self.return_gates,
-            training=bool(training),
         )
+        rows = Rows(sequences, h0, mask, share, recurrent_mask)
+        if self._takes_cudnn(rows):
+            result = cudnn_sequence(sequences, h0, *weights, cell.convention, self.go_backwards)
+        else:
+            result = gru_sequence(
+                sequences,
+                h0,
+                *weights,
+                cell.convention,
+                mask=mask,
+                go_backwards=self.go_backwards,
+                recurrent_mask=recurrent_mask,
+                zoneout=share,
+                return_sequences=self.return_sequences,
+                return_gates=self.return_gates,
+                training=bool(training),
+                path=self.path,
+            )
+        self.last_path = result.path
         self._gates = tuple(result.gates or ())
         last, outputs = self._shown(result, mask)
         return last, outputs, [result.final]
+
+    def _takes_cudnn(self, rows: Rows) -> bool:
+        if self.use_cudnn is False or self.path not in ("fused", "cudnn"):
+            return False
+        reason: str | None = "unroll or layer_norm"
+        if self._can_fuse:
+            reason = obstacle(self.cell.convention, rows, self.use_bias, self.return_gates)
+        if reason is not None and self.path == "cudnn":
+            raise ValueError(
+                f"Layer {self.name!r} was asked for cuDNN (`path='cudnn'` or `use_cudnn=True`), "
+                f"which cannot run it. Reason: {reason}"
+            )
+        return reason is None
 
     def _shown(self, result: Sequence, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The last output and all outputs, with Keras' semantics of masked steps."""
@@ -363,6 +405,7 @@ class GRU(CarriedState, keras.layers.RNN):
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "use_cudnn": self.use_cudnn,
             "return_gates": self.return_gates,
+            "path": self._asked_path,
         }
 
     @classmethod

@@ -1,57 +1,44 @@
-"""The time loop over `step`, with hand-derived backpropagation through time.
+"""A GRU over a sequence, with hand-derived backpropagation through time.
 
-Everything that does not depend on the previous state stays outside the loop: the input projection
-before it, the weight gradients after it, each one large matrix product. Numbers in parentheses
-are those of DERIVATION.md.
+The loop (`recurrence`) holds nothing but the recurrence. Around it are the large matrix products:
+the input projection before it, the gradients of weights and inputs after it. The batch may be cut
+into blocks of rows that run side by side, each in an XLA function of its own (`execution` says
+when). Numbers in parentheses are those of DERIVATION.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from tensorflow.python.eager.forwardprop_util import pack_tangents
 
-from keras_gru.step import Convention, Saved, masked_states, step, step_backward
-from keras_gru.weights import Gates, StepWeights, merge_bias, split_gates, step_weights
+from keras_gru import execution
+from keras_gru.backward_pass import gradients
+from keras_gru.blocks import Extent
+from keras_gru.forward_pass import Constants, Operands, infer, joined, project, run_forward
+from keras_gru.recurrence import Mode
+from keras_gru.step import Convention, step
+from keras_gru.weights import Gates, merge_bias, split_gates, step_weights
 
 Tensor = Any
-
-
-class Recurrence(NamedTuple):
-    """What stays the same at every step of one call."""
-
-    weights: StepWeights
-    convention: Convention
-    recurrent_mask: Gates | None
 
 
 class Sequence(NamedTuple):
     """Result of `gru_sequence`.
 
     Attributes:
-        states: state after each step in processing order, (B, T, U), or None if not asked for.
+        states: state after each step, (B, T, U), or None if not asked for.
         final: final state, (B, U).
-        gates: update gate, reset gate and candidate of each step in processing order, one
-            (B, T, U) each and zero at masked steps, or None if not asked for.
+        gates: update gate, reset gate and candidate of each step, one (B, T, U) each and zero at
+            masked steps, or None if not asked for.
+        path: how it ran, `"xla"` or `"plain"`.
     """
 
     states: Tensor | None
     final: Tensor
     gates: Gates | None
-
-
-class Trajectory(NamedTuple):
-    """What a forward pass leaves: TensorArrays over time, (B, U) each.
-
-    `states` holds the state after each step; `previous` and `saved` (a TensorArray per field of
-    `Saved`) are what the backward pass reads. Each is empty where it was not asked for.
-    """
-
-    final: Tensor
-    states: tuple[Tensor, ...]
-    previous: tuple[Tensor, ...]
-    saved: tuple[Tensor, ...]
+    path: str
 
 
 def gru_sequence(
@@ -64,13 +51,18 @@ def gru_sequence(
     *,
     mask: Tensor | None = None,
     go_backwards: bool = False,
+    processing_order: bool = True,
     recurrent_mask: Gates | None = None,
     zoneout: Tensor | None = None,
     return_sequences: bool = True,
     return_gates: bool = False,
     training: bool = True,
+    path: str = "auto",
 ) -> Sequence:
     """Run a GRU over a sequence.
+
+    In bfloat16 or float16 the matrix products outside the loop are taken in that precision, and
+    the recurrence in float32.
 
     Args:
         inputs: (B, T, D) with T >= 1; both B and T may be unknown.
@@ -80,216 +72,94 @@ def gru_sequence(
         bias: packed bias, see `weights.bias_shape`, or None.
         convention: which GRU; its activations must be `differentiable_by_hand`.
         mask: bool (B, T) of any pattern. Where false the state is kept (5).
-        go_backwards: run from the last step to the first; the states come in processing order.
+        go_backwards: run from the last step to the first.
+        processing_order: with `go_backwards`, give states and gates in the order in which they
+            were computed, as Keras does, and not in that of the sequence.
         recurrent_mask: dropout masks on the state, one (B, U) per gate, the same at every step.
-        zoneout: share of the old state that each unit keeps at each step, (T, B, U) in
-            processing order or a scalar: h′ becomes k ⊙ h + (1 − k) ⊙ h′ (Krueger et al. 2017,
-            arXiv:1606.01305, equation (2)).
+        zoneout: share of the old state that each unit keeps at each step, (B, T, U) or a scalar:
+            h′ becomes k ⊙ h + (1 − k) ⊙ h′ (Krueger et al. 2017, arXiv:1606.01305, equation (2)).
         return_sequences: whether the states of all steps are wanted.
         return_gates: whether the gates of all steps are wanted.
         training: keep what the backward pass needs. Gradients are right without it as well; the
             forward pass then runs a second time when they are asked for.
+        path: see `execution.plan`.
 
     Returns:
-        States, final state, gates.
+        States, final state, gates, path.
     """
-    projection_bias, candidate_bias = merge_bias(bias, convention.reset_after)
-    x = tf.transpose(inputs, [1, 0, 2])  # (T, B, D)
-    time_mask = None if mask is None else tf.transpose(mask)[..., tf.newaxis]  # (T, B, 1)
-    if go_backwards:
-        x = tf.reverse(x, [0])
-        time_mask = None if time_mask is None else tf.reverse(time_mask, [0])
-    projected = _project(x, kernel)  # (T, B, 3U)
-    if projection_bias is not None:
-        projected += projection_bias
-    gates_in = split_gates(projected)
-    weights = step_weights(recurrent_kernel, candidate_bias)
-    recurrence = Recurrence(weights, convention, recurrent_mask)
-    keep_states = return_sequences or return_gates
-    states, final = _recur(
-        gates_in, initial_state, recurrence, time_mask, zoneout, keep_states, training
+    inputs, initial_state, kernel, recurrent_kernel = (
+        tf.convert_to_tensor(v) for v in (inputs, initial_state, kernel, recurrent_kernel)
     )
-    gates = None
-    if return_gates and states is not None:
-        previous = tf.concat([initial_state[tf.newaxis], states[:-1]], 0)
-        # All steps at once: given the states, no gate waits for another.
-        _, saved = step(gates_in, previous, *recurrence)
-        gates = Gates(*(_batch_major(_at_valid(gate, time_mask)) for gate in saved[:3]))
-    return Sequence(_batch_major(states) if return_sequences else None, final, gates)
+    bias = None if bias is None else tf.convert_to_tensor(bias)
+    operands = Operands(inputs, initial_state, kernel, recurrent_kernel, bias)
+    plan = execution.plan(
+        path, inputs.shape[0], inputs.shape[-1], initial_state.shape[-1], inputs.dtype.size
+    )
+    compiled = plan.path == "xla"
+    constants = Constants(
+        mask=None if mask is None else tf.broadcast_to(mask, tf.shape(inputs)[:2]),
+        zoneout=None if zoneout is None else tf.convert_to_tensor(zoneout),
+        recurrent_mask=recurrent_mask and Gates(*map(tf.convert_to_tensor, recurrent_mask)),
+        mode=Mode(convention, go_backwards, compiled, plan.unroll),
+        plan=plan,
+    )
+    keep_outputs = return_sequences or return_gates
+    states, final = _recur(operands, constants, keep_outputs, training)
+    gates = _gates(operands, constants, states) if return_gates else None
+    if go_backwards and processing_order:
+        states = None if states is None else tf.reverse(states, [1])
+        gates = None if gates is None else Gates(*(tf.reverse(gate, [1]) for gate in gates))
+    return Sequence(states if return_sequences else None, final, gates, plan.path)
 
 
 def _recur(
-    x: Gates,
-    initial_state: Tensor,
-    recurrence: Recurrence,
-    mask: Tensor | None,
-    zoneout: Tensor | None,
-    keep_states: bool,
-    training: bool,
+    operands: Operands, constants: Constants, keep_outputs: bool, training: bool
 ) -> tuple[Tensor | None, Tensor]:
-    """The recurrence alone, time-major: x (T, B, U) per gate, mask (T, B, 1)."""
-    weights = recurrence.weights
-    bias = [] if weights.candidate_bias is None else [weights.candidate_bias]
+    """The states after each step, (B, T, U), if wanted, and the final one."""
+    extent = Extent.of(operands.inputs, constants.plan)
 
     @tf.custom_gradient
-    def recur(*operands: Tensor) -> Any:
-        x = Gates(*operands[:3])
-        h0 = operands[3]
-        weights = StepWeights(Gates(*operands[4:7]), operands[7] if bias else None)
-        here = recurrence._replace(weights=weights)
-        run = _forward(x, h0, here, mask, zoneout, keep_states, training)
+    def recur(*present: Tensor) -> Any:
+        operands = Operands(*(*present, None)[:5])
+        # In eager code a tape would otherwise follow the loop, step by step.
+        still = Operands(*(None if v is None else tf.stop_gradient(v) for v in operands))
+        runs = run_forward(still, constants, extent, keep_outputs, True) if training else None
+        if runs is None:
+            outputs = infer(still, constants, keep_outputs)
+        else:
+            outputs = joined(runs, extent, keep_outputs, operands.inputs.dtype)
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
-            kept = run if training else _forward(x, h0, here, mask, zoneout, False, True)
-            d_states = upstream[0] if keep_states else None
-            return _backward(d_states, upstream[-1], kept, here, mask, zoneout)
+            if pack_tangents([*present, *upstream]).tangents:
+                # A forward accumulator would lose its way through here without a word.
+                raise NotImplementedError(
+                    "keras_gru has no forward-mode derivative of its gradient. Take the second "
+                    "derivative by a tf.GradientTape around the first or, in eager code, use "
+                    "path='loop'."
+                )
+            return gradients(operands, constants, extent, runs, keep_outputs, upstream)
 
-        return ((run.states[0].stack(),) if keep_states else ()) + (run.final,), gradient
+        return outputs, gradient
 
-    outputs = recur(*x, initial_state, *weights.recurrent, *bias)
-    return (outputs[0] if keep_states else None), outputs[-1]
-
-
-def _forward(
-    x: Gates,
-    h0: Tensor,
-    recurrence: Recurrence,
-    mask: Tensor | None,
-    zoneout: Tensor | None,
-    keep_states: bool,
-    keep_saved: bool,
-) -> Trajectory:
-    steps = tf.shape(x.z)[0]
-    inputs = [_unstack(gate) for gate in x]
-    masks = None if mask is None else _unstack(mask)
-    kept_share = _per_step(zoneout)
-    fields = 4 if recurrence.convention.reset_after else 3
-
-    def empty() -> Tensor:
-        return tf.TensorArray(h0.dtype, size=steps, element_shape=h0.shape, clear_after_read=False)
-
-    def body(t: Tensor, run: Trajectory) -> tuple[Tensor, Trajectory]:
-        h = run.final
-        h_new, saved = step(Gates(*(a.read(t) for a in inputs)), h, *recurrence)
-        if kept_share is not None:
-            share = kept_share(t)
-            h_new = share * h + (1 - share) * h_new
-        if masks is not None:
-            h_new = tf.where(masks.read(t), h_new, h)  # (5)
-        h_new.set_shape(h0.shape)
-        run = Trajectory(
-            final=h_new,
-            states=tuple(a.write(t, h_new) for a in run.states),
-            previous=tuple(a.write(t, h) for a in run.previous),
-            saved=tuple(a.write(t, v) for a, v in zip(run.saved, saved, strict=False)),
-        )
-        return t + 1, run
-
-    start = Trajectory(
-        final=h0,
-        states=(empty(),) if keep_states else (),
-        previous=(empty(),) if keep_saved else (),
-        saved=tuple(empty() for _ in range(fields)) if keep_saved else (),
-    )
-    run: Trajectory
-    _, run = tf.while_loop(
-        lambda t, _: t < steps, body, (tf.constant(0), start), maximum_iterations=steps
-    )
-    return run
+    if constants.plan.exported and not training:  # a SavedModel would hold the gradients too
+        outputs = infer(operands, constants, keep_outputs)
+    else:
+        outputs = recur(*(v for v in operands if v is not None))
+    return (outputs[0] if keep_outputs else None), outputs[-1]
 
 
-def _backward(
-    d_states: Tensor | None,
-    d_final: Tensor,
-    run: Trajectory,
-    recurrence: Recurrence,
-    mask: Tensor | None,
-    zoneout: Tensor | None,
-) -> list[Tensor]:
-    """Gradients in the order of `recur`'s operands; d_states (T, B, U), d_final (B, U)."""
-    (previous,) = run.previous
-    steps = previous.size()
-    weights, convention, recurrent_mask = recurrence
-    upstream = None if d_states is None else _unstack(d_states)
-    masks = None if mask is None else _unstack(mask)
-    kept_share = _per_step(zoneout)
-
-    def empty() -> Tensor:
-        return tf.TensorArray(d_final.dtype, size=steps, element_shape=d_final.shape)
-
-    def body(t: Tensor, dh: Tensor, grads: tuple[Tensor, ...]) -> Any:
-        saved = Saved(*(a.read(t) for a in run.saved), *(() if convention.reset_after else (None,)))
-        if upstream is not None:
-            dh += upstream.read(t)  # (6)
-        dh_kept = None if kept_share is None else dh * kept_share(t)
-        dh_step = dh if dh_kept is None else dh - dh_kept
-        back = step_backward(dh_step, saved, previous.read(t), *recurrence)
-        dh_previous = back.h if dh_kept is None else back.h + dh_kept
-        parts = (*back.x, back.q)[: len(grads)]
-        if masks is None:
-            dh = dh_previous
-        else:
-            valid = masks.read(t)
-            dh = tf.where(valid, dh_previous, dh)
-            parts = tuple(tf.where(valid, part, tf.zeros_like(part)) for part in parts)
-        grads = tuple(a.write(t, part) for a, part in zip(grads, parts, strict=True))
-        dh.set_shape(d_final.shape)
-        return t - 1, dh, grads
-
-    _, dh0, arrays = tf.while_loop(
-        lambda t, *_: t >= 0,
-        body,
-        (steps - 1, d_final, tuple(empty() for _ in run.saved)),
-        maximum_iterations=steps,
-    )
-    grads = [a.stack() for a in arrays]  # δa_z, δa_r, δa_g and, with reset_after, δq; (T, B, U)
-    h_z, h_r, h_g = masked_states(previous.stack(), recurrent_mask)
-    into_candidate = h_g if convention.reset_after else run.saved[1].stack() * h_g
-    d_recurrent = [  # (15)
-        _outer_sum(h_z, grads[0]),
-        _outer_sum(h_r, grads[1]),
-        _outer_sum(into_candidate, grads[-1]),
-    ]
-    d_bias = [] if weights.candidate_bias is None else [tf.reduce_sum(grads[-1], [0, 1])]
-    return [*grads[:3], dh0, *d_recurrent, *d_bias]
-
-
-def _per_step(share: Tensor | None) -> Callable[[Tensor], Tensor] | None:
-    """Zoneout as a function of the step: read from (T, B, U), or one scalar for all."""
-    if share is None:
-        return None
-    share = tf.convert_to_tensor(share)
-    return _unstack(share).read if share.shape.rank else lambda _: share
-
-
-def _at_valid(values: Tensor, mask: Tensor | None) -> Tensor:
-    return values if mask is None else tf.where(mask, values, tf.zeros_like(values))
-
-
-def _batch_major(time_major: Tensor) -> Tensor:
-    return tf.transpose(time_major, [1, 0, 2])
-
-
-def _unstack(stacked: Tensor) -> Tensor:
-    """A TensorArray over the first axis."""
-    array = tf.TensorArray(
-        stacked.dtype,
-        size=tf.shape(stacked)[0],
-        element_shape=stacked.shape[1:],
-        clear_after_read=False,
-    )
-    return array.unstack(stacked)
-
-
-def _project(x: Tensor, kernel: Tensor) -> Tensor:
-    """One large matrix product: (T, B, D), (D, V) → (T, B, V)."""
-    steps, batch = tf.unstack(tf.shape(x)[:2])
-    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
-    out = tf.reshape(flat, [steps, batch, kernel.shape[-1]])
-    return tf.ensure_shape(out, [*x.shape[:2], kernel.shape[-1]])
-
-
-def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
-    """Σ over time and batch of aᵀb: (T, B, U), (T, B, V) → (U, V)."""
-    rows_a, rows_b = (tf.reshape(v, [-1, v.shape[-1]]) for v in (a, b))
-    return tf.matmul(rows_a, rows_b, transpose_a=True)
+def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:
+    """All steps at once: given the states, no gate waits for another."""
+    bias, candidate_bias = merge_bias(operands.bias, constants.mode.convention.reset_after)
+    x = split_gates(project(operands.inputs, operands.kernel, bias))
+    h0 = operands.initial_state[:, tf.newaxis]
+    before = [states[:, 1:], h0] if constants.mode.go_backwards else [h0, states[:, :-1]]
+    masks = constants.recurrent_mask
+    recurrent_mask = masks and Gates(*(mask[:, tf.newaxis] for mask in masks))
+    weights = step_weights(operands.recurrent_kernel, candidate_bias)
+    before = tf.concat(before, 1)
+    _, saved = step(x, before, weights, constants.mode.convention, recurrent_mask)
+    if constants.mask is None:
+        return Gates(*saved[:3])
+    valid = constants.mask[..., tf.newaxis]
+    return Gates(*(tf.where(valid, gate, tf.zeros_like(gate)) for gate in saved[:3]))

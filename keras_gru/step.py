@@ -6,7 +6,7 @@ projected input, one (B, U) per gate, with the merged bias of `weights.merge_bia
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -97,19 +97,22 @@ def step(
     Returns:
         The new state, (B, U), and what `step_backward` needs.
     """
-    h_z, h_r, h_g = masked_states(h, recurrent_mask)
+    states = masked_states(h, recurrent_mask)
     U = weights.recurrent
-    gain = weights.gain or Gates(None, None, None)
-    z = convention.recurrent_activation(x.z + _recurrent(h_z, U.z, gain.z))  # (1)
-    r = convention.recurrent_activation(x.r + _recurrent(h_r, U.r, gain.r))  # (2)
-    q = None
     if convention.reset_after:
-        q = _recurrent(h_g, U.g, gain.g)
+        a_z, a_r, q = _products(states, U, weights.gain)
         if weights.candidate_bias is not None:
             q += weights.candidate_bias
+    else:
+        a_z, a_r = _products(states[:2], U[:-1], weights.gain)
+        q = None
+    z = convention.recurrent_activation(x.z + a_z)  # (1)
+    r = convention.recurrent_activation(x.r + a_r)  # (2)
+    if convention.reset_after:
         g = convention.activation(x.g + r * q)  # (3a)
     else:
-        g = convention.activation(x.g + _recurrent(r * h_g, U.g, gain.g))  # (3b)
+        (a_g,) = _products((r * states.g,), U[-1:], weights.gain and weights.gain[2:])
+        g = convention.activation(x.g + a_g)  # (3b)
     if convention.update_gate == "keep":
         h_new = z * h + (1 - z) * g  # (4a)
     else:
@@ -131,7 +134,7 @@ def step_backward(
         dh_new: δh′, gradient with respect to the new state, (B, U) (6).
         saved: second result of `step`.
         h: previous state, (B, U).
-        weights: as given to `step`.
+        weights: as given to `step`, `transposed`.
         convention: as given to `step`.
         recurrent_mask: as given to `step`.
 
@@ -152,22 +155,19 @@ def step_backward(
         dh = dh_new * (1 - z)
     da_z = dz * gate_derivative(z)  # (9)
     da_g = dg * candidate_derivative(g)  # (10)
+    masks = recurrent_mask or (None, None, None)
     dq = None
     if convention.reset_after:
         dq = da_g * r  # (11a)
-        dr = da_g * q
-        dh_g = tf.matmul(dq, U.g, transpose_b=True)  # (13), candidate path
+        da_r = da_g * q * gate_derivative(r)  # (12)
+        dh += _products_backward((da_z, da_r, dq), U, masks)  # (13)
     else:
-        h_g = masked_states(h, recurrent_mask).g
-        drh = tf.matmul(da_g, U.g, transpose_b=True)  # (11b)
-        dr = drh * h_g
+        drh = _products_backward((da_g,), U[-1:], (None,))  # (11b)
+        da_r = drh * masked_states(h, recurrent_mask).g * gate_derivative(r)  # (12)
         dh_g = drh * r
-    da_r = dr * gate_derivative(r)  # (12)
-    dh_z = tf.matmul(da_z, U.z, transpose_b=True)  # (13), gate path
-    dh_r = tf.matmul(da_r, U.r, transpose_b=True)
-    if recurrent_mask is not None:
-        dh_z, dh_r, dh_g = (d * m for d, m in zip((dh_z, dh_r, dh_g), recurrent_mask, strict=True))
-    return StepGradients(dh + dh_g + dh_z + dh_r, Gates(da_z, da_r, da_g), dq)
+        dh += dh_g if recurrent_mask is None else dh_g * recurrent_mask.g  # (13)
+        dh += _products_backward((da_z, da_r), U[:-1], masks[:2])
+    return StepGradients(dh, Gates(da_z, da_r, da_g), dq)
 
 
 def masked_states(h: Tensor, recurrent_mask: Gates | None) -> Gates:
@@ -220,9 +220,27 @@ def normalize_gates(packed: Tensor, gain: Tensor) -> Tensor:
     return tf.concat(gates, axis=-1) * gain
 
 
-def _recurrent(h: Tensor, kernel: Tensor, gain: Tensor | None) -> Tensor:
-    projected = tf.matmul(h, kernel)
-    return projected if gain is None else _normalize(projected) * gain
+def _products(
+    states: Sequence[Tensor], kernels: Sequence[Tensor], gain: Sequence[Tensor] | None
+) -> list[Tensor]:
+    """h·U of some gates: gate by gate, or all in one product where there is only one kernel."""
+    if len(kernels) == len(states):
+        products = [tf.matmul(h, U) for h, U in zip(states, kernels, strict=True)]
+    else:
+        products = tf.split(tf.matmul(states[0], kernels[0]), len(states), axis=-1)
+    if gain is None:
+        return products
+    return [_normalize(a) * k for a, k in zip(products, gain, strict=False)]
+
+
+def _products_backward(
+    deltas: Sequence[Tensor], kernels: Sequence[Tensor], masks: Sequence[Tensor | None]
+) -> Tensor:
+    """Gradient with respect to the state of what `_products` computes; kernels transposed."""
+    if len(kernels) < len(deltas):
+        deltas = (tf.concat(deltas, axis=-1),)
+    parts = [tf.matmul(d, U) for d, U in zip(deltas, kernels, strict=True)]
+    return tf.add_n([d if m is None else d * m for d, m in zip(parts, masks, strict=False)])
 
 
 def _normalize(a: Tensor, epsilon: float = 1e-3) -> Tensor:

@@ -34,15 +34,21 @@ class StepWeights(NamedTuple):
     """What one time step needs beside its projected input.
 
     Attributes:
-        recurrent: recurrent kernels, one (U, U) per gate.
+        recurrent: recurrent kernels. One (U, U) per gate; or, one matrix product for several
+            gates, (U, 3U) with the reset gate after the matmul, (U, 2U) of the two gates and
+            (U, U) of the candidate with the reset gate before it.
         candidate_bias: b′_g of equation (3a), (U,), or None. The other recurrent biases are
             added to the projected input, where they cost nothing per step.
         gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.
     """
 
-    recurrent: Gates
+    recurrent: tuple[Tensor, ...]
     candidate_bias: Tensor | None
     gain: Gates | None = None
+
+    def transposed(self) -> StepWeights:
+        """The same with each recurrent kernel transposed, as the backward step multiplies them."""
+        return self._replace(recurrent=tuple(tf.transpose(kernel) for kernel in self.recurrent))
 
 
 def feature_count(name: str, input_shape: tuple[int | None, ...]) -> int:
@@ -99,9 +105,33 @@ def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, T
     return input_bias + tf.concat([z, r, tf.zeros_like(g)], axis=-1), g
 
 
+def unmerge_bias(d_projected: Tensor, d_candidate: Tensor | None) -> Tensor:
+    """Gradient of the packed bias from those of the two that `merge_bias` gives.
+
+    Args:
+        d_projected: gradient of the input projection's bias, (3U,).
+        d_candidate: gradient of the candidate's own bias, (U,), with `reset_after`, else None.
+
+    Returns:
+        (2, 3U) with `reset_after`, else (3U,).
+    """
+    if d_candidate is None:
+        return d_projected
+    z, r, _ = split_gates(d_projected)
+    return tf.stack([d_projected, tf.concat([z, r, d_candidate], axis=-1)])
+
+
 def step_weights(
     recurrent_kernel: Tensor, candidate_bias: Tensor | None, gain: Tensor | None = None
 ) -> StepWeights:
-    """Split a packed recurrent kernel (U, 3U), and gain (3U,), for use in a step."""
+    """Split a packed recurrent kernel (U, 3U), and gain (3U,), by gate for use in a step."""
     gains = None if gain is None else split_gates(gain)
-    return StepWeights(split_gates(recurrent_kernel), candidate_bias, gains)
+    return StepWeights(tuple(split_gates(recurrent_kernel)), candidate_bias, gains)
+
+
+def joint_recurrent(recurrent_kernel: Tensor, reset_after: bool) -> tuple[Tensor, ...]:
+    """The packed recurrent kernel (U, 3U) cut into as few products as a step can do with."""
+    if reset_after:
+        return (recurrent_kernel,)
+    z, r, g = split_gates(recurrent_kernel)
+    return tf.concat([z, r], axis=-1), g

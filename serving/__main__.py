@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -11,7 +13,18 @@ COMMANDS = {
     "export": ("serving.export_command", "write a trained run as the next version of a SavedModel"),
     "serve": ("serving.server", "serve SavedModels over gRPC and REST, with TF Serving's flags"),
     "predict": ("serving.predict", "ask a running server"),
-    "verify": ("serving.verify", "compare a version's answers with those at export"),
+    "stream": ("serving.stream_command", "feed a text word by word, the answer after each"),
+    "explain": ("serving.explain_command", "show what the gates did at each word of a text"),
+    "verify": ("serving.verify", "compare a version's or a server's answers with those at export"),
+    "inspect": ("serving.inspect_command", "what is in an exported version"),
+    "diff": ("serving.diff_command", "how the answers of two versions differ"),
+    "example-request": ("serving.example_request", "working curl and Python lines for a model"),
+    "publish": ("serving.publish_command", "copy a version into another base path, checked"),
+    "prune": ("serving.prune_command", "remove old versions"),
+    "promote": ("serving.rollout_command:promote", "point a label of a server to a newer version"),
+    "rollback": ("serving.rollout_command:rollback", "point a label back to where it was"),
+    "label": ("serving.rollout_command:label", "show, set and remove version labels of a server"),
+    "load-test": ("serving.load_test_command", "measure throughput and latency of a server"),
 }
 
 
@@ -25,6 +38,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status; 2 for a command that does not exist.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_help())
         return 0 if arguments else 2
@@ -36,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 2
     try:
-        return int(importlib.import_module(COMMANDS[command][0]).main(rest))
+        module, _, function = COMMANDS[command][0].partition(":")
+        return int(getattr(importlib.import_module(module), function or "main")(rest))
     except KeyboardInterrupt:
         print(f"gru-serve {command}: interrupted", file=sys.stderr)
         return 130

@@ -1,88 +1,57 @@
-"""One client interface over REST and gRPC: `connect("http://localhost:8501")`."""
+"""One client interface over REST and gRPC: `connect("http://localhost:8501")`.
+
+`serving.async_client` has the same methods as coroutines.
+"""
 
 from __future__ import annotations
 
-import random
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from serving.coerce import coerce
-from serving.errors import InvalidArgument, Unavailable
-from serving.signature import DEFAULT_SIGNATURE, Signature
+from serving.client_options import ClientOptions
+from serving.conversation import (
+    Conversation,
+    Exchange,
+    Metadata,
+    Pause,
+    Steps,
+    Target,
+    VersionState,
+    Wire,
+)
+from serving.errors import ServingError
+from serving.server_url import grpc_address, is_rest
+
+__all__ = ["Client", "ClientOptions", "Metadata", "Target", "VersionState", "connect"]
 
 ResultT = TypeVar("ResultT")
 
-_FIRST_WAIT = 0.1
+
+class Connection(Protocol):
+    """Sends messages and waits for replies; safe to share between threads."""
+
+    def send(self, message: Any, timeout: float) -> Any:
+        """The reply; a ServingError where there is none."""
+
+    def close(self) -> None:
+        """Free the sockets."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """Which version of which model a request is for.
+class Client:
+    """A connection to a server; the same methods over either transport, for any thread.
 
-    Attributes:
-        model: Name.
-        version: Number; None for the highest that serves.
-        label: Version label; not together with `version`.
+    `connect` makes one. All methods take `timeout`, the seconds allowed, retries included, and
+    raise a `ServingError`: the server's, or Unavailable or DeadlineExceeded.
     """
 
-    model: str
-    version: int | None = None
-    label: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.model:
-            raise ValueError("model must be a name; got ''")
-        if self.version is not None and not 0 <= self.version < 2**63:
-            raise ValueError(f"version must be at least 0 and below 2^63; got {self.version}")
-        if self.version is not None and self.label:
-            raise ValueError(
-                f"give version or label, not both; got version={self.version}, label={self.label!r}"
-            )
-
-
-@dataclass(frozen=True)
-class Metadata:
-    """What a loaded version accepts and answers."""
-
-    model: str
-    version: int
-    signatures: Mapping[str, Signature]
-
-
-@dataclass(frozen=True)
-class VersionState:
-    """State of one version: START, LOADING, AVAILABLE, UNLOADING or END."""
-
-    version: int
-    state: str
-    error_code: str = "OK"
-    error_message: str = ""
-
-
-class Client(ABC):
-    """A connection to a server; the same methods over either transport.
-
-    Args:
-        url: Of the server.
-        timeout: Seconds allowed for a call where the call does not say.
-        retries: Further tries while the server is unavailable, with growing waits, within the
-            time allowed. No other error is tried again.
-    """
-
-    def __init__(self, url: str, timeout: float = 30.0, retries: int = 3) -> None:
-        if not timeout > 0:  # NaN is not
-            raise ValueError(f"timeout must be positive; got {timeout}")
-        if retries < 0:
-            raise ValueError(f"retries must not be negative; got {retries}")
+    def __init__(self, wire: Wire, connection: Connection, url: str, options: ClientOptions):
         self.url = url
-        self._timeout = timeout
-        self._retries = retries
-        self._known: dict[Target, Metadata] = {}
+        self.options = options
+        self._conversation = Conversation(wire, options)
+        self._connection = connection
 
     def predict(
         self,
@@ -114,27 +83,49 @@ class Client(ABC):
             ServingError: The server's error, or Unavailable or DeadlineExceeded.
         """
         target = Target(model, version, label)
-        deadline = time.monotonic() + (timeout or self._timeout)
-        chosen = self._signature(target, signature, deadline)
-        arrays = coerce(inputs, chosen)
-        for name in output_filter:
-            if name not in chosen.outputs:
-                raise InvalidArgument(
-                    f"output_filter: expected some of {sorted(chosen.outputs)}; got {name!r}"
-                )
-        try:
-            return self._retrying(
-                deadline,
-                lambda left: self._predict(
-                    target, signature, chosen, arrays, list(output_filter), left
-                ),
-            )
-        except Unavailable:
-            raise
-        except Exception:
-            # The signature may have changed with a new version.
-            self._known.pop(target, None)
-            raise
+        return self._run(
+            self._conversation.predict(inputs, target, signature, output_filter, timeout)
+        )
+
+    def classify(
+        self,
+        examples: Sequence[Mapping[str, Any]],
+        model: str = "default",
+        *,
+        version: int | None = None,
+        label: str = "",
+        signature: str = "",
+        timeout: float | None = None,
+    ) -> list[list[tuple[str, float]]]:
+        """Classify tf.Examples.
+
+        Args:
+            examples: Values by feature name, `{"text": "a fine film"}`: text, numbers or lists.
+            model: As in `predict`, and so are the others.
+            version: Exactly that version.
+            label: The version with that label.
+            signature: Empty for `serving_default`.
+            timeout: Seconds allowed.
+
+        Returns:
+            Per example, label and score of each class.
+        """
+        target = Target(model, version, label)
+        return self._run(self._conversation.classify(examples, target, signature, timeout))
+
+    def regress(
+        self,
+        examples: Sequence[Mapping[str, Any]],
+        model: str = "default",
+        *,
+        version: int | None = None,
+        label: str = "",
+        signature: str = "",
+        timeout: float | None = None,
+    ) -> list[float]:
+        """One number per tf.Example; arguments as in `classify`."""
+        target = Target(model, version, label)
+        return self._run(self._conversation.regress(examples, target, signature, timeout))
 
     def metadata(
         self,
@@ -145,21 +136,26 @@ class Client(ABC):
         timeout: float | None = None,
     ) -> Metadata:
         """The signatures of a model; arguments as in `predict`."""
-        target = Target(model, version, label)
-        deadline = time.monotonic() + (timeout or self._timeout)
-        return self._retrying(deadline, lambda left: self._metadata(target, left))
+        return self._run(self._conversation.metadata(Target(model, version, label), timeout))
 
     def status(
         self, model: str = "default", *, version: int | None = None, timeout: float | None = None
     ) -> list[VersionState]:
         """States of the versions of a model, highest first; arguments as in `predict`."""
-        target = Target(model, version)
-        deadline = time.monotonic() + (timeout or self._timeout)
-        return self._retrying(deadline, lambda left: self._status(target, left))
+        return self._run(self._conversation.status(Target(model, version), timeout))
 
-    @abstractmethod
+    def reload(self, config: Any, *, timeout: float | None = None) -> None:
+        """Have the server serve another configuration; gRPC only.
+
+        Args:
+            config: A whole `ModelServerConfig` (`serving.protos.model_server_config_pb2`).
+            timeout: Seconds allowed.
+        """
+        self._run(self._conversation.reload(config, timeout))
+
     def close(self) -> None:
         """Close the connection."""
+        self._connection.close()
 
     def __enter__(self) -> Client:
         return self
@@ -167,86 +163,43 @@ class Client(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @abstractmethod
-    def _predict(
-        self,
-        target: Target,
-        signature_name: str,
-        signature: Signature,
-        inputs: Mapping[str, np.ndarray],
-        output_filter: list[str],
-        timeout: float,
-    ) -> dict[str, np.ndarray]: ...
+    def _run(self, steps: Steps[ResultT]) -> ResultT:
+        try:
+            action = next(steps)
+            while True:
+                try:
+                    reply = self._perform(action)
+                except ServingError as error:
+                    action = steps.throw(error)
+                else:
+                    action = steps.send(reply)
+        except StopIteration as stop:
+            result: ResultT = stop.value
+            return result
 
-    @abstractmethod
-    def _metadata(self, target: Target, timeout: float) -> Metadata: ...
-
-    @abstractmethod
-    def _status(self, target: Target, timeout: float) -> list[VersionState]: ...
-
-    def _signature(self, target: Target, name: str, deadline: float) -> Signature:
-        known = self._known.get(target)
-        if known is None:
-            known = self._retrying(deadline, lambda left: self._metadata(target, left))
-            self._known[target] = known
-        wanted = name or DEFAULT_SIGNATURE
-        if wanted not in known.signatures:
-            self._known.pop(target, None)
-            callable_ones = sorted(n for n in known.signatures if not n.startswith("__"))
-            raise InvalidArgument(
-                f"model {target.model} version {known.version} has no signature {wanted!r}; "
-                f"it has {callable_ones}"
-            )
-        return known.signatures[wanted]
-
-    def _retrying(self, deadline: float, call: Callable[[float], ResultT]) -> ResultT:
-        for attempt in range(self._retries + 1):
-            try:
-                return call(max(0.001, deadline - time.monotonic()))
-            except Unavailable:
-                wait = _FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.5)
-                if attempt == self._retries or time.monotonic() + wait > deadline:
-                    raise
-                time.sleep(wait)
-        raise AssertionError("unreachable")
-
-    def _unreachable(self, reason: str, flag: str) -> Unavailable:
-        return Unavailable(
-            f"no server answers at {self.url} ({reason}). Start one with: gru-serve serve "
-            f"--model_base_path=/path/of/the/model --{flag}"
-        )
+    def _perform(self, action: Exchange | Pause) -> Any:
+        if isinstance(action, Pause):
+            return time.sleep(action.seconds)
+        return self._connection.send(action.message, action.timeout)
 
 
-def connect(
-    url: str, *, timeout: float = 30.0, retries: int = 3, ca_file: str | None = None
-) -> Client:
+def connect(url: str, **options: Any) -> Client:
     """A client for a server.
 
     Args:
         url: `http://host:port` or `https://host:port` for REST; `grpc://host:port`,
             `grpcs://host:port` (TLS), `unix:/path` or plain `host:port` for gRPC.
-        timeout: Seconds allowed for a call where the call does not say.
-        retries: Further tries while the server is unavailable.
-        ca_file: Certificates (PEM) to trust, for https and grpcs.
+        **options: Of `ClientOptions`: timeout, retries, max_batch_size, ca_file, cert_file,
+            key_file, token.
 
     Raises:
-        ValueError: The URL is of another kind.
+        ValueError: The URL is of another kind, or an option cannot work.
     """
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme in ("http", "https") and rest:
+    settings = ClientOptions(**options)
+    if is_rest(url):
         from serving.rest_client import RestClient
 
-        return RestClient(url, timeout, retries, ca_file)
-    if separator and scheme in ("grpc", "grpcs") and rest:
-        from serving.grpc_client import GrpcClient
+        return RestClient(url, settings)
+    from serving.grpc_client import GrpcClient
 
-        return GrpcClient(rest, timeout, retries, ca_file, tls=scheme == "grpcs")
-    host, colon, port = url.rpartition(":")
-    if not separator and colon and (host == "unix" or port.isdecimal()):
-        from serving.grpc_client import GrpcClient
-
-        return GrpcClient(url, timeout, retries, ca_file)
-    raise ValueError(
-        "url: expected http://host:port or https://host:port (REST), grpc://host:port or "
-        f"host:port (gRPC); got {url!r}"
-    )
+    return GrpcClient(*grpc_address(url), settings)

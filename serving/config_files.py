@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,11 +15,13 @@ from google.protobuf.message import Message
 from serving.errors import InvalidArgument, NotFound
 from serving.protos import pool
 from serving.protos.batching_parameters_pb2 import BatchingParameters
+from serving.protos.logging_config_pb2 import LoggingConfig
 from serving.protos.model_server_config_pb2 import ModelConfig, ModelServerConfig, ModelType
 from serving.protos.monitoring_config_pb2 import MonitoringConfig
 from serving.protos.ssl_config_pb2 import SSLConfig
 
 PLATFORM = "tensorflow"
+LOG_COLLECTOR = "tfrecord"
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -48,12 +50,14 @@ class ServedModel:
         base_path: The directory that holds the version directories.
         policy: Which versions.
         labels: Version numbers by label.
+        logging: Which requests to log; None where the configuration does not say.
     """
 
     name: str
     base_path: Path
     policy: VersionPolicy = field(default_factory=VersionPolicy)
     labels: Mapping[str, int] = field(default_factory=dict)
+    logging: LoggingConfig | None = None
 
 
 def read_text_proto(path: str, message: MessageT) -> MessageT:
@@ -81,17 +85,18 @@ def read_text_proto(path: str, message: MessageT) -> MessageT:
         raise InvalidArgument(f"Invalid protobuf file: '{path}'") from None
 
 
-def read_model_config(path: str) -> list[ServedModel]:
-    """The models of a `--model_config_file`.
-
-    Raises:
-        ServingError: With TF Serving's text.
-    """
-    return served_models(read_text_proto(path, ModelServerConfig()))
+def read_model_config(path: str, may_log: bool = False) -> list[ServedModel]:
+    """The models of a `--model_config_file`; as `served_models`."""
+    return served_models(read_text_proto(path, ModelServerConfig()), may_log)
 
 
-def served_models(config: ModelServerConfig) -> list[ServedModel]:
+def served_models(config: ModelServerConfig, may_log: bool = False) -> list[ServedModel]:
     """The models of a ModelServerConfig, checked.
+
+    Args:
+        config: The message.
+        may_log: Whether there is a place for prediction logs; without one a `logging_config` is
+            refused, as TF Serving's binary refuses it.
 
     Raises:
         InvalidArgument: With TF Serving's text.
@@ -105,11 +110,15 @@ def served_models(config: ModelServerConfig) -> list[ServedModel]:
                 f"Illegal to list model {entry.name} multiple times in config list"
             )
         _check_platform(entry)
-        if entry.HasField("logging_config"):
-            raise InvalidArgument("No request-logger-creator provided.")
-        models[entry.name] = single_model(
+        model = single_model(
             entry.name, entry.base_path, _policy(entry), dict(entry.version_labels)
         )
+        if entry.HasField("logging_config"):
+            if not may_log:
+                raise InvalidArgument("No request-logger-creator provided.")
+            _check_logging(entry.name, entry.logging_config)
+            model = replace(model, logging=entry.logging_config)
+        models[entry.name] = model
     return list(models.values())
 
 
@@ -152,6 +161,32 @@ def _check_platform(entry: ModelConfig) -> None:
     if entry.model_platform not in ("", PLATFORM):
         raise InvalidArgument(
             f"Model {entry.name} requests unsupported platform {entry.model_platform}"
+        )
+
+
+def _check_logging(model: str, config: LoggingConfig) -> None:
+    """Whether the `logging_config` of a model can be honoured.
+
+    Raises:
+        InvalidArgument: A collector of another type, a rate beyond 0 to 1, or a file outside the
+            directory of the logs.
+    """
+    kind = config.log_collector_config.type
+    if kind not in ("", LOG_COLLECTOR):
+        raise InvalidArgument(
+            f"logging_config of model {model}: log_collector_config.type must be "
+            f'"{LOG_COLLECTOR}" or empty; got "{kind}"'
+        )
+    rate = config.sampling_config.sampling_rate
+    if not 0 <= rate <= 1:
+        raise InvalidArgument(
+            f"logging_config of model {model}: sampling_rate must be between 0 and 1; got {rate}"
+        )
+    prefix = Path(config.log_collector_config.filename_prefix)
+    if prefix.is_absolute() or ".." in prefix.parts:
+        raise InvalidArgument(
+            f"logging_config of model {model}: filename_prefix is taken below "
+            f"--prediction_log_directory and may not leave it; got {prefix}"
         )
 
 

@@ -1,81 +1,83 @@
 """From a training run to a self-contained, versioned SavedModel.
 
-The only module of this package that imports keras_gru or training: past it, the SavedModel
-directory is all that an engine needs.
+With the modules `export_<task>` the only one of this package that imports keras_gru or training:
+past it, the SavedModel directory is all that an engine needs.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 import keras_gru
+from serving.export_sentiment import SentimentExport
+from serving.golden import TOLERANCE, write_golden
 from serving.portability import portability_faults
-from serving.verify import GOLDEN
+from serving.protos.prediction_log_pb2 import PredictionLog
+from serving.publishing import PublishError, publisher, put_in_place
+from serving.warmup import write_records
 from training.config import to_dict
 from training.errors import TrainingError
 from training.run_directory import RunDirectory
-from training.vocabulary import TextPreprocessor
 
 MODEL_CARD = Path("assets.extra") / "model_card.json"
-_GOLDEN_BATCHES = (1, 1, 2, 12, 32)
 
 
 class ExportError(Exception):
     """A run cannot be exported, or its target cannot be written."""
 
 
-class SentimentModule(tf.Module):
-    """A text classifier with its preprocessing: raw strings in, labels out.
+class Exported(NamedTuple):
+    """What came of an export.
 
-    Args:
-        model: from word ids (B, T) to logits (B, C).
-        preprocessor: from texts (B,) to word ids.
-        classes: the C labels, in the order of the logits.
+    Attributes:
+        version: the directory of the new version.
+        signatures: the names of its signatures.
+        parity: of streaming with the sequence, None where the model cannot stream.
     """
 
-    def __init__(
-        self, model: keras.Model, preprocessor: TextPreprocessor, classes: tuple[str, ...]
-    ) -> None:
-        super().__init__(name="sentiment")
-        # A bare function: of a model as attribute the writer would save Keras' own graphs too.
-        self._logits = functools.partial(model, training=False)
-        self._weights = [variable.value for variable in model.variables]
-        self._preprocessor = preprocessor
-        self._classes = tf.constant(classes, tf.string)
-
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "text")])
-    def serving_default(self, text: Any) -> dict[str, Any]:
-        """Classify texts.
-
-        Args:
-            text: (B,) string.
-
-        Returns:
-            `label` (B,) string, `probability` of that label (B,) and `scores` of all classes
-            (B, C), float32.
-        """
-        logits = self._logits(self._preprocessor(text))
-        scores = tf.nn.softmax(tf.cast(logits, tf.float32))
-        return {
-            "label": tf.gather(self._classes, tf.argmax(scores, axis=-1)),
-            "probability": tf.reduce_max(scores, axis=-1),
-            "scores": scores,
-        }
+    version: Path
+    signatures: list[str]
+    parity: dict[str, Any] | None
 
 
-def export_run(path: Path, target: Path) -> Path:
+class TaskExport(Protocol):
+    """What a task contributes to an export.
+
+    Attributes:
+        module: to be saved.
+        signatures: concrete functions by signature name.
+        methods: TF Serving's method names of the signatures that are not for Predict.
+    """
+
+    module: tf.Module
+    signatures: dict[str, Any]
+    methods: dict[str, str]
+
+    def golden(self) -> list[dict[str, Any]]:
+        """Golden requests (`serving.golden`) for every signature."""
+
+    def warmup(self) -> list[PredictionLog]:
+        """Warmup requests for every signature."""
+
+    def parity(self) -> dict[str, Any] | None:
+        """Streaming against the sequence: at least `largest_difference`; None without streaming."""
+
+    def card(self) -> dict[str, Any]:
+        """Part of the model card."""
+
+
+TASKS = {SentimentExport.task: SentimentExport}
+"""The exporter of each task, by the task's name in `config.json`."""
+
+
+def export_run(path: Path, target: Path) -> Exported:
     """Write a run's model as the next version of a served model.
 
     The version is built beside its place, checked to be portable and pure, compared with the
@@ -85,85 +87,54 @@ def export_run(path: Path, target: Path) -> Path:
         path: a run directory.
         target: base path of the served model; its children are versions.
 
-    Returns:
-        The directory of the new version, `target/<number>`.
-
     Raises:
-        ExportError: the run is not whole, the target cannot be written, or the written model
-            fails a check.
+        ExportError: the run is not whole, the target cannot be written or another process is
+            publishing to it, or the written model fails a check.
     """
     try:
         run = RunDirectory.open(path)
-        model = run.load_model()
-        preprocessor = run.preprocessor()
-        module = SentimentModule(model, preprocessor, run.classes)
-        golden = _golden_requests(model, preprocessor, run)
-    except TrainingError as error:
+        run.config  # noqa: B018  says what does not fit before anything costs time
+        with publisher(target) as aside:
+            signatures, parity = _build(run, aside)
+            return Exported(put_in_place(aside, target), signatures, parity)
+    except (TrainingError, PublishError) as error:
         raise ExportError(str(error)) from error
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".export-", dir=target))
-    except OSError as error:
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
         raise ExportError(
             f"--to {target}: expected a directory that can be written, got: {error.strerror}"
         ) from error
-    try:
-        tf.saved_model.save(
-            module, str(aside), signatures={"serving_default": module.serving_default}
-        )
-        (aside / GOLDEN).parent.mkdir()
-        (aside / GOLDEN).write_text(json.dumps(golden, ensure_ascii=False, indent=1), "utf-8")
-        (aside / MODEL_CARD).write_text(
-            json.dumps(_model_card(run, model), ensure_ascii=False, indent=1), "utf-8"
-        )
-        faults = portability_faults(aside)
-        if faults:
-            raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
-        _verify_in_a_fresh_process(aside)
-        aside.chmod(0o755)  # mkdtemp's 0700 would lock out a server with another user
-        return _publish(aside, target)
     except (OSError, tf.errors.OpError) as error:
         reason = error.message if isinstance(error, tf.errors.OpError) else error
         raise ExportError(f"--to {target}: writing failed: {reason}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
-def _golden_requests(
-    model: keras.Model, preprocessor: TextPreprocessor, run: RunDirectory
-) -> list[dict[str, Any]]:
-    """Requests on held-out texts, with the answers of the Keras model."""
-    rows = itertools.islice(run.test_predictions(), sum(_GOLDEN_BATCHES) - 1)
-    texts = ["", *(row.text for row in rows)]
-    requests, start = [], 0
-    for size in _GOLDEN_BATCHES:
-        batch = texts[start : start + size] or texts[:size]
-        start += size
-        logits = model(preprocessor(tf.constant(batch)), training=False)
-        scores = keras.ops.convert_to_numpy(keras.ops.softmax(logits)).astype(np.float64)
-        requests.append(
-            {
-                "signature_name": "serving_default",
-                "inputs": {"text": batch},
-                "outputs": {
-                    "label": [run.classes[i] for i in scores.argmax(-1)],
-                    "probability": scores.max(-1).tolist(),
-                    "scores": scores.tolist(),
-                },
-            }
+def _build(run: RunDirectory, aside: Path) -> tuple[list[str], dict[str, Any] | None]:
+    """Write the version and check it; returns the signatures' names and the parity."""
+    task: TaskExport = TASKS[run.task](run)
+    parity = task.parity()
+    if parity is not None and not parity["largest_difference"] <= TOLERANCE:
+        raise ExportError(
+            f"streaming differs from the sequence by {parity['largest_difference']:.1e}, more than "
+            f"{TOLERANCE:g}"
         )
-    return requests
+    tf.saved_model.save(task.module, str(aside), signatures=task.signatures)
+    _set_methods(aside, task.methods)
+    write_golden(aside, task.golden())
+    write_records(aside, task.warmup())
+    card = {**task.card(), **_provenance(run), "streaming_parity": parity}
+    (aside / MODEL_CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1), "utf-8")
+    faults = portability_faults(aside)
+    if faults:
+        raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
+    _verify_in_a_fresh_process(aside)
+    return sorted(task.signatures), parity
 
 
-def _model_card(run: RunDirectory, model: keras.Model) -> dict[str, Any]:
+def _provenance(run: RunDirectory) -> dict[str, Any]:
     return {
-        "task": "sentiment",
-        "classes": list(run.classes),
         "run": run.path.name,
         "config": to_dict(run.config),
         "metrics": run.metrics,
-        "parameters": model.count_params(),
-        "vocabulary_size": len(run.vocabulary),
         "versions": {
             "keras_gru": keras_gru.__version__,
             "keras": keras.__version__,
@@ -172,10 +143,22 @@ def _model_card(run: RunDirectory, model: keras.Model) -> dict[str, Any]:
     }
 
 
+def _set_methods(saved_model: Path, methods: dict[str, str]) -> None:
+    """Name the TF Serving method of signatures that are not for Predict.
+
+    `tf.saved_model.save` has no argument for it; engines that check it (TF Serving's
+    --enable_signature_method_name_check) would refuse Classify and Regress.
+    """
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(saved_model))
+    for name, method in methods.items():
+        updater.replace_method_name(name, method)
+    updater.save()
+
+
 def _verify_in_a_fresh_process(version: Path) -> None:
     """Loading here would prove little: this process has the custom layers registered."""
     check = subprocess.run(
-        [sys.executable, "-m", "serving", "verify", str(version)],
+        [sys.executable, "-m", "serving", "verify", str(version), "--warmup"],
         capture_output=True,
         text=True,
         check=False,
@@ -184,17 +167,3 @@ def _verify_in_a_fresh_process(version: Path) -> None:
         raise ExportError(
             f"the exported model does not answer as the Keras model does:\n{check.stderr.strip()}"
         )
-
-
-def _publish(aside: Path, target: Path) -> Path:
-    """Rename to the next free number; another process may take it first."""
-    while True:
-        taken = [int(child.name) for child in target.iterdir() if child.name.isdecimal()]
-        version = target / str(max(taken, default=0) + 1)
-        try:
-            aside.rename(version)
-        except OSError:
-            if version.exists():
-                continue
-            raise
-        return version

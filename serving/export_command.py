@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from serving.publishing import PublishError, remove_old
 from serving.quiet import quiet_stderr
 
 
@@ -29,20 +30,35 @@ def main(argv: Sequence[str]) -> int:
         metavar="DIRECTORY",
         help="base path of the served model; the version becomes DIRECTORY/<next number>",
     )
+    parser.add_argument(
+        "--keep", type=int, metavar="N", help="afterwards remove all but the N highest versions"
+    )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
+    if arguments.keep is not None and arguments.keep < 1:
+        parser.error(f"--keep: expected at least 1; got {arguments.keep}")
     with _sigterm_interrupts():
         with quiet_stderr():
             from serving.export import ExportError, export_run
         try:
-            version = export_run(arguments.run, arguments.to)
-        except ExportError as error:
+            exported = export_run(arguments.run, arguments.to)
+            removed = remove_old(arguments.to, arguments.keep) if arguments.keep else []
+        except (ExportError, PublishError) as error:
             if arguments.debug:
                 raise
             print(f"gru-serve export: {error}", file=sys.stderr)
             return 2
     base = arguments.to.resolve()
-    print(f"exported {version}, verified in a fresh process")
+    print(f"exported {exported.version}, verified in a fresh process")
+    print(f"signatures: {', '.join(exported.signatures)}")
+    if exported.parity is not None:
+        parity = exported.parity
+        print(
+            f"streaming: {parity['steps']} steps of {parity['texts']} texts differ from the "
+            f"sequence by {parity['largest_difference']:.1e} at most"
+        )
+    for old in removed:
+        print(f"removed {old}")
     print(
         "next     python -m serving serve --port=8500 --rest_api_port=8501 "
         f"--model_name={base.name} --model_base_path={base}"

@@ -133,6 +133,33 @@ class Flags:
         "address to listen on; 0.0.0.0 for all interfaces, as tensorflow_model_server does",
         Honour.OURS,
     )
+    drain_seconds: int = flag(
+        20, "after SIGTERM, time for requests under way; then they are ended", Honour.OURS
+    )
+    rest_ssl_config_file: str = flag(
+        "", "SSLConfig as text: TLS for REST; may be the file of --ssl_config_file", Honour.OURS
+    )
+    auth_token_file: str = flag(
+        "",
+        "bearer tokens, one per line: requests without one of them are refused, over REST and "
+        "gRPC; health checks stay open. Read again when it changes",
+        Honour.OURS,
+    )
+    access_log: str = flag(
+        "", "file that gets a line of JSON per request; - for stdout", Honour.OURS
+    )
+    prediction_log_directory: str = flag(
+        "",
+        "where sampled requests go with their answers, as TFRecords of PredictionLog",
+        Honour.OURS,
+    )
+    prediction_log_sampling_rate: float = flag(
+        0.01,
+        "part of the requests that is logged, 0 to 1; a model's logging_config says otherwise",
+        Honour.OURS,
+    )
+    prediction_log_file_mib: int = flag(64, "size at which a new file is begun", Honour.OURS)
+    prediction_log_files: int = flag(16, "files kept per model", Honour.OURS)
 
 
 FLAGS: tuple[Field[Any], ...] = fields(Flags)

@@ -15,6 +15,10 @@ from serving.protos.tensor_pb2 import TensorProto
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
 # Up to so many elements, one by one is faster than that.
 _FEW = 32
+# A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
+# this many bytes it has to spell the values out, so that small requests cannot fill the memory.
+_MAX_FILLED = 64 << 20
+_MAX_VARINT_BITS = 63
 
 
 def decode_tensor(proto: TensorProto) -> np.ndarray:
@@ -69,6 +73,8 @@ def _decode_strings(content: bytes, count: int) -> np.ndarray:
             shift += 7
             if byte < 0x80:
                 break
+            if shift > _MAX_VARINT_BITS:
+                raise InvalidArgument("tensor_content has a length of more than 64 bits")
         lengths.append(length)
     if at + sum(lengths) != len(content):
         raise InvalidArgument("tensor_content does not hold the strings its lengths announce")
@@ -104,6 +110,11 @@ def _fill(values: np.ndarray, dtype: DType, count: int) -> np.ndarray:
         return values
     if len(values) > count:
         return values[:count]
+    if count * dtype.numpy.itemsize > _MAX_FILLED:
+        raise InvalidArgument(
+            f"{len(values)} values for a tensor of {count} elements; the last value is repeated "
+            f"up to {_MAX_FILLED >> 20} MiB only"
+        )
     filled = np.empty(count, dtype.numpy)
     filled[: len(values)] = values
     filled[len(values) :] = values[-1] if len(values) else (b"" if dtype is STRING else 0)

@@ -32,6 +32,7 @@ from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest, PredictResponse
 from serving.protos.regression_pb2 import RegressionRequest, RegressionResponse
 from serving.repository import Repository
+from serving.request_record import note
 from serving.signature import DEFAULT_SIGNATURE
 from serving.versions import VersionStatus
 from serving.worker_threads import WorkerThreads
@@ -147,6 +148,7 @@ class PredictionService(Service):
     async def _predict(self, request: PredictRequest, large: bool, timeout_ms: int) -> bytes:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            note(request.model_spec.name, version, name)
             predictor.find_signature(name).check_input_names(request.inputs.keys())
             if large:
                 inputs = await self._threads.run(_decode_inputs, request)
@@ -189,12 +191,13 @@ class PredictionService(Service):
     def _classify(self, request: ClassificationRequest, timeout_ms: int) -> ClassificationResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            note(request.model_spec.name, version, name)
             examples = decode_input(request.input)
             self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
             with self._metrics.runtime(request.model_spec.name, "Classify"):
                 result = classify(predictor, name, examples, timeout_ms)
         response = ClassificationResponse(model_spec=_echo(request, version, name))
-        _fill_classes(response.result, result)
+        fill_classes(response.result, result)
         return response
 
     async def Regress(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
@@ -206,6 +209,7 @@ class PredictionService(Service):
     def _regress(self, request: RegressionRequest, timeout_ms: int) -> RegressionResponse:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            note(request.model_spec.name, version, name)
             examples = decode_input(request.input)
             self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
             with self._metrics.runtime(request.model_spec.name, "Regress"):
@@ -232,12 +236,13 @@ class PredictionService(Service):
         self._metrics.request_example_count_total.add(name, by=len(examples))
         tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
         with self._acquire(request.tasks[0]) as (predictor, version):
+            note(name, version)
             results = infer(predictor, tasks, examples, timeout_ms)
         for task, outcome in zip(request.tasks, results, strict=True):
             signature_name = task.model_spec.signature_name or DEFAULT_SIGNATURE
             result = response.results.add(model_spec=_echo(task, version, signature_name))
             if isinstance(outcome, Classification):
-                _fill_classes(result.classification_result, outcome)
+                fill_classes(result.classification_result, outcome)
             else:
                 for value in outcome.tolist():
                     result.regression_result.regressions.add(value=value)
@@ -258,6 +263,7 @@ class PredictionService(Service):
             if wanted != SIGNATURE_DEF:
                 raise InvalidArgument(f"Metadata field {wanted} is not supported")
         with self._acquire(request) as (predictor, version):
+            note(request.model_spec.name, version)
             response = GetModelMetadataResponse(model_spec=_echo(request, version))
             response.metadata[SIGNATURE_DEF].Pack(predictor.signature_defs)
         return response
@@ -266,6 +272,7 @@ class PredictionService(Service):
         if not request.HasField("model_spec"):
             raise InvalidArgument("Missing ModelSpec")
         spec: ModelSpec = request.model_spec
+        note(spec.name, signature=spec.signature_name)
         version = spec.version.value if spec.HasField("version") else None
         return self._repository.acquire(spec.name, version, spec.version_label)
 
@@ -277,13 +284,19 @@ class ModelService(Service):
         repository: The models.
         threads: Where requests are worked on.
         metrics: Whose counts a reload may report.
+        may_log: Whether configurations may ask for prediction logs.
     """
 
     def __init__(
-        self, repository: Repository, threads: WorkerThreads, metrics: Metrics | None = None
+        self,
+        repository: Repository,
+        threads: WorkerThreads,
+        metrics: Metrics | None = None,
+        may_log: bool = False,
     ) -> None:
         super().__init__(repository, threads)
         self._metrics = metrics or Metrics()
+        self._may_log = may_log
 
     async def GetModelStatus(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """States of the versions of a model."""
@@ -293,6 +306,7 @@ class ModelService(Service):
         if not request.HasField("model_spec"):
             raise InvalidArgument("Missing ModelSpec")
         spec = request.model_spec
+        note(spec.name)
         version = spec.version.value if spec.HasField("version") else None
         return status_response(self._repository.status(spec.name, version))
 
@@ -307,7 +321,7 @@ class ModelService(Service):
                 "ModelConfigList is currently supported"
             )
         before = {name: self._metrics.total(name) for name in request.metric_names}
-        self._repository.reconfigure(served_models(request.config))
+        self._repository.reconfigure(served_models(request.config, self._may_log))
         response = ReloadConfigResponse()
         for name in request.metric_names:
             increase = self._metrics.total(name) - before[name]
@@ -360,7 +374,8 @@ def _check_tasks(request: MultiInferenceRequest) -> None:
         signatures.add(signature)
 
 
-def _fill_classes(proto: ClassificationResult, result: Classification) -> None:
+def fill_classes(proto: ClassificationResult, result: Classification) -> None:
+    """Put the classes of every example into the message."""
     for row in result.rows():
         classes = proto.classifications.add().classes
         for label, score in row:

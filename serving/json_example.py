@@ -60,7 +60,10 @@ def _example(value: Any) -> Example:
         raise InvalidArgument(f"Example must be JSON object but got JSON {type_name(value)}")
     example = Example()
     for name, content in value.items():
-        feature = example.features.feature[name]
+        try:
+            feature = example.features.feature[name]
+        except UnicodeEncodeError:
+            raise InvalidArgument(f"Feature: {name} has a name that is not UTF-8") from None
         for element in content if isinstance(content, list) else [content]:
             _add(feature, name, element)
     return example

@@ -199,6 +199,10 @@ class Metrics:
             if isinstance(metric, Counter) and metric.name == name
         )
 
+    def include(self, *metrics: Counter | Histogram) -> None:
+        """Have more metrics on the page."""
+        vars(self).update({metric.name: metric for metric in metrics})
+
     def render(self) -> bytes:
         """All samples, in Prometheus' text form."""
         lines = []

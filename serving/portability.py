@@ -49,8 +49,20 @@ def portability_faults(saved_model: Path) -> list[Fault]:
     Returns:
         The faults, in the order of signatures; empty for a portable model.
     """
+    return [
+        Fault(name, node.name, node.op, reason)
+        for name, node in signature_nodes(saved_model)
+        if (reason := _reason(node))
+    ]
+
+
+def signature_nodes(saved_model: Path) -> Iterator[tuple[str, Any]]:
+    """Every graph node that a signature of a SavedModel directory reaches, with its name.
+
+    Args:
+        saved_model: directory with a `saved_model.pb`.
+    """
     proto = saved_model_pb2.SavedModel.FromString((saved_model / "saved_model.pb").read_bytes())
-    faults = []
     for meta_graph in proto.meta_graphs:
         graph = meta_graph.graph_def
         functions = {f.signature.name: f for f in graph.library.function}
@@ -60,10 +72,7 @@ def portability_faults(saved_model: Path) -> list[Fault]:
                 continue
             outputs = (info.name for info in signature.outputs.values())
             for node in _reached(outputs, nodes, functions):
-                reason = _reason(node)
-                if reason:
-                    faults.append(Fault(name, node.name, node.op, reason))
-    return faults
+                yield name, node
 
 
 def _reached(

@@ -10,9 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from serving.client import Client, connect
+from serving.client import Client
+from serving.connection_arguments import (
+    add_connection_arguments,
+    add_target_arguments,
+    check_texts,
+    connect_as_told,
+    explain_error,
+)
 from serving.dtypes import by_number
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
+from serving.help_format import HelpFormatter
 from serving.json_inputs import PredictBody, decode_inputs
 from serving.json_parser import parse
 from serving.rest_codec import encode_outputs
@@ -45,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
     except (ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve predict: {_explain(error)}", file=sys.stderr)
+        print(f"gru-serve predict: {explain_error(error)}", file=sys.stderr)
         server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
         return 1 if server_failed else USAGE_ERROR
 
@@ -56,25 +64,17 @@ def _parser() -> argparse.ArgumentParser:
         description="Ask a running server, over REST or gRPC. The inputs are the texts given, or "
         "a JSON request in TF Serving's form.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
-    parser.add_argument(
-        "--url",
-        default="http://localhost:8501",
-        help="http://host:port for REST, host:port or grpc://host:port for gRPC "
-        "(default: %(default)s)",
-    )
-    parser.add_argument("--model", default="default", help="name of the model (default: default)")
-    parser.add_argument("--version", type=int, help="version (default: the highest that serves)")
-    parser.add_argument("--label", default="", help="version label")
     parser.add_argument("--signature", default="", help="signature (default: serving_default)")
     parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
     parser.add_argument(
         "--output", choices=("table", "json"), default="table", help="(default: %(default)s)"
     )
-    parser.add_argument("--timeout", type=float, default=30.0, help="seconds (default: 30)")
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_connection_arguments(parser)
+    add_target_arguments(parser)
     return parser
 
 
@@ -85,7 +85,8 @@ def _predict(arguments: argparse.Namespace) -> int:
             + ("both" if arguments.texts else "neither (see --help)")
         )
     raw = _read(arguments.json) if arguments.json else b""
-    with connect(arguments.url, timeout=arguments.timeout) as client:
+    check_texts(arguments.texts)
+    with connect_as_told(arguments) as client:
         target = {"version": arguments.version, "label": arguments.label}
         signature = _signature(client, arguments, target)
         inputs = (
@@ -138,7 +139,7 @@ def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.nda
             f"texts: the model takes {_describe(signature)}; send it with --json FILE"
         )
     array = np.empty(len(texts), object)
-    array[:] = [text.encode("utf-8", "surrogateescape") for text in texts]
+    array[:] = [text.encode() for text in texts]
     return {strings[0]: array}
 
 
@@ -154,14 +155,6 @@ def _shape(shape: tuple[int, ...] | None) -> str:
     if shape is None:
         return "of any shape"
     return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
-
-
-def _explain(error: Exception) -> str:
-    if isinstance(error, ServingError):
-        return error.message
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
 
 
 def _batch_size(arrays: Sequence[np.ndarray]) -> int | None:

@@ -61,12 +61,14 @@ class Predictor:
 
     def __init__(
         self,
-        model: Path | ModelSession,
+        model: str | Path | ModelSession,
         tags: Sequence[str] = ("serve",),
         options: SessionOptions | None = None,
         check_method_names: bool = False,
     ) -> None:
-        self._session = GraphSession(model, tags, options) if isinstance(model, Path) else model
+        self._session = (
+            GraphSession(Path(model), tags, options) if isinstance(model, (str, Path)) else model
+        )
         self.check_method_names = check_method_names
         self.signature_defs: SignatureDefMap = self._session.signatures
         self.signatures: dict[str, Signature] = {

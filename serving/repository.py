@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from serving.config_files import ServedModel
 from serving.errors import InvalidArgument, NotFound, ServingError, Unavailable
 from serving.loading import RepositoryOptions, load_with_retries, raise_failed
 from serving.predictor import Predictor
+from serving.protos.logging_config_pb2 import LoggingConfig
 from serving.version_scan import scan
 from serving.versions import ModelVersions, State, Version, VersionStatus
 
@@ -214,6 +216,44 @@ class Repository:
                 raise NotFound(f"Could not find any versions of model {name}")
             raise NotFound(f"Could not find version {number} of model {name}")
         return statuses
+
+    def listing(self) -> list[dict[str, Any]]:
+        """All models by name, with their live versions, labels and what became of the others."""
+        with self._changed:
+            return [
+                {
+                    "name": name,
+                    "base_path": str(model.config.base_path),
+                    "versions": [
+                        {
+                            "version": number,
+                            "state": version.state.name,
+                            "labels": sorted(k for k, v in model.labels.items() if v == number),
+                            "error": "" if version.error is None else version.error.status,
+                        }
+                        for number, version in sorted(model.known.items(), reverse=True)
+                    ],
+                }
+                for name, model in sorted(self._models.items())
+                if not model.retired
+            ]
+
+    def logging(self, name: str) -> LoggingConfig | None:
+        """The `logging_config` of a model; None where it has none."""
+        model = self._models.get(name)
+        return None if model is None else model.config.logging
+
+    def interrupt(self) -> None:
+        """End the runs under way, for the last moment before the end of the process."""
+        with self._changed:
+            held = [
+                version.predictor
+                for model in self._models.values()
+                for version in model.known.values()
+                if version.predictor is not None and version.in_use
+            ]
+        for predictor in held:
+            predictor.close()
 
     def poll(self) -> None:
         """Scan once and do all that follows from it; what the manager thread does for ever."""

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from serving.errors import Code, Internal, InvalidArgument, ServingError
 from serving.examples import classify, regress
+from serving.exchange import classify_messages, predict_messages, regress_messages
 from serving.grpc_codec import decode_input
 from serving.grpc_service import status_response
 from serving.json_example import encode_classifications, encode_regressions, parse_examples
@@ -25,6 +26,7 @@ from serving.json_inputs import PredictBody, decode_inputs, parse_predict
 from serving.metrics import Metrics
 from serving.protos.model_pb2 import ModelSpec
 from serving.repository import Repository
+from serving.request_record import note, note_exchange, note_status
 from serving.rest_codec import (
     encode_error,
     encode_metadata,
@@ -45,6 +47,7 @@ _GET = re.compile(
 )
 _API = re.compile(rb"(?i)/v1/.*", re.DOTALL)
 _MAX_UNPACKED = 100 << 20
+_INT64_DIGITS = 19
 # Bodies up to this size are read, and outputs written, on the event loop: that takes less than the
 # way to a thread and back.
 _LARGE = 1 << 14
@@ -148,6 +151,7 @@ class Api:
         model = _unquote(match["model"]) if match else ""
         verb = match["verb"].decode().lower() if match and method == "POST" else ""
         code = Code.CANCELLED
+        note(model)
         try:
             answer = await self._result(method, path, match, headers, body)
             code = Code.OK
@@ -162,6 +166,7 @@ class Api:
             return encode_error(Internal(f"{type(error).__name__}: {error}"))
         finally:
             self._metrics.request(model, verb, "REST", code.name, started)
+            note_status(code.name)
 
     async def _result(
         self, method: str, path: bytes, match: re.Match[bytes] | None, headers: Headers, body: bytes
@@ -193,8 +198,12 @@ class Api:
             body = await self._threads.run(_parse_packed, headers, raw)
         else:
             body = parse_predict(raw)
-        with self._repository.acquire(target.model, target.version, target.label) as (model, _):
+        with self._repository.acquire(target.model, target.version, target.label) as (
+            model,
+            version,
+        ):
             name = body.signature_name or DEFAULT_SIGNATURE
+            note(target.model, version, name)
             signature = model.signatures.get(name)
             if signature is None:
                 raise InvalidArgument(
@@ -208,31 +217,46 @@ class Api:
                 outputs = await model.predict_soon(
                     self._threads, inputs, name, timeout_ms=self._timeout_ms
                 )
+        spec = _spec(target.model, version, name)
+        note_exchange("predict", lambda: predict_messages(spec(), inputs, outputs))
         if sum(array.nbytes for array in outputs.values()) > _LARGE_OUTPUT:
             return await self._threads.run(encode_outputs, outputs, row)
         return encode_outputs(outputs, row)
 
     def _classify(self, target: _Target, raw: bytes) -> bytes:
         examples, name = parse_examples(raw)
-        with self._repository.acquire(target.model, target.version, target.label) as (model, _):
+        with self._repository.acquire(target.model, target.version, target.label) as (
+            model,
+            version,
+        ):
+            note(target.model, version, name or DEFAULT_SIGNATURE)
             listed = decode_input(examples)
             self._metrics.request_example_count_total.add(target.model, by=len(listed))
             with self._metrics.runtime(target.model, "classify"):
                 result = classify(model, name, listed, self._timeout_ms)
+        spec = _spec(target.model, version, name)
+        note_exchange("classify", lambda: classify_messages(spec(), examples, result))
         return encode_classifications(result.rows())
 
     def _regress(self, target: _Target, raw: bytes) -> bytes:
         examples, name = parse_examples(raw)
-        with self._repository.acquire(target.model, target.version, target.label) as (model, _):
+        with self._repository.acquire(target.model, target.version, target.label) as (
+            model,
+            version,
+        ):
+            note(target.model, version, name or DEFAULT_SIGNATURE)
             listed = decode_input(examples)
             self._metrics.request_example_count_total.add(target.model, by=len(listed))
             with self._metrics.runtime(target.model, "regress"):
                 values = regress(model, name, listed, self._timeout_ms)
+        spec = _spec(target.model, version, name)
+        note_exchange("regress", lambda: regress_messages(spec(), examples, values))
         return encode_regressions(values)
 
     def _metadata(self, target: _Target) -> bytes:
         with self._repository.acquire(target.model, target.version, target.label) as held:
             model, version = held
+            note(target.model, version)
             spec = ModelSpec(name=target.model)
             spec.version.value = version
             return encode_metadata(spec, model.signature_defs)
@@ -241,14 +265,27 @@ class Api:
 def _target(match: re.Match[bytes]) -> _Target:
     version = None
     if match["version"]:
-        version = int(match["version"])
-        if version >= 1 << 63:
-            raise _EmptyError(f"Failed to convert version: {version} to numeric.")
+        digits = match["version"].lstrip(b"0")
+        if len(digits) > _INT64_DIGITS or int(digits or b"0") >= 1 << 63:
+            shown = match["version"].decode()
+            raise _EmptyError(f"Failed to convert version: {shown} to numeric.")
+        version = int(digits or b"0")
     return _Target(_unquote(match["model"]), version, _unquote(match["label"]))
 
 
 def _unquote(part: bytes | None) -> str:
     return unquote_to_bytes(part or b"").decode("utf-8", "surrogateescape")
+
+
+def _spec(model: str, version: int, signature: str) -> Callable[[], ModelSpec]:
+    """Makes the ModelSpec that an answer over gRPC would have had."""
+
+    def made() -> ModelSpec:
+        spec = ModelSpec(name=model, signature_name=signature or DEFAULT_SIGNATURE)
+        spec.version.value = version
+        return spec
+
+    return made
 
 
 async def _body(receive: Receive) -> bytes | None:
@@ -292,7 +329,7 @@ def create_app(
     metrics: Metrics | None = None,
     metrics_path: str = "",
 ) -> Api:
-    """The REST application: TF Serving's API, and /healthz and /readyz beside it.
+    """The REST application: TF Serving's API; /healthz, /readyz and /models beside it.
 
     Args:
         repository: The models.
@@ -313,11 +350,18 @@ def create_app(
         ready = repository.ready()
         return JSONResponse({"status": "ready" if ready else "loading"}, 200 if ready else 503)
 
+    async def models(_: Request) -> Response:
+        return JSONResponse({"models": repository.listing()})
+
     async def missing(_: Request, __: Exception) -> Response:
         return Response(_NOT_FOUND, 404, media_type="text/html")
 
     others = Starlette(
-        routes=[Route("/healthz", healthz), Route("/readyz", readyz)],
+        routes=[
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/models", models),
+        ],
         exception_handlers={404: missing},
     )
     return Api(others, repository, threads, timeout_ms, cors, metrics, metrics_path)

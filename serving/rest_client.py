@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-import numpy as np
-
-from serving.client import Client, Metadata, Target, VersionState
-from serving.errors import DeadlineExceeded, InvalidArgument, Unknown
+from serving.async_client import AsyncClient
+from serving.batch_parts import Arrays
+from serving.client import Client
+from serving.client_errors import (
+    closed_connection,
+    no_server,
+    refused_certificate,
+    refused_token,
+    too_slow,
+    unexpected_answer,
+)
+from serving.client_options import ClientOptions
+from serving.conversation import Call, Metadata, Target, VersionState
+from serving.errors import Code, InvalidArgument, Unimplemented
 from serving.rest_codec import decode_error, decode_outputs, encode_request
 from serving.signature import Signature
+
+_OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
 
 
 class RestClient(Client):
@@ -20,96 +35,264 @@ class RestClient(Client):
 
     Args:
         url: `http://host:port` or `https://host:port`.
-        timeout: Seconds allowed for a call where the call does not say.
-        retries: Further tries while the server is unavailable.
-        ca_file: Certificates (PEM) to trust, for https.
+        options: As of `connect`.
     """
 
-    def __init__(
-        self, url: str, timeout: float = 30.0, retries: int = 3, ca_file: str | None = None
-    ) -> None:
-        super().__init__(url.rstrip("/"), timeout, retries)
-        verify: Any = True
-        if ca_file is not None:
-            import ssl
+    def __init__(self, url: str, options: ClientOptions | None = None) -> None:
+        settings = options or ClientOptions()
+        url = url.rstrip("/")
+        super().__init__(RestWire(url), RestConnection(url, settings), url, settings)
 
-            verify = ssl.create_default_context(cafile=ca_file)
-        # httpx takes longer to import than all the rest here, and who only imports need not wait.
-        import httpx
 
-        self._httpx = httpx
-        self._http = httpx.Client(verify=verify, trust_env=False)
+class AsyncRestClient(AsyncClient):
+    """As `RestClient`, for an event loop."""
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
+    def __init__(self, url: str, options: ClientOptions | None = None) -> None:
+        settings = options or ClientOptions()
+        url = url.rstrip("/")
+        super().__init__(RestWire(url), AsyncRestConnection(url, settings), url, settings)
 
-    def _predict(
+
+@dataclass(frozen=True)
+class RestMessage:
+    """A request: method, path and JSON body."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+
+
+class RestWire:
+    """Requests as JSON.
+
+    Args:
+        url: Of the server, for messages.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def predict(
         self,
         target: Target,
         signature_name: str,
         signature: Signature,
-        inputs: Mapping[str, np.ndarray],
-        output_filter: list[str],
-        timeout: float,
-    ) -> dict[str, np.ndarray]:
+        inputs: Arrays,
+        output_filter: Sequence[str],
+    ) -> Call[Arrays]:
+        """A Predict request, in column format."""
         if not inputs.keys() >= signature.inputs.keys():
             raise InvalidArgument(
                 f"inputs: REST cannot use default values; expected all of "
                 f"{sorted(signature.inputs)}, got {sorted(inputs)}"
             )
         body = encode_request(inputs, signature, signature_name)
-        answer = self._send("POST", f"{_path(target)}:predict", timeout, body)
-        outputs = decode_outputs(answer, signature)
-        # The API itself has no output filter.
-        return {name: outputs[name] for name in output_filter} if output_filter else outputs
 
-    def _metadata(self, target: Target, timeout: float) -> Metadata:
-        value = _json(self._send("GET", f"{_path(target)}/metadata", timeout))
-        try:
-            signatures = value["metadata"]["signature_def"]["signature_def"]
-            version = int(value["model_spec"]["version"])
-            parsed = {name: Signature.from_json(entry) for name, entry in signatures.items()}
-        except (KeyError, TypeError, ValueError) as error:
-            raise Unknown(f"{self.url} answers metadata of an unknown form: {error!r}") from None
-        return Metadata(target.model, version, parsed)
+        def read(answer: bytes) -> Arrays:
+            outputs = decode_outputs(answer, signature)
+            # The API itself has no output filter.
+            return {name: outputs[name] for name in output_filter} if output_filter else outputs
 
-    def _status(self, target: Target, timeout: float) -> list[VersionState]:
-        value = _json(self._send("GET", _path(target), timeout))
-        try:
+        return RestMessage("POST", f"{_path(target)}:predict", body), read
+
+    def classify(
+        self, target: Target, signature_name: str, examples: Sequence[Any]
+    ) -> Call[list[list[tuple[str, float]]]]:
+        """A Classify request."""
+
+        def read(answer: bytes) -> list[list[tuple[str, float]]]:
             return [
-                VersionState(
-                    int(entry["version"]),
-                    entry["state"],
-                    entry["status"]["error_code"],
-                    entry["status"]["error_message"],
-                )
-                for entry in value["model_version_status"]
+                [(str(label), float(score)) for label, score in row]
+                for row in self._results(answer)
             ]
-        except (KeyError, TypeError, ValueError) as error:
-            raise Unknown(f"{self.url} answers a status of an unknown form: {error!r}") from None
 
-    def _send(self, method: str, path: str, timeout: float, body: bytes | None = None) -> bytes:
+        return self._examples("classify", target, signature_name, examples), read
+
+    def regress(
+        self, target: Target, signature_name: str, examples: Sequence[Any]
+    ) -> Call[list[float]]:
+        """A Regress request."""
+
+        def read(answer: bytes) -> list[float]:
+            return [float(value) for value in self._results(answer)]
+
+        return self._examples("regress", target, signature_name, examples), read
+
+    def metadata(self, target: Target) -> Call[Metadata]:
+        """A metadata request."""
+
+        def read(answer: bytes) -> Metadata:
+            value = self._json(answer)
+            try:
+                signatures = value["metadata"]["signature_def"]["signature_def"]
+                version = int(value["model_spec"]["version"])
+                parsed = {name: Signature.from_json(entry) for name, entry in signatures.items()}
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise unexpected_answer(
+                    self._url, f"metadata of an unknown form, {error!r}"
+                ) from None
+            return Metadata(target.model, version, parsed)
+
+        return RestMessage("GET", f"{_path(target)}/metadata"), read
+
+    def status(self, target: Target) -> Call[list[VersionState]]:
+        """A status request."""
+
+        def read(answer: bytes) -> list[VersionState]:
+            value = self._json(answer)
+            try:
+                return [
+                    VersionState(
+                        int(entry["version"]),
+                        entry["state"],
+                        entry["status"]["error_code"],
+                        entry["status"]["error_message"],
+                    )
+                    for entry in value["model_version_status"]
+                ]
+            except (KeyError, TypeError, ValueError) as error:
+                raise unexpected_answer(
+                    self._url, f"a status of an unknown form, {error!r}"
+                ) from None
+
+        return RestMessage("GET", _path(target)), read
+
+    def reload(self, config: Any) -> Call[None]:
+        """REST has no such request."""
+        del config
+        raise Unimplemented(f"{self._url}: REST cannot reload a configuration; give a gRPC address")
+
+    def _examples(
+        self, verb: str, target: Target, signature_name: str, examples: Sequence[Any]
+    ) -> RestMessage:
+        value: dict[str, Any] = {"examples": list(examples)}
+        if signature_name:
+            value["signature_name"] = signature_name
+        return RestMessage("POST", f"{_path(target)}:{verb}", json.dumps(value).encode())
+
+    def _results(self, answer: bytes) -> Any:
+        value = self._json(answer)
+        if not isinstance(value, dict) or not isinstance(value.get("results"), list):
+            raise unexpected_answer(self._url, f"no results in {answer[:200]!r}")
+        return value["results"]
+
+    def _json(self, answer: bytes) -> Any:
         try:
-            response = self._http.request(
-                method,
-                f"{self.url}{path}",
-                content=body,
-                timeout=timeout,
-                headers={"Content-Type": "application/json"} if body is not None else None,
-            )
-        except self._httpx.TimeoutException:
-            raise DeadlineExceeded(f"{self.url} did not answer within {timeout:.1f} s") from None
-        except self._httpx.TransportError as error:
-            raise self._unreachable(str(error) or type(error).__name__, self._flag()) from None
-        except self._httpx.InvalidURL as error:
-            raise InvalidArgument(f"url: {error}; got {self.url!r}") from None
-        if response.status_code != 200:
-            raise decode_error(response.status_code, response.content)
-        return response.content
+            return json.loads(answer)
+        except ValueError:
+            raise unexpected_answer(self._url, f"no JSON, {answer[:100]!r}") from None
 
-    def _flag(self) -> str:
-        return f"rest_api_port={self._httpx.URL(self.url).port or 8501}"
+
+class _Http:
+    """What the two kinds of connection share."""
+
+    def __init__(self, url: str, options: ClientOptions) -> None:
+        # httpx takes longer to import than all the rest here, and who only imports need not wait.
+        import httpx
+
+        self._httpx: Any = httpx
+        self._url = url
+        self._has_token = options.token is not None
+        headers = {"Content-Type": "application/json"}
+        if options.token is not None:
+            headers["Authorization"] = f"Bearer {options.token}"
+        secure = url.startswith("https://")
+        self._certless = secure and options.cert_file is None
+        self._settings: dict[str, Any] = {
+            "headers": headers,
+            "trust_env": False,
+            "verify": options.ssl_context() if secure else False,
+        }
+
+    def _request(self, message: RestMessage, timeout: float) -> dict[str, Any]:
+        return {
+            "method": message.method,
+            "url": f"{self._url}{message.path}",
+            "content": message.body,
+            "timeout": timeout,
+        }
+
+    @contextmanager
+    def _errors(self, timeout: float) -> Iterator[None]:
+        httpx = self._httpx
+        try:
+            yield
+        except httpx.TimeoutException:
+            raise too_slow(self._url, timeout) from None
+        except (httpx.TransportError, OSError) as error:
+            # Its asynchronous half lets errors of TLS through as they are.
+            raise self._unreachable(error) from None
+        except httpx.InvalidURL as error:
+            raise InvalidArgument(f"url: {error}; got {self._url!r}") from None
+
+    def _unreachable(self, error: Exception) -> Exception:
+        reason = str(error) or type(error).__name__
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
+                return refused_certificate(self._url, reason)
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(error, self._httpx.RemoteProtocolError) and "disconnected" not in reason:
+            return unexpected_answer(self._url, f"no HTTP ({reason})")
+        closed = (self._httpx.ReadError, self._httpx.RemoteProtocolError)
+        if self._certless and isinstance(error, closed):
+            return closed_connection(self._url, reason)
+        port = urlsplit(self._url).port or 8501
+        return no_server(self._url, reason, f"rest_api_port={port}")
+
+    def _content(self, response: Any) -> bytes:
+        status, body = response.status_code, bytes(response.content)
+        if status == 200:
+            return body
+        try:
+            known = "error" in json.loads(body)
+        except (ValueError, TypeError):
+            known = False
+        if not known and status not in _OF_GATEWAYS:
+            kind = response.headers.get("content-type", "no content type")
+            raise unexpected_answer(self._url, f"HTTP status {status} with {kind}")
+        error = decode_error(status, body)
+        if error.code in (Code.UNAUTHENTICATED, Code.PERMISSION_DENIED):
+            raise refused_token(
+                self._url, error.code, error.message if known else f"{status}", self._has_token
+            )
+        raise error
+
+
+class RestConnection(_Http):
+    """Sends REST messages."""
+
+    def __init__(self, url: str, options: ClientOptions) -> None:
+        super().__init__(url, options)
+        self._http = self._httpx.Client(**self._settings)
+
+    def send(self, message: RestMessage, timeout: float) -> bytes:
+        """The body of the answer."""
+        with self._errors(timeout):
+            response = self._http.request(**self._request(message, timeout))
+        return self._content(response)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+
+class AsyncRestConnection(_Http):
+    """Sends REST messages from an event loop."""
+
+    def __init__(self, url: str, options: ClientOptions) -> None:
+        super().__init__(url, options)
+        self._http = self._httpx.AsyncClient(**self._settings)
+
+    async def send(self, message: RestMessage, timeout: float) -> bytes:
+        """The body of the answer."""
+        with self._errors(timeout):
+            response = await self._http.request(**self._request(message, timeout))
+        return self._content(response)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
 
 
 def _path(target: Target) -> str:
@@ -117,10 +300,3 @@ def _path(target: Target) -> str:
     if target.version is not None:
         return f"{path}/versions/{target.version}"
     return f"{path}/labels/{quote(target.label, safe='')}" if target.label else path
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        raise Unknown(f"the server's answer is no JSON: {body[:200]!r}") from None

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from serving.additions import Additions
 from serving.errors import InvalidArgument, ServingError
 from serving.flags import Flags, HelpRequested, check, notes, parse_flags, usage
 from serving.metrics import DEFAULT_PATH, Metrics
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILED = 255
-DRAIN_SECONDS = 20.0
+ANSWER_SECONDS = 2.0
 
 
 def main(argv: Sequence[str]) -> int:
@@ -107,15 +108,16 @@ class Server:
         metrics_path = _metrics_path(self._flags)
         # Ports are claimed first: a taken one shall not cost the time to load the models.
         grpc = GrpcTransport(self._flags)
-        rest = _rest_transport(self._flags)
-        repository = self._repository(models)
-        try:
-            if await self._load(repository):
-                await self._serve(repository, grpc, rest, metrics_path)
-        finally:
+        async with contextlib.AsyncExitStack() as closing:
+            rest = _rest_transport(self._flags)
             if rest is not None:
-                rest.close()
-            await asyncio.to_thread(repository.close)
+                closing.callback(rest.close)
+            repository = self._repository(models)
+            additions = Additions(self._flags, repository, self._metrics if metrics_path else None)
+            closing.push_async_callback(asyncio.to_thread, additions.close)
+            closing.push_async_callback(asyncio.to_thread, repository.close)
+            if await self._load(repository):
+                await self._serve(repository, grpc, rest, metrics_path, additions)
         log.info("Stopped.")
 
     async def _load(self, repository: Repository) -> bool:
@@ -140,6 +142,7 @@ class Server:
         grpc: GrpcTransport,
         rest: RestTransport | None,
         metrics_path: str,
+        additions: Additions,
     ) -> None:
         flags = self._flags
         with (
@@ -148,19 +151,32 @@ class Server:
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
             try:
-                await grpc.start(repository, grpc_threads, self._metrics)
+                await grpc.start(repository, grpc_threads, self._metrics, additions)
                 if rest is not None:
-                    await rest.start(repository, rest_threads, self._metrics, metrics_path)
+                    await rest.start(
+                        repository, rest_threads, self._metrics, metrics_path, additions
+                    )
                 await self._stop.wait()
                 log.info(
-                    "Stopping: no new requests, up to %d s for those under way ...", DRAIN_SECONDS
+                    "Stopping: no new requests, up to %d s for those under way ...",
+                    flags.drain_seconds,
                 )
             finally:
                 polling.cancel()
-                stops = [grpc.stop(DRAIN_SECONDS)]
+                ending = asyncio.ensure_future(self._end_runs(repository))
+                # What is ended still has an answer to send.
+                seconds = flags.drain_seconds + ANSWER_SECONDS
+                stops = [grpc.stop(seconds)]
                 if rest is not None:
-                    stops.append(rest.stop(DRAIN_SECONDS))
+                    stops.append(rest.stop(seconds))
                 await asyncio.gather(*stops)
+                ending.cancel()
+
+    async def _end_runs(self, repository: Repository) -> None:
+        """End the requests that take longer than the time to drain."""
+        await asyncio.sleep(self._flags.drain_seconds)
+        log.warning("Ending the requests that are still under way ...")
+        await asyncio.to_thread(repository.interrupt)
 
     async def _poll_config(self, repository: Repository) -> None:
         """Read and apply the model config file again and again; what fails is logged."""
@@ -185,7 +201,7 @@ def _models(flags: Flags) -> list[ServedModel]:
     from serving.config_files import read_model_config, single_model
 
     if flags.model_config_file:
-        return read_model_config(flags.model_config_file)
+        return read_model_config(flags.model_config_file, bool(flags.prediction_log_directory))
     return [single_model(flags.model_name, flags.model_base_path)]
 
 

@@ -10,11 +10,12 @@ import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from serving.config_files import read_ssl_config
 from serving.errors import Unavailable
 from serving.flags import Flags
+from serving.tls import grpc_credentials, rest_context
 
 if TYPE_CHECKING:
+    from serving.additions import Additions
     from serving.metrics import Metrics
     from serving.repository import Repository
     from serving.worker_threads import WorkerThreads
@@ -46,13 +47,21 @@ class GrpcTransport:
 
     def __init__(self, flags: Flags) -> None:
         self._flags = flags
-        self._credentials = _credentials(flags.ssl_config_file)
+        self._credentials = (
+            grpc_credentials(flags.ssl_config_file) if flags.ssl_config_file else None
+        )
         self._server: Any = None
         self._health: Any = None
         if flags.port:
             bind(flags.bind_address, flags.port, "port").close()
 
-    async def start(self, repository: Repository, threads: WorkerThreads, metrics: Metrics) -> None:
+    async def start(
+        self,
+        repository: Repository,
+        threads: WorkerThreads,
+        metrics: Metrics,
+        additions: Additions,
+    ) -> None:
         """Open the port.
 
         Raises:
@@ -70,12 +79,17 @@ class GrpcTransport:
         )
 
         flags = self._flags
-        self._server = grpc.aio.server(options=_channel_options(flags.grpc_channel_arguments))
+        self._server = grpc.aio.server(
+            interceptors=additions.interceptors(),
+            options=_channel_options(flags.grpc_channel_arguments),
+        )
         content = flags.enable_serialization_as_tensor_content
         prediction = PredictionService(repository, threads, metrics, content)
         services = {
             PREDICTION_SERVICE: prediction,
-            MODEL_SERVICE: ModelService(repository, threads, metrics),
+            MODEL_SERVICE: ModelService(
+                repository, threads, metrics, bool(flags.prediction_log_directory)
+            ),
         }
         if flags.enable_profiler:
             services[PROFILER_SERVICE] = ProfilerService(repository, threads)
@@ -129,21 +143,27 @@ class RestTransport:
     """The REST listener; holds its port from the start, but listens only when told to.
 
     Args:
-        flags: Port, timeout, CORS.
+        flags: Port, TLS, timeout, CORS.
 
     Raises:
-        Unavailable: The port is taken.
+        ServingError: The port is taken, or the TLS file is wrong.
     """
 
     def __init__(self, flags: Flags) -> None:
         self._flags = flags
+        self._tls = rest_context(flags.rest_ssl_config_file) if flags.rest_ssl_config_file else None
         self._socket = bind(flags.bind_address, flags.rest_api_port, "rest_api_port")
         self._draining = False
         self._rest: Any = None
         self._serving: asyncio.Future[None] | None = None
 
     async def start(
-        self, repository: Repository, threads: WorkerThreads, metrics: Metrics, metrics_path: str
+        self,
+        repository: Repository,
+        threads: WorkerThreads,
+        metrics: Metrics,
+        metrics_path: str,
+        additions: Additions,
     ) -> None:
         """Open the port.
 
@@ -175,14 +195,17 @@ class RestTransport:
             metrics_path=metrics_path,
         )
         config = uvicorn.Config(
-            app,
+            additions.wrap(app),
             log_config=None,
+            ws="none",
             log_level="warning",
             access_log=False,
             lifespan="off",
             server_header=False,
             backlog=_BACKLOG,
         )
+        config.load()
+        config.ssl = self._tls
         self._rest = RestServer(config)
         self._serving = asyncio.ensure_future(self._rest.serve(sockets=[self._socket]))
         host = "localhost" if flags.bind_address == "127.0.0.1" else flags.bind_address
@@ -246,16 +269,3 @@ def _channel_options(text: str) -> list[tuple[str, int | str]]:
         except ValueError:
             options[key] = value
     return list(options.items())
-
-
-def _credentials(ssl_config_file: str) -> Any:
-    if not ssl_config_file:
-        return None
-    import grpc
-
-    config = read_ssl_config(ssl_config_file)
-    return grpc.ssl_server_credentials(
-        [(config.server_key.encode(), config.server_cert.encode())],
-        root_certificates=config.custom_ca.encode() or None,
-        require_client_auth=config.client_verify,
-    )

@@ -1,154 +1,178 @@
-"""Replay a model's golden requests: the answers of the Keras model at export, asked again.
-
-`assets.extra/golden.json` of a version holds a list of requests::
-
-    [{"signature_name": "serving_default", "inputs": {"text": ["…"]},
-      "outputs": {"label": ["…"], "scores": [[…]]}}]
-"""
+"""`gru-serve verify`: replay a version's golden requests, in this process or against a server."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from serving.coerce import coerce
-from serving.errors import ServingError
+from serving.connection_arguments import (
+    NO_ANSWER,
+    USAGE,
+    WRONG,
+    add_connection_arguments,
+    connect_as_told,
+    exit_status,
+    explain_error,
+)
+from serving.conversation import Target
+from serving.errors import NotFound, ServingError
+from serving.golden import (
+    TOLERANCE,
+    Engine,
+    Verdict,
+    VerificationError,
+    WrongAnswerError,
+    client_engine,
+    local_engine,
+    read_golden,
+    replay,
+)
+from serving.help_format import HelpFormatter
+from serving.publishing import find_version
 from serving.quiet import quiet_stderr
 
-GOLDEN = Path("assets.extra") / "golden.json"
-TOLERANCE = 1e-5
+_EXAMPLES = """examples:
+  gru-serve verify models/sentiment/1
+      load the version in this process: is the export intact?
+  gru-serve verify models/sentiment/1 --url http://localhost:8501
+  gru-serve verify models/sentiment --url grpcs://models.example.com:443 --label stable --json
+      ask a server: does what it serves answer as this version did at export?
 
-Arrays = dict[str, npt.NDArray[Any]]
-Predict = Callable[[str, dict[str, Any]], Arrays]
-
-
-class VerificationError(Exception):
-    """There are no golden requests to replay."""
-
-
-class WrongAnswerError(VerificationError):
-    """An engine's answer differs from the golden one."""
-
-
-class Verdict(NamedTuple):
-    """Outcome of a replay."""
-
-    requests: int
-    rows: int
-    largest_difference: float
+exit status, for CI:
+  0  every answer is as at export
+  1  a wrong answer, or a golden request refused: what is served is not this version
+  2  nothing could be compared: wrong arguments, no golden requests, a version that does not load
+     or that the server does not serve
+  3  the server gave no usable answer: down, too slow, not TensorFlow Serving, or access refused
+"""
 
 
-def read_golden(version: Path) -> list[dict[str, Any]]:
-    """The golden requests of a version directory.
-
-    Raises:
-        VerificationError: there are none, or the file is not what `export` writes.
-    """
-    path = version / GOLDEN
+def main(argv: Sequence[str]) -> int:
+    """Replay; returns the exit status, as the help says."""
+    arguments = _parser().parse_args(argv)
     try:
-        golden = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise VerificationError(
-            f"{path}: cannot be read ({error.strerror}); expected the directory of a version "
-            "that `export` wrote"
-        ) from error
-    except ValueError as error:
-        raise VerificationError(f"{path}: expected JSON, got {error}") from error
-    keys = {"signature_name", "inputs", "outputs"}
-    if not isinstance(golden, list) or not golden:
-        raise VerificationError(f"{path}: expected a list of requests, got {type(golden).__name__}")
-    for i, request in enumerate(golden):
-        if not isinstance(request, dict) or not keys <= request.keys():
-            raise VerificationError(f"{path}: request {i} must have the keys {sorted(keys)}")
-    return golden
-
-
-def replay(golden: list[dict[str, Any]], predict: Predict, tolerance: float = TOLERANCE) -> Verdict:
-    """Ask every golden request again.
-
-    Args:
-        golden: what `read_golden` returns.
-        predict: an engine: signature name and inputs, as JSON has them, to outputs.
-        tolerance: largest absolute difference allowed between numbers.
-
-    Raises:
-        WrongAnswerError: names the request, output and row of the first answer that differs.
-    """
-    largest, rows = 0.0, 0
-    for number, request in enumerate(golden):
-        inputs = request["inputs"]
-        answers = predict(request["signature_name"], inputs)
-        for name, values in request["outputs"].items():
-            where = f"request {number}, output {name!r}"
-            if name not in answers:
-                raise WrongAnswerError(f"{where}: missing; got {sorted(answers)}")
-            wanted, got = to_array(values), answers[name]
-            if wanted.shape != got.shape:
-                raise WrongAnswerError(f"{where}: expected shape {wanted.shape}, got {got.shape}")
-            if wanted.dtype.kind == "O":
-                differing = wanted != got
-                difference = 0.0
-            else:
-                gap = np.abs(wanted - got.astype(np.float64))
-                differing = ~(gap <= tolerance)
-                difference = float(gap.max(initial=0))
-            if differing.any():
-                row = int(np.argwhere(differing)[0][0])
-                raise WrongAnswerError(
-                    f"{where}, row {row}: expected {wanted[row]!r} within {tolerance:g}, "
-                    f"got {got[row]!r}"
-                )
-            largest = max(largest, difference)
-        rows += len(next(iter(inputs.values())))
-    return Verdict(len(golden), rows, largest)
-
-
-def main(argv: list[str]) -> int:
-    """`python -m serving verify VERSION`; returns the exit status, 1 for a wrong answer."""
-    parser = argparse.ArgumentParser(
-        prog="gru-serve verify",
-        description="Load one version of an exported model and compare its answers with those "
-        "that the Keras model gave at export.",
-        epilog="example: gru-serve verify models/sentiment/1",
-    )
-    parser.add_argument("version", type=Path, metavar="VERSION", help="directory of the version")
-    parser.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, help="largest difference (%(default)g)"
-    )
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    arguments = parser.parse_args(argv)
-    try:
-        golden = read_golden(arguments.version)
-        with quiet_stderr():
-            from serving.predictor import Predictor
-        predictor = Predictor(arguments.version)
-
-        def predict(name: str, inputs: dict[str, Any]) -> Arrays:
-            return predictor.predict(coerce(inputs, predictor.find_signature(name)), name)
-
-        verdict = replay(golden, predict, arguments.tolerance)
-    except (VerificationError, ServingError) as error:
+        version = find_version(arguments.version)
+        golden = read_golden(version)
+        if arguments.url is None:
+            verdict = verify_files(version, arguments.tolerance, arguments.warmup)
+        else:
+            verdict = _against_server(version, golden, arguments)
+    except (VerificationError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve verify: {error}", file=sys.stderr)
-        return 1 if isinstance(error, WrongAnswerError) else 2
-    print(
-        f"{arguments.version}: {verdict.requests} requests with {verdict.rows} rows answered as at "
-        f"export; largest difference {verdict.largest_difference:.1e}"
-    )
+        status = _status(error, asked=arguments.url is not None)
+        if arguments.json:
+            print(json.dumps({"status": status, "error": explain_error(error)}))
+        print(f"gru-serve verify: {explain_error(error)}", file=sys.stderr)
+        return status
+    _report(arguments, version, verdict)
     return 0
 
 
-def to_array(values: Any) -> npt.NDArray[Any]:
-    """JSON values as an array: strings as bytes objects, numbers as float64."""
-    array = np.asarray(values)
-    if array.dtype.kind == "U":
-        return np.asarray([text.encode() for text in array.ravel()], object).reshape(array.shape)
-    return array.astype(np.float64)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gru-serve verify",
+        description="Compare the answers of a version with those that the Keras model gave at "
+        "export: of the files in this process, or of a server with --url.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument(
+        "version",
+        type=Path,
+        metavar="VERSION",
+        help="directory of the version, or the base path for its highest",
+    )
+    parser.add_argument(
+        "--tolerance", type=float, default=TOLERANCE, help="largest difference (%(default)g)"
+    )
+    parser.add_argument(
+        "--warmup", action="store_true", help="without --url: also run the warmup requests"
+    )
+    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_connection_arguments(parser, url=None)
+    parser.add_argument("--model", help="name on the server (default: the base path's name)")
+    parser.add_argument(
+        "--label", default="", help="ask for this label (default: the version's own number)"
+    )
+    parser.add_argument(
+        "--latest", action="store_true", help="ask for the highest version that serves"
+    )
+    return parser
+
+
+def verify_files(version: Path, tolerance: float = TOLERANCE, warmup: bool = False) -> Verdict:
+    """Load a version in this process and replay its golden requests.
+
+    Args:
+        version: its directory.
+        tolerance: largest absolute difference allowed between numbers.
+        warmup: run its warmup requests too, as an engine does.
+
+    Raises:
+        ServingError: the version does not load, or refuses a warmup request.
+        VerificationError: there are no golden requests, or an answer is wrong.
+    """
+    golden = read_golden(version)
+    with quiet_stderr():
+        from serving.warmup import load_warm
+    predictor = load_warm(version, iterations=1 if warmup else 0)
+    try:
+        return replay(golden, local_engine(predictor), tolerance)
+    finally:
+        predictor.close()
+
+
+def _against_server(
+    version: Path, golden: list[dict[str, Any]], arguments: argparse.Namespace
+) -> Verdict:
+    path = version.resolve()
+    number = int(path.name) if path.name.isdecimal() else None
+    if arguments.label or arguments.latest:
+        number = None
+    target = Target(arguments.model or path.parent.name, number, arguments.label)
+    with connect_as_told(arguments) as client:
+        return replay(golden, _naming(client_engine(client, target)), arguments.tolerance)
+
+
+def _naming(ask: Engine) -> Engine:
+    """An engine whose refusals name the request."""
+
+    def asking(request: dict[str, Any]) -> Any:
+        try:
+            return ask(request)
+        except ServingError as error:
+            name = request["signature_name"]
+            error.message = f"signature {name!r}: {error.message}"
+            raise
+
+    return asking
+
+
+def _status(error: Exception, asked: bool) -> int:
+    if isinstance(error, WrongAnswerError):
+        return WRONG
+    if not asked or not isinstance(error, ServingError):
+        return USAGE
+    if exit_status(error) == NO_ANSWER:
+        return NO_ANSWER
+    return USAGE if isinstance(error, NotFound) else WRONG
+
+
+def _report(arguments: argparse.Namespace, version: Path, verdict: Verdict) -> None:
+    if arguments.json:
+        outcome = {"status": 0, "version": str(version), **verdict._asdict()}
+        print(json.dumps(outcome))
+        return
+    where = f"{arguments.url}: as {version}" if arguments.url else str(version)
+    print(
+        f"{where}: {verdict.requests} requests with {verdict.rows} rows answered as at "
+        f"export; largest difference {verdict.largest_difference:.1e}"
+    )
+    for name, difference in sorted(verdict.by_signature.items()):
+        print(f"  {name:<16} {difference:.1e}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -98,7 +100,8 @@ class WorkerThreads:
         end, so that what the caller holds for the call outlives it.
         """
         job: _Job[T] = _Job(
-            lambda: call(*args, **kwargs), asyncio.get_running_loop().create_future()
+            partial(contextvars.copy_context().run, call, *args, **kwargs),
+            asyncio.get_running_loop().create_future(),
         )
         self._jobs.put(job)
         try:

@@ -1,7 +1,7 @@
 """What a training run leaves behind.
 
 =========================  ====================================================================
-config.json                every setting; :func:`training.config.from_dict` reads it
+config.json                task, version and settings; :func:`training.config.from_dict` reads them
 classes.json               class names, in the order of the model's outputs
 vocabulary.txt             one token per line; the line number from 0 is the id
 model.keras                the model of the best epoch: word ids (B, T) in, logits (B, C) out
@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, cast
 
 import keras
 
+import keras_gru
 from training import sentiment_model  # noqa: F401  registers the layers model.keras holds
 from training.config import SentimentConfig, from_dict
 from training.errors import ConfigError, DataError, RunDirectoryError
@@ -88,12 +89,25 @@ class RunDirectory:
         return run
 
     @cached_property
+    def task(self) -> str:
+        """What the run was trained for, as ``sentiment``."""
+        values = self._json("config.json")
+        return str(values.get("task")) if isinstance(values, dict) else "unknown"
+
+    @cached_property
     def config(self) -> SentimentConfig:
         """The settings of the run."""
         values = self._json("config.json")
         task = values.pop("task", None) if isinstance(values, dict) else None
         if task != "sentiment":
             raise RunDirectoryError(f"{self.path}: expected a sentiment run, got task {task!r}")
+        made_by = str(values.pop("keras_gru", keras_gru.__version__))
+        if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
+            raise RunDirectoryError(
+                f"{self.path}: expected a run of the major version of keras_gru "
+                f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
+                "or use it with the version that wrote it"
+            )
         try:
             return from_dict(SentimentConfig, values)
         except ConfigError as error:

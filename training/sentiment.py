@@ -15,6 +15,7 @@ import tensorflow as tf
 from rich.console import Console
 from sklearn.metrics import precision_recall_fscore_support
 
+import keras_gru
 from training import baselines, report
 from training.batches import LengthBucketedBatches
 from training.config import SentimentConfig, to_dict
@@ -61,7 +62,10 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
     console = console or Console(quiet=True)
     started = time.perf_counter()
     with RunWriter(config.run.runs_dir, config.run.name or _default_name(config)) as writer:
-        writer.write_json("config.json", {"task": "sentiment", **to_dict(config)})
+        writer.write_json(
+            "config.json",
+            {"task": "sentiment", "keras_gru": keras_gru.__version__, **to_dict(config)},
+        )
         keras.utils.set_random_seed(config.training.seed)
         with console.status("reading the data ..."):
             data = load_sentiment_data(config.data, config.training.seed)

@@ -133,20 +133,21 @@ class TextPreprocessor(tf.Module):
             default_value=UNKNOWN,
         )
 
-    def tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
+    def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """The tokens that are read, (B, None) ragged string, of texts (B,) string."""
-        return tokenize(text)[:, -self.max_tokens :]
+        return tokenize(text)[:, -self.max_tokens :] if limit else tokenize(text)
 
-    def __call__(self, text: tf.Tensor) -> tf.Tensor:
+    def __call__(self, text: tf.Tensor, limit: bool = True) -> tf.Tensor:
         """Looks up the words of texts.
 
         Args:
             text: (B,) string.
+            limit: whether to pass over all but the last `max_tokens` tokens.
 
         Returns:
             (B, T) int32, padded with 0 at the end; T is the longest row's length, at least 1.
         """
-        ids = tf.ragged.map_flat_values(self._table.lookup, self.tokens(text))
+        ids = tf.ragged.map_flat_values(self._table.lookup, self.tokens(text, limit))
         padded = tf.cast(ids.to_tensor(PADDING), tf.int32)
         return tf.pad(padded, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(padded)[1])]])
 

@@ -106,12 +106,12 @@ def test_zoneout_keeps_its_expectation_at_inference(unroll, reset_after, update_
 @pytest.mark.parametrize("training", [True, False])
 def test_zoneout_gradients(training):
     rng = np.random.default_rng(5)
-    share = (rng.uniform(size=(3, 2, 2)) < 0.5).astype("float64") if training else 0.4
+    share = (rng.uniform(size=(2, 3, 2)) < 0.5).astype("float64") if training else 0.4
     weigh = rng.normal(size=(2, 3, 2))
     mask = np.array([[1, 0, 1], [1, 1, 1]], bool)
 
     def loss(x, h0, kernel, recurrent_kernel, bias):
-        states, final, _ = gru_sequence(
+        states, final, *_ = gru_sequence(
             x,
             h0,
             kernel,
@@ -264,7 +264,7 @@ def test_gates_have_gradients():
     weigh = rng.normal(size=(3, 2, 3, 2))
 
     def loss(x, h0, kernel, recurrent_kernel, bias):
-        _, _, gates = gru_sequence(
+        _, _, gates, _ = gru_sequence(
             x, h0, kernel, recurrent_kernel, bias, Convention(), return_gates=True
         )
         return tf.reduce_sum(tf.stack(gates) * weigh)

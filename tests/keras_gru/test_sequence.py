@@ -74,7 +74,7 @@ def computed(inputs, upstream, convention, *, dtype=tf.float64, run=lambda f: f,
         with tf.GradientTape() as tape:
             tape.watch(sources)
             bias = sources[4] if len(sources) == 5 else None
-            states, final, _ = gru_sequence(*sources[:4], bias, convention, **kwargs)
+            states, final, *_ = gru_sequence(*sources[:4], bias, convention, **kwargs)
             loss = tf.reduce_sum(final * tf.constant(upstream["final"], dtype))
             if states is not None:
                 loss += tf.reduce_sum(states * tf.constant(upstream["states"], dtype))
@@ -178,7 +178,7 @@ def test_finite_differences(recurrent_dropout, reset_after, update_gate):
 
     @tf.function(reduce_retracing=True)
     def loss(*sources):
-        states, final, _ = gru_sequence(*sources, convention, **options)
+        states, final, *_ = gru_sequence(*sources, convention, **options)
         return tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(final * upstream["final"])
 
     _, _, grads = computed(inputs, upstream, convention, run=tf.function, **options)
@@ -240,7 +240,7 @@ def test_second_order_gradients(reset_after):
     def gradient(*sources):
         with tf.GradientTape() as tape:
             tape.watch(sources)
-            states, _, _ = gru_sequence(*sources, Convention(reset_after))
+            states, *_ = gru_sequence(*sources, Convention(reset_after))
             loss = tf.reduce_sum(states**2 * upstream["states"])
         return tape.gradient(loss, sources)
 

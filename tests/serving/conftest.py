@@ -53,22 +53,24 @@ def free_ports(count):
     return ports
 
 
-def start(*flags, **popen):
+def start(*flags, environment=None, prefix=(), **popen):
+    more = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", **(environment or {})}
     return subprocess.Popen(
-        [sys.executable, "-m", "serving", "serve", *flags],
+        [*prefix, sys.executable, "-m", "serving", "serve", *flags],
         cwd=REPOSITORY,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"},
+        env={**os.environ, **more},
         **popen,
     )
 
 
 @contextmanager
-def running(log, *flags, ready=True):
+def running(log, *flags, ready=True, environment=None, prefix=()):
     """A server with these flags, on free ports, until the block ends."""
     port, rest_port = free_ports(2)
+    ports = (f"--port={port}", f"--rest_api_port={rest_port}")
     with log.open("wb") as out:
         process = start(
-            f"--port={port}", f"--rest_api_port={rest_port}", *flags, stdout=out, stderr=out
+            *ports, *flags, environment=environment, prefix=prefix, stdout=out, stderr=out
         )
     server = Running(process, port, rest_port, log)
     try:
@@ -100,6 +102,18 @@ def wait_until(done, server=None, seconds=90):
         time.sleep(0.05)
 
 
+@pytest.fixture
+def figures(request):
+    """Takes a sentence with what was counted; `make robustness` gathers them in a file."""
+
+    def note(sentence):
+        if path := os.environ.get("KERAS_GRU_FIGURES"):
+            with Path(path).open("a") as file:
+                file.write(f"{request.node.name}: {sentence}\n")
+
+    return note
+
+
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
     """Base paths of the test models."""
@@ -126,3 +140,52 @@ def server(models, tmp_path_factory):
     )
     with running(directory / "log", *flags) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory):
+    """Two tiny exported classifiers: `one` reads in one direction and streams, `both` in both.
+
+    They are made once for all processes of a test run; tests leave them as they are.
+    """
+    from serving.file_lock import LockedError, file_lock
+    from training.run_directory import RunDirectory
+
+    parallel = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if parallel else base) / "exports"
+    while not root.exists():
+        try:
+            with file_lock(root.with_name("exports.lock")):
+                if not root.exists():
+                    aside = tmp_path_factory.mktemp("aside")
+                    make_exports(aside)
+                    aside.rename(root)
+        except LockedError:
+            time.sleep(0.5)
+    names = ("one", "both")
+    return Exports(root, {name: RunDirectory.open(root / "runs" / name) for name in names})
+
+
+def make_exports(root):
+    from serving.export import export_run
+    from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
+    from training.sentiment import train_sentiment
+
+    for name, bidirectional, layers in (("one", False, 2), ("both", True, 1)):
+        config = SentimentConfig(
+            data=DataConfig(reviews=600),
+            model=ModelConfig(8, 8, layers=layers, bidirectional=bidirectional),
+            training=TrainingConfig(epochs=1),
+            run=RunConfig(runs_dir=root / "runs", name=name),
+        )
+        export_run(train_sentiment(config).path, root / name)
+
+
+@dataclass
+class Exports:
+    root: Path
+    runs: dict
+
+    def version(self, name):
+        return self.root / name / "1"

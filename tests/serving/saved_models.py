@@ -153,6 +153,7 @@ def save_half_plus_two(directory):
         serialized = v1.placeholder(tf.string, [None], name="tf_example")
         parsed = v1.parse_example(serialized, {"x": v1.FixedLenFeature([1], tf.float32)})
         regressed = tf.add(tf.multiply(half, parsed["x"]), two)
+        named = tf.strings.as_string(regressed, precision=1)
         session.run(v1.global_variables_initializer())
         info = v1.saved_model.build_tensor_info
         build = v1.saved_model.build_signature_def
@@ -169,10 +170,46 @@ def save_half_plus_two(directory):
                     {"outputs": info(regressed)},
                     "tensorflow/serving/regress",
                 ),
+                # As the one of TF Serving's documentation.
+                "tensorflow/serving/regress": build(
+                    {"inputs": info(serialized)},
+                    {"outputs": info(regressed)},
+                    "tensorflow/serving/regress",
+                ),
                 "classify_x_to_y": build(
                     {"inputs": info(serialized)},
                     {"scores": info(regressed)},
                     "tensorflow/serving/classify",
+                ),
+                "only_classes": build(
+                    {"inputs": info(serialized)},
+                    {"classes": info(named)},
+                    "tensorflow/serving/classify",
+                ),
+                "flat_scores": build(
+                    {"inputs": info(serialized)},
+                    {"scores": info(tf.reshape(regressed, [-1]))},
+                    "tensorflow/serving/classify",
+                ),
+                "wide_outputs": build(
+                    {"inputs": info(serialized)},
+                    {"outputs": info(tf.tile(regressed, [1, 2]))},
+                    "tensorflow/serving/regress",
+                ),
+                "text_outputs": build(
+                    {"inputs": info(serialized)},
+                    {"outputs": info(named)},
+                    "tensorflow/serving/regress",
+                ),
+                "other_input_name": build(
+                    {"x": info(serialized)},
+                    {"outputs": info(regressed), "scores": info(regressed)},
+                    "tensorflow/serving/regress",
+                ),
+                "no_outputs_named_so": build(
+                    {"inputs": info(serialized)},
+                    {"y": info(regressed)},
+                    "tensorflow/serving/regress",
                 ),
             },
         )

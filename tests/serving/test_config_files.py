@@ -109,3 +109,36 @@ def test_other_files(write):
     assert not batching.HasField("batch_timeout_micros")
     with pytest.raises(InvalidArgument):
         config_files.read_ssl_config(write("client_verify: 7"))
+
+
+LOGGED = """model_config_list {{ config {{
+  name: "m" base_path: "/m" model_platform: "tensorflow"
+  logging_config {{ {} }}
+}} }}"""
+
+
+def test_logging_config(write):
+    text = 'sampling_config { sampling_rate: 0.25 } log_collector_config { filename_prefix: "p" }'
+    path = write(LOGGED.format(text))
+    (model,) = read_model_config(path, may_log=True)
+    assert model.logging.sampling_config.sampling_rate == 0.25
+    assert model.logging.log_collector_config.filename_prefix == "p"
+    with pytest.raises(InvalidArgument, match=r"^No request-logger-creator provided\.$"):
+        read_model_config(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sampling_config { sampling_rate: 2 }", "sampling_rate must be between 0 and 1; got 2.0"),
+        (
+            'log_collector_config { type: "http" }',
+            'log_collector_config.type must be "tfrecord" or empty; got "http"',
+        ),
+        ('log_collector_config { filename_prefix: "/x" }', "may not leave it; got /x"),
+        ('log_collector_config { filename_prefix: "a/../../x" }', "may not leave it"),
+    ],
+)
+def test_refused_logging_configs(write, text, message):
+    with pytest.raises(InvalidArgument, match=f"logging_config of model m: .*{message}"):
+        read_model_config(write(LOGGED.format(text)), may_log=True)

@@ -10,39 +10,50 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import serving.export
+from keras_gru.introspection import gates_over_time
+from serving import warmup
 from serving.__main__ import main as serve
 from serving.batch_scheduler import BatchScheduler
 from serving.batching import BatchingSession
 from serving.batching_options import BatchingOptions, PoolOptions
-from serving.coerce import coerce
+from serving.export import MODEL_CARD
 from serving.export_command import main
+from serving.export_sentiment import SentimentExport
+from serving.golden import (
+    GOLDEN,
+    VerificationError,
+    WrongAnswerError,
+    local_engine,
+    read_golden,
+    replay,
+)
 from serving.portability import portability_faults
 from serving.predictor import Predictor
+from serving.protos.prediction_log_pb2 import PredictionLog
+from serving.publishing import LOCK, publisher
 from serving.session import GraphSession
-from serving.verify import GOLDEN, VerificationError, WrongAnswerError, read_golden, replay
 from serving.verify import main as verify
-from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
-from training.sentiment import train_sentiment
+
+
+@pytest.fixture(scope="module", params=["one", "both"])
+def name(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    config = SentimentConfig(
-        data=DataConfig(reviews=600),
-        model=ModelConfig(embedding_size=8, units=8),
-        training=TrainingConfig(epochs=1),
-        run=RunConfig(runs_dir=tmp_path_factory.mktemp("runs"), name="tiny"),
-    )
-    return train_sentiment(config)
+def run(exports, name):
+    return exports.runs[name]
 
 
 @pytest.fixture(scope="module")
-def version(run, tmp_path_factory):
-    models = tmp_path_factory.mktemp("models") / "sentiment"
-    assert main([str(run.path), "--to", str(models)]) == 0
-    assert [child.name for child in models.iterdir()] == ["1"]
-    return models / "1"
+def version(exports, name):
+    return exports.version(name)
+
+
+@pytest.fixture(scope="module")
+def small(exports):
+    """A run that is cheap to export."""
+    return exports.runs["both"]
 
 
 def test_labels_of_all_held_out_rows_equal_the_keras_model(run, version):
@@ -83,38 +94,149 @@ def test_answer_does_not_depend_on_who_shares_its_batch(run, version):
     scheduler.close()
 
 
-def test_signature_is_the_contract(version):
-    signature = Predictor(version).signatures["serving_default"]
-    assert list(signature.inputs) == ["text"]
-    assert sorted(signature.outputs) == ["label", "probability", "scores"]
+def test_signatures_are_the_contract(version, name):
+    found = {
+        name: (list(one.inputs), sorted(one.outputs), one.method_name.rpartition("/")[2])
+        for name, one in Predictor(version).signatures.items()
+        if not name.startswith("__")
+    }
+    gates = ["reset_gate", "scores", "state", "tokens", "update_gate"]
+    expected = {
+        "serving_default": (["text"], ["label", "probability", "scores"], "predict"),
+        "classify": (["inputs"], ["classes", "scores"], "classify"),
+        "gates": (["text"], gates, "predict"),
+    }
+    if name == "one":
+        outputs = ["label", "probability", "scores", "state"]
+        expected["step"] = (["state", "token"], outputs, "predict")
+    assert found == expected
 
 
-def test_next_export_takes_the_next_number(run, version, capsys):
-    models = version.parent
-    (models / "7").mkdir()
-    try:
-        assert main([str(run.path), "--to", str(models)]) == 0
-        assert (models / "8" / "saved_model.pb").is_file()
-        assert f"--model_base_path={models}" in capsys.readouterr().out
-    finally:
-        shutil.rmtree(models / "7")
-        shutil.rmtree(models / "8")
+def test_every_signature_has_golden_and_warmup_requests(version):
+    signatures = {n for n in Predictor(version).signatures if not n.startswith("__")}
+    assert {request["signature_name"] for request in read_golden(version)} == signatures
+    warmed = set()
+    for record in tf.data.TFRecordDataset(str(version / warmup.FILE)).as_numpy_iterator():
+        log = PredictionLog.FromString(record)
+        request = getattr(log, log.WhichOneof("log_type")).request
+        warmed.add(request.model_spec.signature_name)
+    assert warmed == signatures
+    assert warmup.replay(Predictor(version), version) >= 10
 
 
-def test_model_that_answers_differently_is_not_published(run, tmp_path, monkeypatch, capsys):
-    honest = serving.export._golden_requests
+def test_gates_are_those_of_introspection(run, version):
+    text = next(row.text for row in run.test_predictions())
+    answer = Predictor(version).predict({"text": np.array([text.encode()], object)}, "gates")
+    model = run.load_model()
+    ids = run.preprocessor()(tf.constant([text]))
+    assert [t.decode() for t in answer["tokens"][0]] == [
+        t.decode() for t in run.preprocessor().tokens(tf.constant([text])).numpy()[0]
+    ]
+    layer = next(one for one in model.layers if "gru" in one.name or "bidirectional" in one.name)
+    directions = [layer]
+    if hasattr(layer, "forward_layer"):
+        directions = [layer.forward_layer, layer.backward_layer]
+    inputs = model.get_layer("embedding")(ids)
+    for number, direction in enumerate(directions):
+        activity = gates_over_time(direction, inputs)
+        for output, wanted in (
+            ("update_gate", activity.z), ("reset_gate", activity.r), ("state", activity.state)
+        ):  # fmt: skip
+            np.testing.assert_allclose(answer[output][:, :, 0, number], wanted, atol=1e-6)
 
-    def tampered(*arguments):
-        requests = honest(*arguments)
-        requests[1]["outputs"]["scores"][0][0] += 0.01
+
+def test_streaming_equals_the_sequence_at_every_word(exports):
+    predictor = Predictor(exports.version("one"))
+    size = predictor.signatures["step"].inputs["state"].shape[1]
+    rows = [row.text for row in exports.runs["one"].test_predictions()][:8]
+    largest = 0.0
+    for text in [*rows, "Don't <br />stop ... 映画 e\u0301t\u00e9 it's"]:
+        state = np.zeros((1, size), np.float32)
+        words = text.replace("<br />", "<br/>").split()
+        for count, word in enumerate(words, 1):
+            token = np.array([word.encode()], object)
+            answer = predictor.predict({"token": token, "state": state}, "step")
+            state = answer["state"]
+            so_far = np.array([" ".join(words[:count]).encode()], object)
+            scores = predictor.predict({"text": so_far})["scores"]
+            largest = max(largest, np.abs(answer["scores"] - scores).max())
+    assert largest <= 1e-6
+
+
+def test_card_states_the_parity_of_streaming(version, name):
+    card = json.loads((version / MODEL_CARD).read_text("utf-8"))
+    assert card["streaming"] is (name == "one")
+    if name == "one":
+        assert card["streaming_parity"]["steps"] > 5
+        assert card["streaming_parity"]["largest_difference"] <= 1e-6
+    else:
+        assert card["streaming_parity"] is None
+
+
+def test_next_export_takes_the_next_number_and_old_ones_go(small, tmp_path, capsys):
+    models = tmp_path / "both"
+    for taken in ("6", "7"):
+        (models / taken).mkdir(parents=True)
+    assert main([str(small.path), "--to", str(models), "--keep", "2"]) == 0
+    assert (models / "8" / "saved_model.pb").is_file()
+    said = capsys.readouterr().out
+    assert f"--model_base_path={models}" in said
+    assert f"removed {models / '6'}" in said
+    assert sorted(child.name for child in models.iterdir()) == ["7", "8"]
+
+
+def test_model_that_answers_differently_is_not_published(small, tmp_path, monkeypatch, capsys):
+    honest = SentimentExport.golden
+
+    def tampered(self):
+        requests = honest(self)
+        one = next(request for request in requests if request["signature_name"] == "classify")
+        one["outputs"]["scores"][0][0] += 0.01
         return requests
 
-    monkeypatch.setattr(serving.export, "_golden_requests", tampered)
-    assert main([str(run.path), "--to", str(tmp_path / "m")]) == 2
+    monkeypatch.setattr(SentimentExport, "golden", tampered)
+    assert main([str(small.path), "--to", str(tmp_path / "m")]) == 2
     message = capsys.readouterr().err
     assert "does not answer as the Keras model" in message
-    assert "request 1, output 'scores', row 0" in message
-    assert list((tmp_path / "m").iterdir()) == []
+    assert "(classify), output 'scores', row 0" in message
+    assert not (tmp_path / "m").exists()
+
+
+def test_streaming_that_differs_is_not_published(exports, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(SentimentExport, "parity", lambda _: {"largest_difference": 0.1})
+    assert main([str(exports.runs["one"].path), "--to", str(tmp_path / "m")]) == 2
+    assert "streaming differs from the sequence by 1.0e-01" in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
+def test_second_publisher_is_refused_and_a_dead_one_is_not_in_the_way(small, tmp_path, capsys):
+    (tmp_path / ".publish-left").mkdir()
+    with publisher(tmp_path) as aside:
+        assert not (tmp_path / ".publish-left").exists()
+        assert main([str(small.path), "--to", str(tmp_path)]) == 2
+        error = capsys.readouterr().err
+        assert f"another process is publishing to it (process {os.getpid()})" in error
+        assert "try again" in error
+        assert aside.is_dir()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / LOCK).write_text("process 1")  # left by a process that was killed
+    with publisher(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_of_another_major_version_is_refused(small, tmp_path, capsys):
+    shutil.copytree(small.path, tmp_path / "run")
+    config = tmp_path / "run" / "config.json"
+    values = json.loads(config.read_text())
+    values["keras_gru"] = "7.1.0"
+    config.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+    manifest = tmp_path / "run" / "manifest.json"
+    sizes = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**sizes, "config.json": config.stat().st_size}))
+    assert main([str(tmp_path / "run"), "--to", str(tmp_path / "models")]) == 2
+    said = capsys.readouterr().err
+    assert "got one of 7.1.0; train again with this version" in said
 
 
 @pytest.mark.parametrize(
@@ -126,53 +248,58 @@ def test_model_that_answers_differently_is_not_published(run, tmp_path, monkeypa
         (lambda run: os.truncate(run / "model.keras", 100), "model.keras has 100 bytes"),
     ],
 )
-def test_incomplete_run_is_refused(run, tmp_path, capsys, break_it, words):
-    shutil.copytree(run.path, tmp_path / "run")
+def test_incomplete_run_is_refused(small, tmp_path, capsys, break_it, words):
+    shutil.copytree(small.path, tmp_path / "run")
     break_it(tmp_path / "run")
     assert main([str(tmp_path / "run"), "--to", str(tmp_path / "models")]) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "models").exists()
 
 
-def test_target_that_cannot_be_written(run, tmp_path, capsys):
+def test_target_that_cannot_be_written(small, tmp_path, capsys):
     (tmp_path / "file").write_text("not a directory")
-    assert main([str(run.path), "--to", str(tmp_path / "file" / "models")]) == 2
+    assert main([str(small.path), "--to", str(tmp_path / "file" / "models")]) == 2
     error = capsys.readouterr().err
     assert "--to" in error
     assert "expected a directory that can be written" in error
     assert "Traceback" not in error
 
 
-def test_verify_says_what_differs(version, tmp_path, capsys):
+def test_verify_says_what_differs(exports, tmp_path, capsys):
+    version = exports.version("both")
     assert verify([str(version)]) == 0
-    assert "48 rows" in capsys.readouterr().out
+    assert "60 rows" in capsys.readouterr().out
     shutil.copytree(version, tmp_path / "1")
     golden = json.loads((version / GOLDEN).read_text("utf-8"))
     golden[2]["outputs"]["label"][1] = "neutral"
     (tmp_path / "1" / GOLDEN).write_text(json.dumps(golden), "utf-8")
     assert verify([str(tmp_path / "1")]) == 1
-    assert "request 2, output 'label', row 1: expected b'neutral'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "request 2 (serving_default), output 'label', row 1: expected b'neutral'" in said
     (tmp_path / "1" / GOLDEN).unlink()
     assert verify([str(tmp_path / "1")]) == 2
     assert "golden.json: cannot be read" in capsys.readouterr().err
+    assert verify([str(tmp_path / "nix")]) == 2
+    assert "expected the directory of a version" in capsys.readouterr().err
 
 
 def test_debug_shows_where_verification_failed(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
     with pytest.raises(VerificationError, match=r"golden\.json: cannot be read"):
         verify(["--debug", str(tmp_path)])
 
 
-def test_full_disk_is_told_and_leaves_nothing(run, tmp_path, monkeypatch, capsys):
+def test_full_disk_is_told_and_leaves_nothing(small, tmp_path, monkeypatch, capsys):
     def full(*_, **__):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     monkeypatch.setattr(tf.saved_model, "save", full)
-    assert main([str(run.path), "--to", str(tmp_path)]) == 2
+    assert main([str(small.path), "--to", str(tmp_path)]) == 2
     assert f"--to {tmp_path}: writing failed: No space left" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sigterm_removes_what_was_written(run, tmp_path, monkeypatch):
+def test_sigterm_removes_what_was_written(small, tmp_path, monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
 
     def terminated(*_, **__):
@@ -180,22 +307,22 @@ def test_sigterm_removes_what_was_written(run, tmp_path, monkeypatch):
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(tf.saved_model, "save", terminated)
-    assert serve(["export", str(run.path), "--to", str(tmp_path)]) == 130
+    assert serve(["export", str(small.path), "--to", str(tmp_path)]) == 130
     assert list(tmp_path.iterdir()) == []
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_replay_sees_shapes_missing_outputs_and_nan(version):
-    golden = read_golden(version)
-    right = Predictor(version)
+def test_replay_sees_shapes_missing_outputs_and_nan(exports):
+    golden = read_golden(exports.version("both"))
+    right = local_engine(Predictor(exports.version("both")))
 
     def altered(change):
-        def predict(name, inputs):
-            answers = dict(right.predict(coerce(inputs, right.find_signature(name)), name))
+        def ask(request):
+            answers = dict(right(request))
             change(answers)
             return answers
 
-        return predict
+        return ask
 
     replay(golden, altered(dict.copy))
     for change, words in [

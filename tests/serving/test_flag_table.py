@@ -107,6 +107,14 @@ SHOWN = {
     "num_tflite_interpreters_per_pool": "test_tflite_session::test_threads_share_the_interpreters",
     "version": "test_server::test_help_and_version",
     "bind_address": "test_server_options::test_bind_address",
+    "drain_seconds": "test_additions::test_requests_longer_than_the_drain_are_ended",
+    "rest_ssl_config_file": "test_additions::test_rest_speaks_tls_only",
+    "auth_token_file": "test_additions::test_rest_refuses_without_token",
+    "access_log": "test_additions::test_access_log_of_rest",
+    "prediction_log_directory": "test_additions::test_prediction_log",
+    "prediction_log_sampling_rate": "test_prediction_log::test_rate_of_the_model_counts",
+    "prediction_log_file_mib": "test_prediction_log::test_rotation_keeps_the_newest",
+    "prediction_log_files": "test_prediction_log::test_rotation_keeps_the_newest",
 }
 
 

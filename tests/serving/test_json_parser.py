@@ -74,6 +74,7 @@ ERRORS = [
     ('{"a":1.}', "Miss fraction part in number. at offset: 7"),
     ('{"a":1e}', "Miss exponent in number. at offset: 7"),
     ('{"a":1e+}', "Miss exponent in number. at offset: 8"),
+    ('{"a":' + "7" * 400 + "}", "Number too big to be stored in double. at offset: 5"),
     ('{"a":1e999}', "Number too big to be stored in double. at offset: 5"),
     ('{"a":"x', "Missing a closing quotation mark in string. at offset: 7"),
     ('{"a":"x\ny"}', "Invalid encoding in string. at offset: 7"),

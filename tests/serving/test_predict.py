@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -11,7 +13,7 @@ from serving import __main__
 from serving.__main__ import COMMANDS, main
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
 
-from .conftest import free_ports
+from .conftest import REPOSITORY, free_ports
 
 
 @pytest.fixture(params=["rest", "grpc"])
@@ -85,6 +87,9 @@ def test_wrong_data(url, capsys, tmp_path):
         (["--model", "text", "--signature", "s", "t"], "--signature: expected one of"),
         (["--model", "text", "--version", "1", "--label", "l", "t"], "version or label, not both"),
         (["--model", "text", "--url", "ftp://x", "t"], "url: expected http://"),
+        (["--model", "text", "ok", "caf\udce9"], "text 2 has the byte 0xe9 at character 4"),
+        (["--model", "text", "--token_file", "/nix", "t"], "/nix: No such file"),
+        (["--model", "text", "--cert_file", "c", "t"], "cert_file and key_file belong together"),
     ],
 )
 def test_usage_errors(server, capsys, argv, said):
@@ -143,11 +148,20 @@ def test_help_of_every_command(capsys):
         assert text in said
 
 
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "serve"])
+def test_help_teaches(command, capsys):
+    with pytest.raises(SystemExit) as done:
+        main([command, "--help"])
+    assert done.value.code == 0
+    assert "example" in capsys.readouterr().out
+
+
 def test_no_and_unknown_command(capsys):
     assert main([]) == 2
     assert main(["nix"]) == 2
-    expected = "expected a command (export, serve, predict, verify); got 'nix'"
-    assert expected in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "expected a command (export, serve, predict, " in said
+    assert said.endswith("; got 'nix'\n")
 
 
 def test_interrupt(monkeypatch, capsys):
@@ -157,3 +171,19 @@ def test_interrupt(monkeypatch, capsys):
     monkeypatch.setattr(serving.predict, "main", interrupted)
     assert __main__.main(["predict"]) == 130
     assert capsys.readouterr().err == "gru-serve predict: interrupted\n"
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["prune", "--help"], ["prune", "/", "--keep", "1"]])
+def test_output_that_nobody_reads_any_more(argv):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "serving", *argv],
+        cwd=REPOSITORY,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode in (0, 141)  # argparse swallows the error of writing its help

@@ -1,0 +1,170 @@
+"""How a fused sequence runs: compiled by XLA or not, and on how many blocks of rows.
+
+The rule, in this order:
+
+1. In a function that XLA compiles as a whole (`jit_compile=True`): inline, in one block.
+2. In eager code, in a graph traced for export and where XLA does not work: plain operations. In a
+   graph, a large batch is cut into one block of rows per core, which TensorFlow runs side by side.
+3. In any other graph: each block of rows in an XLA function of its own ("nested"), one per core.
+
+Stock TF Serving refuses SavedModels that hold XLA functions; hence the second point.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+# Only these private modules tell that a function is traced for XLA, or for a SavedModel.
+from tensorflow.python.ops import control_flow_util
+from tensorflow.python.saved_model import save_context
+
+Tensor = Any
+
+# Below this many elements of the state, a second block of rows costs more than it saves.
+SMALL_STATE = 2048
+# Kernels up to this size stay in a core's cache from step to step, and are better multiplied in
+# the loop than before it, where the result goes to memory and back.
+CACHED_BYTES = 2 << 20
+# Steps per iteration of a plain loop, whose own operations cost as much as a small step's.
+UNROLL = 4
+# Blocks of rows of a plain graph: more do not help it, and an export may move to any machine.
+PLAIN_BLOCKS = 2
+
+_EXPORTERS = ("keras.src.export", "tensorflow.lite")
+
+_portable: ContextVar[bool] = ContextVar("keras_gru_portable", default=False)
+
+
+class Plan(NamedTuple):
+    """How to run a sequence.
+
+    Attributes:
+        path: `"xla"` or `"plain"`.
+        nested: whether each block of rows is an XLA function of its own.
+        blocks: number of blocks of rows.
+        unroll: steps per iteration of the loop.
+        project_in_loop: whether the inputs are projected step by step.
+        exported: whether the graph is for a SavedModel.
+    """
+
+    path: str
+    nested: bool
+    blocks: int
+    unroll: int
+    project_in_loop: bool
+    exported: bool
+
+    def for_small_state(self) -> Plan:
+        """The same for a batch too small to be worth cutting."""
+        return self._replace(blocks=1, project_in_loop=False)
+
+    def inline(self) -> Plan:
+        """The same without XLA functions, for derivatives of derivatives."""
+        return self._replace(nested=False, unroll=1)
+
+
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """Trace graphs without XLA functions, as stock TF Serving wants them.
+
+    Not needed around `model.export` and `tf.saved_model.save`, which are recognised.
+    """
+    token = _portable.set(True)
+    try:
+        yield
+    finally:
+        _portable.reset(token)
+
+
+def plan(path: str, rows: int | None, features: int, units: int, itemsize: int) -> Plan:
+    """Choose how to run a sequence.
+
+    Args:
+        path: `"auto"` or `"fused"` for the rule of this module, or the path to take.
+        rows: B, or None if unknown.
+        features: D.
+        units: U.
+        itemsize: bytes per element.
+
+    Raises:
+        RuntimeError: `path` is `"xla"` where XLA cannot be used.
+    """
+    inside, exported = in_xla(), exporting()
+    if path == "xla":
+        _check_xla(inside, exported)
+    wanted = path == "xla" or not (path == "plain" or tf.executing_eagerly() or exported)
+    nested = wanted and not inside and _xla_works()
+    compiled = inside or nested
+    large = rows is None or rows * units >= SMALL_STATE
+    cached = (features + units) * 3 * units * itemsize <= CACHED_BYTES
+    parallel = nested or not (inside or tf.executing_eagerly())
+    blocks = min(cores() if nested else PLAIN_BLOCKS, rows or sys.maxsize)
+    return Plan(
+        path="xla" if compiled else "plain",
+        nested=nested,
+        blocks=blocks if parallel and large and not on_gpu() else 1,
+        unroll=1 if compiled or tf.executing_eagerly() else UNROLL,
+        project_in_loop=large and (cached or not compiled),
+        exported=exported,
+    )
+
+
+def cores() -> int:
+    """Cores that this process may use, or the intra-op threads that TensorFlow is held to."""
+    allowed = tf.config.threading.get_intra_op_parallelism_threads()
+    if hasattr(os, "sched_getaffinity"):
+        return allowed or len(os.sched_getaffinity(0))
+    return allowed or os.cpu_count() or 1
+
+
+@functools.cache
+def on_gpu() -> bool:
+    """Whether TensorFlow sees a GPU."""
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
+def _check_xla(inside: bool, exported: bool) -> None:
+    if exported:
+        raise RuntimeError(
+            "path='xla' cannot be exported: stock TF Serving refuses XLA functions. Load the model "
+            "with path='auto' for export."
+        )
+    if not inside and not _xla_works():
+        raise RuntimeError("path='xla' cannot run: this TensorFlow cannot compile with XLA.")
+
+
+def in_xla() -> bool:
+    """Whether the graph being built is compiled by XLA as a whole."""
+    graph = tf.compat.v1.get_default_graph()
+    return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
+def exporting() -> bool:
+    """Whether the graph being built is for a SavedModel."""
+    if _portable.get() or save_context.in_save_context():
+        return True
+    # Keras' export and the TFLite converter trace before they save, and say so nowhere else.
+    frame: Any = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(_EXPORTERS):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.cache
+def _xla_works() -> bool:
+    with tf.init_scope():
+        try:
+            tf.function(lambda x: x + 1.0, jit_compile=True)(tf.constant(1.0))
+        except (tf.errors.OpError, ValueError):
+            return False
+    return True

@@ -1,0 +1,263 @@
+"""The time loop over `step`, forward and backward, of one block of rows.
+
+Public TensorFlow operations only, which run eagerly, in a graph and compiled by XLA. Sequences
+come in batch-major, (B, T, …), and are read in place, in either direction; what the loop leaves
+for the backward pass and for the weight gradients is time-major, (T, B, …), as it is written.
+Everything is in the order of the sequence, also where the loop runs from its end to its start.
+Numbers in parentheses are those of DERIVATION.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_gru.step import Convention, Saved, masked_states, step, step_backward
+from keras_gru.weights import Gates, StepWeights, split_gates
+
+Tensor = Any
+
+
+class Rows(NamedTuple):
+    """What belongs to the rows of a batch: every tensor but a scalar has the batch axis first.
+
+    Attributes:
+        inputs: (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U).
+        initial_state: (B, U).
+        mask: bool (B, T), or None. Where false the state is kept (5).
+        zoneout: share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
+        recurrent_mask: dropout masks of the state, one (B, U) per gate, or None.
+    """
+
+    inputs: Tensor
+    initial_state: Tensor
+    mask: Tensor | None
+    zoneout: Tensor | None
+    recurrent_mask: Gates | None
+
+
+class Shared(NamedTuple):
+    """What all rows share.
+
+    Attributes:
+        steps: number of steps to take, a scalar; sequences may be longer.
+        weights: of a step.
+        kernel: packed input kernel (D, 3U), to project the inputs step by step, or None.
+        projection_bias: (3U,), with `kernel`, or None.
+    """
+
+    steps: Tensor
+    weights: StepWeights
+    kernel: Tensor | None
+    projection_bias: Tensor | None
+
+
+class Mode(NamedTuple):
+    """How to run; never a tensor.
+
+    Attributes:
+        convention: which GRU.
+        go_backwards: from the last step to the first.
+        compiled: written for XLA, which wants one slice per gate; else for TensorFlow's executor,
+            which wants few operations.
+        unroll: steps per iteration of the loop.
+    """
+
+    convention: Convention
+    go_backwards: bool
+    compiled: bool
+    unroll: int
+
+
+class Trajectory(NamedTuple):
+    """What a forward pass leaves.
+
+    Attributes:
+        final: (B, U).
+        outputs: state after each step, (B, T, U), or None if not asked for.
+        states: states (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
+            backwards, at t + 1 and t.
+        saved: the fields of `Saved` that are there, (T, B, U) each, or nothing.
+    """
+
+    final: Tensor
+    outputs: Tensor | None
+    states: Tensor | None
+    saved: tuple[Tensor, ...]
+
+
+class Deltas(NamedTuple):
+    """Gradients of a loss with respect to what enters the steps; zero where masked.
+
+    Attributes:
+        x: δa_z, δa_r and δa_g, (T, B, U) each.
+        q: δq with the reset gate after the matmul, (T, B, U), else None.
+        initial_state: (B, U).
+    """
+
+    x: Gates
+    q: Tensor | None
+    initial_state: Tensor
+
+
+def forward(
+    rows: Rows, shared: Shared, mode: Mode, keep_outputs: bool, keep_saved: bool
+) -> Trajectory:
+    """Run from the initial state over `shared.steps` steps."""
+    h0, weights = rows.initial_state, shared.weights
+    capacity = tf.shape(rows.inputs)[1]
+    read_input = _input_reader(rows, shared, mode)
+    read_mask = _reader(rows.mask)
+    read_share = _share_reader(rows.zoneout)
+    after = 0 if mode.go_backwards else 1
+    first = shared.steps if mode.go_backwards else 0
+    fields = 4 if mode.convention.reset_after else 3
+
+    def take_step(i: Tensor, run: Any) -> Any:
+        t = shared.steps - 1 - i if mode.go_backwards else i
+        h, states, saved = run
+        h_new, values = step(read_input(t), h, weights, mode.convention, rows.recurrent_mask)
+        if read_share is not None:
+            share = read_share(t)
+            h_new = share * h + (1 - share) * h_new
+        if read_mask is not None:
+            h_new = tf.where(read_mask(t)[:, tf.newaxis], h_new, h)  # (5)
+        h_new.set_shape(h0.shape)
+        states = tuple(array.write(t + after, h_new) for array in states)
+        saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
+        return h_new, states, saved
+
+    states = (_array(capacity + 1, h0).write(first, h0),) if keep_outputs or keep_saved else ()
+    saved = tuple(_array(capacity, h0) for _ in range(fields)) if keep_saved else ()
+    final, states, saved = _loop(shared.steps, take_step, (h0, states, saved), mode.unroll)
+    stacked = states[0].stack() if states else None
+    return Trajectory(
+        final=final,
+        outputs=tf.transpose(_cut(stacked, after), [1, 0, 2]) if keep_outputs else None,
+        states=stacked if keep_saved else None,
+        saved=tuple(array.stack() for array in saved),
+    )
+
+
+def backward(
+    rows: Rows,
+    shared: Shared,
+    run: Trajectory,
+    d_outputs: Tensor | None,
+    d_final: Tensor,
+    mode: Mode,
+) -> Deltas:
+    """Carry gradients from the last step to the first.
+
+    Args:
+        rows: as given to `forward`; the inputs are not read.
+        shared: as given to `forward`, with `weights` transposed.
+        run: what `forward` left with `keep_saved`.
+        d_outputs: gradient with respect to `run.outputs`, (B, T, U), or None.
+        d_final: gradient with respect to `run.final`, (B, U).
+        mode: as given to `forward`.
+    """
+    convention = mode.convention
+    capacity = tf.shape(run.saved[0])[0]
+    read_upstream = _reader(d_outputs)
+    read_mask = _reader(rows.mask)
+    read_share = _share_reader(rows.zoneout)
+    before = 1 if mode.go_backwards else 0
+    states: Any = run.states
+
+    def take_step(i: Tensor, state: Any) -> Any:
+        t = i if mode.go_backwards else shared.steps - 1 - i
+        dh, arrays = state
+        saved = Saved(*(v[t] for v in run.saved), *(() if convention.reset_after else (None,)))
+        h = states[t + before]
+        if read_upstream is not None:
+            dh += read_upstream(t)  # (6)
+        dh_kept = None if read_share is None else dh * read_share(t)
+        dh_step = dh if dh_kept is None else dh - dh_kept
+        back = step_backward(dh_step, saved, h, shared.weights, convention, rows.recurrent_mask)
+        dh_previous = back.h if dh_kept is None else back.h + dh_kept
+        deltas = (*back.x, back.q)[: len(arrays)]
+        if read_mask is not None:
+            valid = read_mask(t)[:, tf.newaxis]
+            dh_previous = tf.where(valid, dh_previous, dh)
+            deltas = tuple(tf.where(valid, delta, tf.zeros_like(delta)) for delta in deltas)
+        dh_previous.set_shape(d_final.shape)
+        arrays = tuple(a.write(t, delta) for a, delta in zip(arrays, deltas, strict=True))
+        return dh_previous, arrays
+
+    arrays = tuple(_array(capacity, d_final) for _ in run.saved)
+    dh0, arrays = _loop(shared.steps, take_step, (d_final, arrays), mode.unroll)
+    *x, q = (*(array.stack() for array in arrays), None)[:4]
+    return Deltas(Gates(*x), q, dh0)
+
+
+def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
+    """What the recurrent kernel of each gate multiplies at each step, (T, B, U)."""
+    previous = _cut(run.states, 1 if mode.go_backwards else 0)
+    states = masked_states(previous, rows.recurrent_mask)
+    if mode.convention.reset_after:
+        return states
+    return states._replace(g=run.saved[1] * states.g)
+
+
+def _cut(states: Tensor, first: int) -> Tensor:
+    """T of the T + 1 states."""
+    return states[1:] if first else states[:-1]
+
+
+def _loop(steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int) -> Any:
+    """Take steps 0 … steps − 1, `unroll` of them per iteration, what remains one by one."""
+    blocks = steps // unroll
+
+    def block(b: Tensor, state: Any) -> Any:
+        for k in range(unroll):
+            state = take_step(b * unroll + k, state)
+        return b + 1, state
+
+    _, state = tf.while_loop(
+        lambda b, _: b < blocks, block, (tf.constant(0), state), maximum_iterations=blocks
+    )
+    if unroll > 1:
+        _, state = tf.while_loop(
+            lambda t, _: t < steps,
+            lambda t, state: (t + 1, take_step(t, state)),
+            (blocks * unroll, state),
+            maximum_iterations=steps,
+        )
+    return state
+
+
+def _input_reader(rows: Rows, shared: Shared, mode: Mode) -> Callable[[Tensor], Gates]:
+    inputs, kernel, bias = rows.inputs, shared.kernel, shared.projection_bias
+    if kernel is not None:
+
+        def project(t: Tensor) -> Gates:
+            projected = tf.matmul(tf.gather(inputs, t, axis=1), kernel)
+            return split_gates(projected if bias is None else projected + bias)
+
+        return project
+    if not mode.compiled:
+        return lambda t: split_gates(tf.gather(inputs, t, axis=1))
+    # XLA compiles a gate's arithmetic to scalar code where it reads from a slice that others share.
+    batch, units = tf.shape(inputs)[0], inputs.shape[-1] // len(Gates._fields)
+    size = tf.stack([batch, 1, units])
+    return lambda t: Gates(
+        *(tf.slice(inputs, tf.stack([0, t, k * units]), size)[:, 0] for k in range(3))
+    )
+
+
+def _reader(sequences: Tensor | None) -> Callable[[Tensor], Tensor] | None:
+    return None if sequences is None else lambda t: tf.gather(sequences, t, axis=1)
+
+
+def _share_reader(share: Tensor | None) -> Callable[[Tensor], Tensor] | None:
+    """Zoneout as a function of the step."""
+    if share is None or share.shape.rank:
+        return _reader(share)
+    return lambda _: share
+
+
+def _array(size: Tensor, like: Tensor) -> tf.TensorArray:
+    return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)

@@ -1,0 +1,155 @@
+"""The client interface for an event loop: `connect_async("grpc://localhost:8500")`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from serving.client_options import ClientOptions
+from serving.conversation import (
+    Conversation,
+    Exchange,
+    Metadata,
+    Pause,
+    Steps,
+    Target,
+    VersionState,
+    Wire,
+)
+from serving.errors import ServingError
+from serving.server_url import grpc_address, is_rest
+
+ResultT = TypeVar("ResultT")
+
+
+class AsyncConnection(Protocol):
+    """Sends messages and waits for replies, in an event loop."""
+
+    async def send(self, message: Any, timeout: float) -> Any:
+        """The reply; a ServingError where there is none."""
+
+    async def close(self) -> None:
+        """Free the sockets."""
+
+
+class AsyncClient:
+    """As `serving.client.Client`, with coroutines; for one event loop.
+
+    `connect_async` makes one.
+    """
+
+    def __init__(self, wire: Wire, connection: AsyncConnection, url: str, options: ClientOptions):
+        self.url = url
+        self.options = options
+        self._conversation = Conversation(wire, options)
+        self._connection = connection
+
+    async def predict(
+        self,
+        inputs: Mapping[str, Any] | Any,
+        model: str = "default",
+        *,
+        version: int | None = None,
+        label: str = "",
+        signature: str = "",
+        output_filter: Collection[str] = (),
+        timeout: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        """As `Client.predict`."""
+        target = Target(model, version, label)
+        return await self._run(
+            self._conversation.predict(inputs, target, signature, output_filter, timeout)
+        )
+
+    async def classify(
+        self,
+        examples: Sequence[Mapping[str, Any]],
+        model: str = "default",
+        *,
+        version: int | None = None,
+        label: str = "",
+        signature: str = "",
+        timeout: float | None = None,
+    ) -> list[list[tuple[str, float]]]:
+        """As `Client.classify`."""
+        target = Target(model, version, label)
+        return await self._run(self._conversation.classify(examples, target, signature, timeout))
+
+    async def regress(
+        self,
+        examples: Sequence[Mapping[str, Any]],
+        model: str = "default",
+        *,
+        version: int | None = None,
+        label: str = "",
+        signature: str = "",
+        timeout: float | None = None,
+    ) -> list[float]:
+        """As `Client.regress`."""
+        target = Target(model, version, label)
+        return await self._run(self._conversation.regress(examples, target, signature, timeout))
+
+    async def metadata(
+        self,
+        model: str = "default",
+        *,
+        version: int | None = None,
+        label: str = "",
+        timeout: float | None = None,
+    ) -> Metadata:
+        """As `Client.metadata`."""
+        return await self._run(self._conversation.metadata(Target(model, version, label), timeout))
+
+    async def status(
+        self, model: str = "default", *, version: int | None = None, timeout: float | None = None
+    ) -> list[VersionState]:
+        """As `Client.status`."""
+        return await self._run(self._conversation.status(Target(model, version), timeout))
+
+    async def reload(self, config: Any, *, timeout: float | None = None) -> None:
+        """As `Client.reload`."""
+        await self._run(self._conversation.reload(config, timeout))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connection.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _run(self, steps: Steps[ResultT]) -> ResultT:
+        try:
+            action = next(steps)
+            while True:
+                try:
+                    reply = await self._perform(action)
+                except ServingError as error:
+                    action = steps.throw(error)
+                else:
+                    action = steps.send(reply)
+        except StopIteration as stop:
+            result: ResultT = stop.value
+            return result
+
+    async def _perform(self, action: Exchange | Pause) -> Any:
+        if isinstance(action, Pause):
+            return await asyncio.sleep(action.seconds)
+        return await self._connection.send(action.message, action.timeout)
+
+
+def connect_async(url: str, **options: Any) -> AsyncClient:
+    """A client for a server; arguments as of `serving.client.connect`."""
+    settings = ClientOptions(**options)
+    if is_rest(url):
+        from serving.rest_client import AsyncRestClient
+
+        return AsyncRestClient(url, settings)
+    from serving.grpc_client import AsyncGrpcClient
+
+    return AsyncGrpcClient(*grpc_address(url), settings)

@@ -1,0 +1,287 @@
+"""What a client says and in which order, without any input or output.
+
+Each method is a generator: it yields what to do next, an `Exchange` or a `Pause`, is sent the
+reply, and returns the result. `Client` and `AsyncClient` carry it out, so that signatures, retries
+and splitting exist once for both.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from serving.batch_parts import Arrays, join_parts, row_count
+from serving.client_options import ClientOptions
+from serving.coerce import coerce
+from serving.errors import InvalidArgument, Unavailable
+from serving.signature import DEFAULT_SIGNATURE, Signature
+
+ResultT = TypeVar("ResultT")
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+_TOO_LARGE = re.compile(r"Task size \d+ is larger than maximum input batch size (\d+)")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which version of which model a request is for.
+
+    Attributes:
+        model: Name.
+        version: Number; None for the highest that serves.
+        label: Version label; not together with `version`.
+    """
+
+    model: str
+    version: int | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise ValueError("model must be a name; got ''")
+        if self.version is not None and not 0 <= self.version < 2**63:
+            raise ValueError(f"version must be at least 0 and below 2^63; got {self.version}")
+        if self.version is not None and self.label:
+            raise ValueError(
+                f"give version or label, not both; got version={self.version}, label={self.label!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a loaded version accepts and answers."""
+
+    model: str
+    version: int
+    signatures: Mapping[str, Signature]
+
+    def find(self, name: str) -> Signature:
+        """A signature by name; empty for `serving_default`.
+
+        Raises:
+            InvalidArgument: There is none; names those there are.
+        """
+        wanted = name or DEFAULT_SIGNATURE
+        if wanted not in self.signatures:
+            callable_ones = sorted(one for one in self.signatures if not one.startswith("__"))
+            raise InvalidArgument(
+                f"model {self.model} version {self.version} has no signature {wanted!r}; "
+                f"it has {callable_ones}"
+            )
+        return self.signatures[wanted]
+
+
+@dataclass(frozen=True)
+class VersionState:
+    """State of one version: START, LOADING, AVAILABLE, UNLOADING or END."""
+
+    version: int
+    state: str
+    error_code: str = "OK"
+    error_message: str = ""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Send this message and wait for the reply, `timeout` seconds at most."""
+
+    message: Any
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait."""
+
+    seconds: float
+
+
+Steps = Generator[Exchange | Pause, Any, ResultT]
+Call = tuple[Any, Callable[[Any], ResultT]]
+
+
+class Wire(Protocol):
+    """One transport's language: requests to messages, each with the reader of its reply."""
+
+    def predict(
+        self,
+        target: Target,
+        signature_name: str,
+        signature: Signature,
+        inputs: Arrays,
+        output_filter: Sequence[str],
+    ) -> Call[Arrays]:
+        """A Predict request."""
+
+    def classify(
+        self, target: Target, signature_name: str, examples: Sequence[Any]
+    ) -> Call[list[list[tuple[str, float]]]]:
+        """A Classify request."""
+
+    def regress(
+        self, target: Target, signature_name: str, examples: Sequence[Any]
+    ) -> Call[list[float]]:
+        """A Regress request."""
+
+    def metadata(self, target: Target) -> Call[Metadata]:
+        """A metadata request."""
+
+    def status(self, target: Target) -> Call[list[VersionState]]:
+        """A status request."""
+
+    def reload(self, config: Any) -> Call[None]:
+        """A request to serve another ModelServerConfig."""
+
+
+class Conversation:
+    """The calls of a client.
+
+    Args:
+        wire: Of the transport.
+        options: How to wait and try again.
+    """
+
+    def __init__(self, wire: Wire, options: ClientOptions) -> None:
+        self._wire = wire
+        self._options = options
+        self._max_batch_size = options.max_batch_size
+        self._known: dict[Target, Metadata] = {}
+
+    def predict(
+        self,
+        inputs: Mapping[str, Any] | Any,
+        target: Target,
+        signature_name: str,
+        output_filter: Collection[str],
+        timeout: float | None,
+    ) -> Steps[Arrays]:
+        """As `Client.predict`."""
+        deadline = self._deadline(timeout)
+        signature = yield from self._signature(target, signature_name, deadline)
+        arrays = coerce(inputs, signature)
+        for name in output_filter:
+            if name not in signature.outputs:
+                raise InvalidArgument(
+                    f"output_filter: expected some of {sorted(signature.outputs)}; got {name!r}"
+                )
+
+        def ask(target: Target, part: Arrays) -> Steps[Arrays]:
+            call = self._wire.predict(target, signature_name, signature, part, list(output_filter))
+            return self._asking(call, deadline)
+
+        try:
+            rows = row_count(arrays)
+            if rows is None or rows <= (self._max_batch_size or rows):
+                try:
+                    return (yield from ask(target, arrays))
+                except InvalidArgument as error:
+                    limit = _TOO_LARGE.search(error.message)
+                    if rows is None or limit is None or int(limit[1]) < 1:
+                        raise
+                    self._max_batch_size = int(limit[1])
+            return (yield from self._in_parts(target, arrays, rows, ask, deadline))
+        except Unavailable:
+            raise
+        except InvalidArgument as error:
+            self._known.pop(target, None)
+            raise InvalidArgument(error.message + _shape_hint(arrays, signature)) from None
+        except Exception:
+            # The signature may have changed with a new version.
+            self._known.pop(target, None)
+            raise
+
+    def classify(
+        self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
+    ) -> Steps[list[list[tuple[str, float]]]]:
+        """As `Client.classify`."""
+        call = self._wire.classify(target, signature_name, examples)
+        return (yield from self._asking(call, self._deadline(timeout)))
+
+    def regress(
+        self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
+    ) -> Steps[list[float]]:
+        """As `Client.regress`."""
+        call = self._wire.regress(target, signature_name, examples)
+        return (yield from self._asking(call, self._deadline(timeout)))
+
+    def metadata(self, target: Target, timeout: float | None) -> Steps[Metadata]:
+        """As `Client.metadata`."""
+        return (yield from self._asking(self._wire.metadata(target), self._deadline(timeout)))
+
+    def status(self, target: Target, timeout: float | None) -> Steps[list[VersionState]]:
+        """As `Client.status`."""
+        return (yield from self._asking(self._wire.status(target), self._deadline(timeout)))
+
+    def reload(self, config: Any, timeout: float | None) -> Steps[None]:
+        """As `Client.reload`."""
+        return (yield from self._asking(self._wire.reload(config), self._deadline(timeout)))
+
+    def _deadline(self, timeout: float | None) -> float:
+        seconds = self._options.timeout if timeout is None else timeout
+        if not seconds > 0:  # NaN is not
+            raise ValueError(f"timeout must be positive; got {seconds}")
+        return time.monotonic() + seconds
+
+    def _signature(self, target: Target, name: str, deadline: float) -> Steps[Signature]:
+        known = self._known.get(target)
+        if known is None:
+            known = yield from self._asking(self._wire.metadata(target), deadline)
+            self._known[target] = known
+        try:
+            return known.find(name)
+        except InvalidArgument:
+            self._known.pop(target, None)
+            raise
+
+    def _in_parts(
+        self,
+        target: Target,
+        arrays: Arrays,
+        rows: int,
+        ask: Callable[[Target, Arrays], Steps[Arrays]],
+        deadline: float,
+    ) -> Steps[Arrays]:
+        size = self._max_batch_size or rows
+        if target.version is None:
+            # One version answers all parts, whatever comes into service meanwhile.
+            now = yield from self._asking(self._wire.metadata(target), deadline)
+            target = Target(target.model, now.version)
+        parts, counts = [], []
+        for start in range(0, rows, size):
+            part = {name: array[start : start + size] for name, array in arrays.items()}
+            parts.append((yield from ask(target, part)))
+            counts.append(min(size, rows - start))
+        return join_parts(parts, counts)
+
+    def _asking(self, call: Call[ResultT], deadline: float) -> Steps[ResultT]:
+        """Send a request, again and again while the server is unavailable."""
+        message, read = call
+        for attempt in range(self._options.retries + 1):
+            try:
+                return read((yield Exchange(message, max(0.001, deadline - time.monotonic()))))
+            except Unavailable:
+                wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.5)
+                if attempt == self._options.retries or time.monotonic() + wait > deadline:
+                    raise
+                yield Pause(wait)
+        raise AssertionError("unreachable")
+
+
+def _shape_hint(arrays: Arrays, signature: Signature) -> str:
+    """What to add to a refusal where an input does not have the signature's shape."""
+    hints = []
+    for name, array in arrays.items():
+        wanted = signature.inputs[name].shape
+        if wanted is None:
+            continue
+        fits = len(wanted) == array.ndim and all(
+            size in (-1, got) for size, got in zip(wanted, array.shape, strict=True)
+        )
+        if not fits:
+            shown = ", ".join("?" if size < 0 else str(size) for size in wanted)
+            hints.append(f"input {name}: expected shape [{shown}], sent {list(array.shape)}")
+    return f" ({'; '.join(hints)})" if hints else ""

@@ -1,0 +1,236 @@
+"""`gru-serve diff`: how two versions differ, in signatures and in answers to golden requests."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from serving.errors import ServingError
+from serving.golden import (
+    TOLERANCE,
+    Engine,
+    Request,
+    VerificationError,
+    local_engine,
+    read_golden,
+    row_count,
+)
+from serving.help_format import HelpFormatter
+from serving.publishing import find_version
+from serving.quiet import quiet_stderr
+from serving.signature import Signature
+
+_Array = npt.NDArray[Any]
+
+_EXAMPLES = """examples:
+  gru-serve diff models/sentiment/3 models/sentiment/4
+  gru-serve diff models/sentiment/3 staging/sentiment --json
+
+Both versions answer the golden requests of both. A signature whose inputs differ (a step with
+another state, for one) is named and not compared.
+
+exit status: 0 all answers equal within the tolerance; 1 they differ; 2 nothing could be compared
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Compare; returns the exit status, as the help says."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve diff",
+        description="Compare two versions: signatures, and answers to the golden requests of both.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    for name, which in (("old", "one version"), ("new", "the other")):
+        parser.add_argument(
+            name, type=Path, metavar=name.upper(), help=f"{which}; a base path for its highest"
+        )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        help="numbers this close are equal (%(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    arguments = parser.parse_args(argv)
+    try:
+        old, new = find_version(arguments.old), find_version(arguments.new)
+        found = compare_versions(old, new, arguments.tolerance)
+    except (VerificationError, ServingError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve diff: {error}", file=sys.stderr)
+        return 2
+    if arguments.json:
+        print(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        _print(old, new, found)
+    return 1 if found["signatures"] or any(o["differing"] for o in found["outputs"]) else 0
+
+
+def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    """How two versions differ.
+
+    Args:
+        old: directory of one version.
+        new: of the other.
+        tolerance: numbers this close are equal.
+
+    Returns:
+        `signatures`: what differs in them, as sentences; `outputs`: per signature and output the
+        number of values, how many differ, whether shapes do, the largest and the mean
+        difference; `changed`: the first rows whose text outputs differ.
+
+    Raises:
+        ServingError: a version does not load.
+        VerificationError: neither has golden requests, or a file of them is broken.
+    """
+    with quiet_stderr():
+        from serving.predictor import Predictor
+    golden = [request for version in (old, new) for request in _golden_if_any(version)]
+    if not golden:
+        raise VerificationError(f"neither {old} nor {new} has golden requests")
+    sides = (Predictor(old), Predictor(new))
+    differences, comparable = _compare_signatures(sides[0].signatures, sides[1].signatures)
+    tally: dict[tuple[str, str], _Tally] = {}
+    changed: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for request in golden:
+        asked = json.dumps({k: v for k, v in request.items() if k != "outputs"}, sort_keys=True)
+        if request["signature_name"] not in comparable or asked in seen:
+            continue
+        seen.add(asked)
+        engines = [local_engine(side) for side in sides]
+        _compare_answers(request, engines, tolerance, tally, changed)
+    for side in sides:
+        side.close()
+    outputs = [
+        {"signature": signature, "output": output, **one.described()}
+        for (signature, output), one in sorted(tally.items())
+    ]
+    return {"signatures": differences, "outputs": outputs, "changed": changed}
+
+
+class _Tally:
+    """Differences of one output."""
+
+    def __init__(self) -> None:
+        self.values = self.differing = 0
+        self.shapes_differ = False
+        self.largest = self.total = 0.0
+
+    def add(
+        self, old: npt.NDArray[Any], new: npt.NDArray[Any], tolerance: float
+    ) -> npt.NDArray[Any]:
+        """Count; returns where the two differ."""
+        self.values += old.size
+        if old.shape != new.shape:
+            self.differing += old.size
+            self.shapes_differ = True
+            return np.ones(old.shape, bool)
+        if old.dtype == object:
+            differing: _Array = np.asarray(old != new)
+        else:
+            gap = np.abs(old.astype(np.float64) - new.astype(np.float64))
+            differing = ~(gap <= tolerance)
+            self.largest = max(self.largest, float(gap.max(initial=0)))
+            self.total += float(gap.sum())
+        self.differing += int(differing.sum())
+        return differing
+
+    def described(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "values": self.values,
+            "differing": self.differing,
+            "shapes_differ": self.shapes_differ,
+            "largest": self.largest,
+            "mean": self.total / max(1, self.values),
+        }
+
+
+def _golden_if_any(version: Path) -> list[Request]:
+    try:
+        return read_golden(version)
+    except VerificationError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return []
+        raise
+
+
+def _compare_signatures(
+    old: Mapping[str, Signature], new: Mapping[str, Signature]
+) -> tuple[list[str], set[str]]:
+    """What differs, and the names of the signatures that take the same requests."""
+    names = [{name for name in side if not name.startswith("__")} for side in (old, new)]
+    said = [f"{name}: only in the old version" for name in sorted(names[0] - names[1])]
+    said += [f"{name}: only in the new version" for name in sorted(names[1] - names[0])]
+    comparable = set()
+    for name in sorted(names[0] & names[1]):
+        for side in ("inputs", "outputs"):
+            before, after = (
+                {alias: (info.dtype, info.shape) for alias, info in getattr(one, side).items()}
+                for one in (old[name], new[name])
+            )
+            if before != after:
+                aliases = sorted(
+                    a for a in before.keys() | after.keys() if before.get(a) != after.get(a)
+                )
+                said.append(f"{name}: {side} differ in {', '.join(aliases)}")
+            elif side == "inputs":
+                comparable.add(name)
+    return said, comparable
+
+
+def _compare_answers(
+    request: Request,
+    engines: Sequence[Engine],
+    tolerance: float,
+    tally: dict[tuple[str, str], _Tally],
+    changed: list[dict[str, Any]],
+) -> None:
+    signature = request["signature_name"]
+    old, new = (engine(request) for engine in engines)
+    for name in sorted(old.keys() & new.keys()):
+        one = tally.setdefault((signature, name), _Tally())
+        differing = one.add(old[name], new[name], tolerance)
+        if old[name].dtype != object or old[name].ndim != 1 or old[name].shape != new[name].shape:
+            continue
+        for row in np.flatnonzero(differing):
+            asked = request.get("examples") or next(iter(request["inputs"].values()))
+            if len(changed) < 20 and row < row_count(request):
+                changed.append(
+                    {
+                        "signature": signature,
+                        "output": name,
+                        "input": asked[row],
+                        "old": old[name][row].decode("utf-8", "replace"),
+                        "new": new[name][row].decode("utf-8", "replace"),
+                    }
+                )
+
+
+def _print(old: Path, new: Path, found: dict[str, Any]) -> None:
+    print(f"old {old}\nnew {new}")
+    for sentence in found["signatures"]:
+        print(f"  {sentence}")
+    print(
+        f"\n{'signature':<16} {'output':<14} {'values':>8} {'differ':>8} {'largest':>9} {'mean':>9}"
+    )
+    for one in found["outputs"]:
+        shown = f"{one['signature']:<16} {one['output']:<14} {one['values']:>8,} "
+        shown += f"{one['differing']:>8,} "
+        figures = f"{one['largest']:>9.1e} {one['mean']:>9.1e}"
+        print(shown + ("   other shape" if one["shapes_differ"] else figures))
+    if found["changed"]:
+        print("\nanswers that changed (the first):")
+    for one in found["changed"]:
+        print(f"  {one['old']} -> {one['new']}: {str(one['input'])[:90]}")

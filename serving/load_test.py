@@ -1,0 +1,281 @@
+"""Load on a server: closed loop (so many clients, each waiting for its answer) or open loop.
+
+In an open loop requests are due at times that do not depend on the answers, and a latency counts
+from the time a request was due, not from when it could be sent: a server that stalls is charged
+for everything that had to wait (no coordinated omission).
+
+Requests are encoded once. Several processes send them, so that the generator is not the limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import multiprocessing
+import signal
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from serving.client_options import ClientOptions
+from serving.errors import Unavailable
+from serving.server_url import grpc_address, is_rest
+
+_START_SECONDS = 60.0
+_CLIENTS_PER_CHANNEL = 8
+
+
+@dataclass(frozen=True)
+class LoadPlan:
+    """What to send, how much of it, and for how long.
+
+    Attributes:
+        url: As of `connect`.
+        requests: Of `serving.load_requests.encode_requests`; sent in turn.
+        concurrency: Closed loop: clients. Open loop: most connections.
+        rate: Requests per second of an open loop; None for a closed loop.
+        arrivals: Of an open loop: "poisson" (random, as independent users are) or "constant".
+        seconds: That count.
+        warmup: Seconds before, that do not.
+        processes: That send.
+        timeout: Seconds allowed for one request.
+        seed: Of the arrivals.
+        options: How to connect.
+    """
+
+    url: str
+    requests: Sequence[bytes]
+    concurrency: int = 8
+    rate: float | None = None
+    arrivals: str = "poisson"
+    seconds: float = 10.0
+    warmup: float = 1.0
+    processes: int = 1
+    timeout: float = 30.0
+    seed: int = 0
+    options: ClientOptions = field(default_factory=ClientOptions)
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "timeout"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name}: expected a positive number; got {getattr(self, name)}")
+        if not 0 <= self.warmup < float("inf"):
+            raise ValueError(f"warmup: expected at least 0; got {self.warmup}")
+        if self.rate is not None and not 0 < self.rate < float("inf"):
+            raise ValueError(f"rate: expected a positive number; got {self.rate}")
+        if not 1 <= self.processes <= self.concurrency:
+            raise ValueError(
+                "processes: expected 1 up to the concurrency; got "
+                f"{self.processes} processes for {self.concurrency}"
+            )
+        if self.arrivals not in ("poisson", "constant"):
+            raise ValueError(f"arrivals: expected poisson or constant; got {self.arrivals!r}")
+        if not self.requests:
+            raise ValueError("requests: expected at least one; got none")
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """What came of it; one entry per request that was due within the seconds that count.
+
+    Attributes:
+        due: When it was to be sent, seconds from the start.
+        sent: When it was sent.
+        done: When its answer was complete.
+        codes: "OK" or what went wrong.
+        cpu: Share of a core that the busiest sending process used.
+    """
+
+    due: np.ndarray
+    sent: np.ndarray
+    done: np.ndarray
+    codes: np.ndarray
+    cpu: float
+
+
+def run_load(plan: LoadPlan, tick: Callable[[float], None] = lambda _: None) -> LoadResult:
+    """Send the load and wait for its end.
+
+    Args:
+        plan: What to do.
+        tick: Called some times a second with the seconds since the start.
+
+    Raises:
+        Unavailable: The sending processes could not connect.
+        KeyboardInterrupt: They are stopped then.
+    """
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(plan.processes + 1)
+    workers, pipes = [], []
+    for number in range(plan.processes):
+        ours, theirs = context.Pipe(duplex=False)
+        worker = context.Process(
+            target=_work, args=(plan, number, barrier, theirs), daemon=True, name=f"load-{number}"
+        )
+        worker.start()
+        theirs.close()
+        workers.append(worker)
+        pipes.append(ours)
+    try:
+        try:
+            barrier.wait(_START_SECONDS)
+        except Exception:
+            raise Unavailable(_first_failure(pipes)) from None
+        started = time.monotonic()
+        results = []
+        for pipe in pipes:
+            while not pipe.poll(0.1):
+                tick(time.monotonic() - started)
+            results.append(_received(pipe))
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.join()
+    columns = [np.concatenate([result[k] for result in results]) for k in range(4)]
+    counted = (columns[0] >= plan.warmup) & (columns[0] < plan.warmup + plan.seconds)
+    due, sent, done, codes = (column[counted] for column in columns)
+    return LoadResult(due, sent, done, codes, max(result[4] for result in results))
+
+
+def _received(pipe: Connection) -> Any:
+    try:
+        result = pipe.recv()
+    except EOFError:
+        raise Unavailable("a sending process ended early") from None
+    if isinstance(result, str):
+        raise Unavailable(result)
+    return result
+
+
+def _first_failure(pipes: Sequence[Connection]) -> str:
+    for pipe in pipes:
+        if pipe.poll(1.0):
+            try:
+                result = pipe.recv()
+            except EOFError:
+                continue
+            if isinstance(result, str):
+                return result
+    return "the sending processes did not start"
+
+
+def _work(plan: LoadPlan, number: int, barrier: Any, pipe: Connection) -> None:
+    """A sending process; sends (due, sent, done, codes, cpu), or a text when it fails."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us ends us
+    try:
+        pipe.send(asyncio.run(_send(plan, number, barrier)))
+    except Exception as error:
+        barrier.abort()
+        pipe.send(f"{plan.url}: {type(error).__name__}: {error}")
+
+
+async def _send(plan: LoadPlan, number: int, barrier: Any) -> Any:
+    clients = len(range(number, plan.concurrency, plan.processes))
+    asks = await _connections(plan, clients)
+    first = number % len(plan.requests)
+    requests = itertools.cycle([*plan.requests[first:], *plan.requests[:first]])
+    await asyncio.get_running_loop().run_in_executor(None, barrier.wait, _START_SECONDS)
+    log: list[tuple[float, float, float, str]] = []
+    start, cpu = time.monotonic(), time.process_time()
+    end = plan.warmup + plan.seconds
+    clock = time.monotonic
+
+    async def one(ask: Callable[[bytes], Awaitable[str]], due: float | None) -> None:
+        sent = clock() - start
+        code = await ask(next(requests))
+        log.append((sent if due is None else due, sent, clock() - start, code))
+
+    if plan.rate is None:
+
+        async def client(ask: Callable[[bytes], Awaitable[str]]) -> None:
+            while clock() - start < end:
+                await one(ask, None)
+
+        await asyncio.gather(*(client(ask) for ask in asks))
+    else:
+        free: asyncio.Queue[Callable[[bytes], Awaitable[str]]] = asyncio.Queue()
+        for ask in asks:
+            free.put_nowait(ask)
+
+        async def served(due: float) -> None:
+            try:
+                ask = await free.get()
+            except asyncio.CancelledError:
+                log.append((due, clock() - start, clock() - start, "not sent"))
+                return
+            try:
+                await one(ask, due)
+            finally:
+                free.put_nowait(ask)
+
+        tasks = set()
+        for due in _arrivals(plan, number):
+            wait = due - (clock() - start)
+            if wait > 0:
+                await asyncio.sleep(wait)
+            task = asyncio.ensure_future(served(due))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        if tasks:
+            _, waiting = await asyncio.wait(set(tasks), timeout=plan.timeout)
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting)
+    share = (time.process_time() - cpu) / max(1e-9, clock() - start)
+    times = np.array([entry[:3] for entry in log], float).reshape(-1, 3).T
+    return *times, np.array([entry[3] for entry in log], object), share
+
+
+def _arrivals(plan: LoadPlan, number: int) -> list[float]:
+    """When this process' requests are due."""
+    assert plan.rate is not None
+    rate, end = plan.rate / plan.processes, plan.warmup + plan.seconds
+    if plan.arrivals == "constant":
+        return list(np.arange(number / plan.rate, end, 1 / rate))
+    draw = np.random.default_rng((plan.seed, number))
+    gaps = draw.exponential(1 / rate, int(end * rate + 10 * (end * rate) ** 0.5 + 10))
+    times = np.cumsum(gaps)
+    return list(times[times < end])
+
+
+async def _connections(plan: LoadPlan, count: int) -> list[Callable[[bytes], Awaitable[str]]]:
+    if is_rest(plan.url):
+        from serving.load_http import HttpConnection
+
+        return [HttpConnection(plan.url, plan.timeout, plan.options).ask for _ in range(count)]
+    import grpc.aio
+
+    address, tls = grpc_address(plan.url)
+    asks: list[Callable[[bytes], Awaitable[str]]] = []
+    for _ in range(-(-count // _CLIENTS_PER_CHANNEL)):
+        local = [("grpc.use_local_subchannel_pool", 1)]
+        if tls:
+            pems = (plan.options.pem(name) for name in ("ca_file", "key_file", "cert_file"))
+            credentials = grpc.ssl_channel_credentials(*pems)
+            channel = grpc.aio.secure_channel(address, credentials, local)
+        else:
+            channel = grpc.aio.insecure_channel(address, local)
+        await asyncio.wait_for(channel.channel_ready(), plan.timeout)
+        asks += [_grpc_ask(channel, plan)] * _CLIENTS_PER_CHANNEL
+    return asks[:count]
+
+
+def _grpc_ask(channel: Any, plan: LoadPlan) -> Callable[[bytes], Awaitable[str]]:
+    import grpc
+
+    method = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    token = plan.options.token
+    metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+
+    async def ask(request: bytes) -> str:
+        try:
+            await method(request, timeout=plan.timeout, metadata=metadata)
+        except grpc.RpcError as error:
+            return str(error.code().name)
+        return "OK"
+
+    return ask

@@ -1,0 +1,27 @@
+"""The URLs by which clients name a server: REST or gRPC, with or without TLS."""
+
+from __future__ import annotations
+
+
+def is_rest(url: str) -> bool:
+    """Whether a URL is one of REST."""
+    scheme, _, rest = url.partition("://")
+    return scheme in ("http", "https") and bool(rest)
+
+
+def grpc_address(url: str) -> tuple[str, bool]:
+    """The address of a gRPC URL, and whether it asks for TLS.
+
+    Raises:
+        ValueError: The URL is of no kind known.
+    """
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("grpc", "grpcs") and rest:
+        return rest, scheme == "grpcs"
+    host, colon, port = url.rpartition(":")
+    if not separator and colon and (host == "unix" or port.isdecimal()):
+        return url, False
+    raise ValueError(
+        "url: expected http://host:port or https://host:port (REST), grpc://host:port or "
+        f"host:port (gRPC); got {url!r}"
+    )

@@ -1,0 +1,151 @@
+"""`gru-serve stream`: a text word by word through a model that keeps no state on the server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from serving.client import Client
+from serving.connection_arguments import (
+    add_connection_arguments,
+    add_target_arguments,
+    check_texts,
+    connect_as_told,
+    exit_status,
+    explain_error,
+)
+from serving.errors import InvalidArgument, ServingError
+from serving.help_format import HelpFormatter
+from serving.results import Sentiment
+from serving.streaming import StreamAnswer, StreamingSession, StreamState
+
+_EXAMPLES = """examples:
+  gru-serve stream --model sentiment "Starts well but ends badly."
+  gru-serve stream --model co2 --ticks < ticks.jsonl       # a model of a series, with a step
+  gru-serve stream --model sentiment --state talk.json "Starts well"
+  gru-serve stream --model sentiment --state talk.json "but ends badly."    # goes on, later
+
+Words are what blanks separate. Without a text, words come from standard input as they arrive; with
+--ticks, each line is one tick: a JSON number or list. The session's state is kept here, on the
+client's side: the server may be restarted meanwhile. When the version that the state belongs to
+is replaced, what was fed is replayed on the new one, and the output says so.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Stream; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve stream",
+        description="Feed a text word by word, or a series tick by tick, to the signature `step` "
+        "and show the answer after each.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("text", nargs="?", help="words to feed; standard input when left out")
+    parser.add_argument("--ticks", action="store_true", help="lines of JSON numbers, not words")
+    parser.add_argument(
+        "--state", type=Path, metavar="FILE", help="go on from this file, and keep the state there"
+    )
+    parser.add_argument("--output", choices=("table", "json"), default="table")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_connection_arguments(parser)
+    add_target_arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        with connect_as_told(arguments) as client:
+            _stream(_session(client, arguments), arguments)
+    except BrokenPipeError:
+        raise  # of the output, not of the server
+    except (ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve stream: {explain_error(error)}", file=sys.stderr)
+        return exit_status(error)
+    return 0
+
+
+def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
+    if arguments.state is not None and arguments.state.exists():
+        saved = StreamState.from_json(arguments.state.read_text("utf-8"))
+        if saved.model != arguments.model:
+            raise InvalidArgument(
+                f"--state {arguments.state}: is of model {saved.model}; give --model {saved.model}"
+            )
+        return StreamingSession.resume(client, saved, patience=arguments.timeout)
+    return StreamingSession(
+        client,
+        arguments.model,
+        version=arguments.version,
+        label=arguments.label,
+        patience=arguments.timeout,
+    )
+
+
+def _stream(session: StreamingSession, arguments: argparse.Namespace) -> None:
+    source = sys.stdin if arguments.text is None else arguments.text.splitlines()
+    pieces = _ticks(source) if arguments.ticks else _words(source)
+    try:
+        for piece in pieces:
+            answer = session.feed(piece)
+            if answer.replayed:
+                print(
+                    f"gru-serve stream: the version before is gone; version {answer.version} "
+                    "serves now, and what was fed before was replayed on it",
+                    file=sys.stderr,
+                )
+            print(_line(piece, answer, arguments.output), flush=True)
+    finally:
+        if arguments.state is not None and session.version is not None:
+            scratch = arguments.state.with_name(f".{arguments.state.name}.{os.getpid()}")
+            scratch.write_text(session.saved.to_json() + "\n", "utf-8")
+            scratch.replace(arguments.state)
+
+
+def _words(lines: TextIO | Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        check_texts([line], "text")
+        yield from line.split()
+
+
+def _ticks(lines: TextIO | Sequence[str]) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            tick = json.loads(line)
+            np.asarray(tick, np.float32)
+        except (ValueError, TypeError):
+            raise InvalidArgument(
+                f"line {number}: expected a JSON number or list of numbers; got {line!r:.60}"
+            ) from None
+        yield tick
+
+
+def _line(piece: Any, answer: StreamAnswer, form: str) -> str:
+    if form == "json":
+        outputs = {name: _json(array[0]) for name, array in answer.outputs.items()}
+        return json.dumps({"fed": piece, "version": answer.version, **outputs}, ensure_ascii=False)
+    if {"label", "probability", "scores"} <= answer.outputs.keys():
+        result = Sentiment.from_outputs(answer.outputs)[0]
+        bar = "█" * round(20 * result.probability)
+        return f"{piece!s:<20} {result.label:<12} {result.probability:.3f} {bar}"
+    shown = "  ".join(
+        f"{name} {np.array2string(array[0], precision=4, threshold=12)}"
+        for name, array in answer.outputs.items()
+    )
+    return f"{piece!s:<20} {shown}"
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [_json(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return float(value) if isinstance(value, np.floating) else value

@@ -1,0 +1,89 @@
+"""Clients that ask without pause while something happens to the server."""
+
+import re
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from serving.client import connect
+
+X = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
+# What version 1 and version 3 of the affine test model make of X.
+FIRST, THIRD = 1.0, 10.0
+
+
+@dataclass
+class Load:
+    """What the clients saw.
+
+    Attributes:
+        answers: Values, by model.
+        failures: (seconds since the start, model, error).
+    """
+
+    answers: dict = field(default_factory=dict)
+    failures: list = field(default_factory=list)
+    counted: int = 0
+
+    def check(self, least=1):
+        """No request failed, all were answered as one of the versions does."""
+        assert self.failures == []
+        assert self.counted >= least
+        for model, values in self.answers.items():
+            assert values <= {FIRST, THIRD}, (model, values)
+
+
+@contextmanager
+def load(server, *names, threads=1):
+    """So many clients per transport and model until the block ends."""
+    seen, stop, lock = Load(), threading.Event(), threading.Lock()
+    begun = time.monotonic()
+
+    def ask(url, model):
+        with connect(url, timeout=30, retries=0) as client:
+            while not stop.is_set():
+                try:
+                    value = float(client.predict(X, model)["y"][0, 0])
+                except Exception as error:
+                    with lock:
+                        seen.failures.append((time.monotonic() - begun, model, repr(error)))
+                    time.sleep(0.05)
+                else:
+                    with lock:
+                        seen.counted += 1
+                        seen.answers.setdefault(model, set()).add(value)
+                time.sleep(0.002)
+
+    running = [
+        threading.Thread(target=ask, args=(url, name))
+        for url in (server.rest, server.grpc)
+        for name in names
+        for _ in range(threads)
+    ]
+    for thread in running:
+        thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        for thread in running:
+            thread.join()
+
+
+def publish(models, base, version, source=1):
+    """As one should: written aside, then renamed."""
+    aside = base.parent / f"aside-{base.name}-{version}"
+    shutil.copytree(models / "affine" / str(source), aside)
+    base.mkdir(exist_ok=True)
+    aside.rename(base / str(version))
+
+
+def resident(server):
+    """Resident memory of the server, in MiB."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024

@@ -1,0 +1,115 @@
+"""Servers that are not, or do not answer as, TF Serving; on real sockets."""
+
+import http.server
+import json
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+
+@contextmanager
+def web(status, body, kind, seconds=0.0):
+    """A web server that always answers the same."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            time.sleep(seconds)
+            self.server.seen.append(self.headers)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.seen, server.daemon_threads = [], True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server, f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def rpc(code=None, text="", seconds=0.0, credentials=None):
+    """A gRPC server that ends every call so; without a code it knows no method."""
+    seen = []
+
+    def end(_, context):
+        seen.append(dict(context.invocation_metadata()))
+        time.sleep(seconds)
+        context.abort(code, text)
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, _):
+            return None if code is None else grpc.unary_unary_rpc_method_handler(end)
+
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[Handler()])
+    address = "localhost:0"
+    port = (
+        server.add_insecure_port(address)
+        if credentials is None
+        else server.add_secure_port(address, credentials)
+    )
+    server.start()
+    try:
+        yield seen, f"grpc{'s' * (credentials is not None)}://localhost:{port}"
+    finally:
+        server.stop(None).wait()
+
+
+def certificate(directory):
+    """Key and self-signed certificate for localhost, which is its own authority."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    key, cert = directory / "key.pem", directory / "cert.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(cert)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return key, cert
+
+
+@contextmanager
+def secure(transport, key, cert, client_verify):
+    """A server with TLS that has one answer: status of a model, or UNIMPLEMENTED."""
+    if transport == "grpc":
+        credentials = grpc.ssl_server_credentials(
+            [(key.read_bytes(), cert.read_bytes())],
+            cert.read_bytes() if client_verify else None,
+            client_verify,
+        )
+        with rpc(grpc.StatusCode.NOT_FOUND, "reached", credentials=credentials) as (_, url):
+            yield url
+        return
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    if client_verify:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cert)
+    with web(404, json.dumps({"error": "reached"}).encode(), "application/json") as (site, _):
+        site.socket = context.wrap_socket(site.socket, server_side=True)
+        site.handle_error = lambda *_: None  # failed handshakes are the point
+        yield f"https://localhost:{site.server_port}"

@@ -1,0 +1,108 @@
+"""Lines of the access log, and files that are taken away or full."""
+
+import json
+
+import pytest
+
+from serving.access_log import AccessLog
+from serving.errors import InvalidArgument
+from serving.request_record import RequestRecord
+
+
+def record(**fields):
+    made = RequestRecord("REST", "POST", **fields)
+    made.end(())
+    return made
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_line(tmp_path):
+    path = tmp_path / "log"
+    log = AccessLog(str(path))
+    log(
+        record(
+            route='/v1/models/"m"\n:predict',
+            model="m",
+            version=3,
+            signature="s",
+            client="1.2.3.4:5",
+            http_status=200,
+            request_bytes=7,
+            response_bytes=9,
+            began=1234567890.25,
+        )
+    )
+    log(RequestRecord("GRPC", "/s/M", status="NOT_FOUND"))
+    log.close()
+    first, second = lines(path)
+    assert first.pop("seconds") >= 0
+    assert first == {
+        "time": "2009-02-13T23:31:30.250000Z",
+        "transport": "REST",
+        "method": "POST",
+        "route": '/v1/models/"m"\n:predict',
+        "model": "m",
+        "version": 3,
+        "signature": "s",
+        "status": "OK",
+        "http_status": 200,
+        "request_bytes": 7,
+        "response_bytes": 9,
+        "client": "1.2.3.4:5",
+    }
+    assert second["status"] == "NOT_FOUND"
+    assert "version" not in second
+
+
+def test_appends_and_follows_rotation(tmp_path):
+    path = tmp_path / "log"
+    path.write_text("{}\n")
+    log = AccessLog(str(path))
+    log(record(model="a"))
+    _settle(lambda: len(lines(path)) == 2)
+    path.rename(tmp_path / "log.1")
+    log(record(model="b"))
+    log.close()
+    assert [one.get("model") for one in lines(tmp_path / "log.1")] == [None, "a"]
+    assert [one["model"] for one in lines(path)] == ["b"]
+
+
+def _settle(done):
+    import time
+
+    deadline = time.monotonic() + 10
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_stdout(capsys):
+    log = AccessLog("-")
+    log(record(model="a"))
+    log.close()
+    assert json.loads(capsys.readouterr().out)["model"] == "a"
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    path = tmp_path / "log"
+    log = AccessLog(str(path))
+    log(record(model=b"\xff".decode("utf-8", "surrogateescape")))
+    log.close()
+    assert lines(path)[0]["model"] == "\udcff"
+
+
+def test_refused_path(tmp_path):
+    with pytest.raises(InvalidArgument, match=r"--access_log: cannot write to .*nix/log: No such"):
+        AccessLog(str(tmp_path / "nix" / "log"))
+
+
+def test_full_disk_does_not_stop_it(tmp_path, caplog):
+    log = AccessLog("/dev/full")
+    for _ in range(3):
+        log(record(model="a"))
+    log.close()
+    assert "access log: " in caplog.text
+    assert "No space left on device" in caplog.text

@@ -1,0 +1,53 @@
+"""Writing behind the back of requests: order, loss, end."""
+
+import threading
+
+from serving.background_writer import BackgroundWriter
+
+
+def test_all_are_written_in_order():
+    written = []
+    writer = BackgroundWriter("t", written.extend, at_once=3)
+    for i in range(100):
+        writer.put(i)
+    writer.close()
+    assert written == list(range(100))
+    assert writer.dropped == 0
+
+
+def test_put_does_not_wait_and_what_is_too_much_is_dropped(caplog):
+    go, written = threading.Event(), []
+
+    def slowly(items):
+        go.wait(10)
+        written.extend(items)
+
+    writer = BackgroundWriter("the log", slowly, limit=5)
+    for i in range(100):
+        writer.put(i)
+    assert 90 <= writer.dropped <= 95
+    go.set()
+    writer.close()
+    assert len(written) + writer.dropped == 100
+    assert written[0] == 0
+    assert "the log: 1 entries lost so far: it is written too slowly" in caplog.text
+    assert caplog.text.count("lost so far") == 1
+
+
+def test_failure_loses_only_what_it_concerns(caplog):
+    written = []
+
+    def picky(items):
+        if items == [3]:
+            raise OSError("disk full")
+        written.extend(items)
+
+    writer = BackgroundWriter("t", picky, at_once=1)
+    for i in range(6):
+        writer.put(i)
+    writer.close()
+    assert written == [0, 1, 2, 4, 5]
+    assert writer.dropped == 1
+    assert "disk full" in caplog.text
+    writer.put(9)
+    assert writer.dropped == 2

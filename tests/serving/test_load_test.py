@@ -1,0 +1,88 @@
+"""The load generator against servers whose behaviour is known."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from serving.load_report import plot, show, summarize
+from serving.load_test import LoadPlan, LoadResult, run_load
+
+from .strange_servers import web
+
+REQUEST = b"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def measure(url, **options):
+    plan = LoadPlan(url, [REQUEST], warmup=0.0, timeout=5.0, **options)
+    return summarize(plan, run_load(plan))
+
+
+def test_a_slow_server_is_charged_for_what_had_to_wait():
+    # One connection, 50 ms an answer: 20 a second can be served, 40 are due.
+    with web(200, b"{}", "application/json", 0.05) as (_, url):
+        figures = measure(url, concurrency=1, rate=40.0, arrivals="constant", seconds=1.5)
+    assert figures["ok"] == figures["requests"] == 60
+    assert 45 <= figures["service"]["p50"] <= 150
+    assert figures["latency"]["max"] > 1000
+    assert figures["latency"]["p50"] > 5 * figures["service"]["p50"]
+    assert 10 <= figures["throughput"] <= 21
+
+
+def test_closed_loop_keeps_so_many_under_way():
+    with web(200, b"{}", "application/json", 0.05) as (site, url):
+        figures = measure(url, concurrency=4, processes=2, seconds=1.0)
+        assert len(site.seen) == figures["ok"]
+    assert 20 <= figures["throughput"] <= 4 / 0.05
+    assert figures["latency"] == figures["service"]
+    assert figures["latency"]["p50"] >= 45
+
+
+@pytest.mark.parametrize("status", [503, 400])
+def test_errors_are_counted_by_code_and_not_timed(status, tmp_path):
+    with web(status, b'{"error": "no"}', "application/json") as (_, url):
+        figures = measure(url, concurrency=2, seconds=0.3)
+    assert figures["ok"] == 0
+    assert figures["latency"] is None
+    assert figures["errors"] == {f"HTTP {status}": figures["requests"]}
+    assert f"errors: HTTP {status} " in show(figures)
+
+
+def test_a_server_that_is_gone_is_an_error_not_a_crash():
+    with web(200, b"{}", "application/json") as (_, url):
+        pass
+    figures = measure(url, concurrency=1, rate=20.0, seconds=0.5)
+    assert figures["errors"] == {"connection lost": figures["requests"]}
+
+
+def test_figures_of_known_times(tmp_path):
+    due = np.arange(100.0) / 100
+    codes = np.array(["OK"] * 98 + ["HTTP 503"] * 2, object)
+    sent, done = due + 0.010, due + 0.010 + np.arange(100.0) / 1000
+    plan = LoadPlan("http://x", [b"x"], rate=100.0, seconds=1.0, warmup=0.0)
+    result = LoadResult(due, sent, done, codes, 0.95)
+    figures = summarize(plan, result)
+    assert figures["latency"]["p50"] == pytest.approx(10 + 48.5)
+    assert figures["service"]["max"] == pytest.approx(97)
+    assert figures["errors"] == {"HTTP 503": 2}
+    assert figures["throughput"] == int((done[:98] < 1).sum())
+    assert figures["generator_was_the_limit"]
+    assert "use more --processes" in show(figures)
+    plot(plan, result, tmp_path / "load.svg")
+    assert (tmp_path / "load.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rate": 0.0}, "rate: expected a positive number"),
+        ({"seconds": float("nan")}, "seconds: expected a positive number"),
+        ({"warmup": -1.0}, "warmup: expected at least 0"),
+        ({"processes": 9}, "processes: expected 1 up to the concurrency"),
+        ({"arrivals": "bursts"}, "arrivals: expected poisson or constant"),
+        ({"requests": []}, "requests: expected at least one"),
+    ],
+)
+def test_plans_that_cannot_work(change, said):
+    with pytest.raises(ValueError, match=said):
+        dataclasses.replace(LoadPlan("http://x", [b"x"]), **change)

@@ -1,0 +1,140 @@
+"""Sampled PredictionLogs: read back with tf.data and upstream's protos; rotation; refusals."""
+
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+from serving.errors import InvalidArgument
+from serving.prediction_log import PredictionLogger, PredictionLogOptions
+from serving.protos.logging_config_pb2 import LoggingConfig
+from serving.request_record import Exchange, RequestRecord
+
+
+def record(number=1.0, model="m", kind="predict", status="OK"):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = model
+    request.inputs["x"].CopyFrom(tf.make_tensor_proto([number]))
+    response = predict_pb2.PredictResponse()
+    response.outputs["y"].CopyFrom(tf.make_tensor_proto([2 * number]))
+    messages = request.SerializeToString(), response.SerializeToString()
+    return RequestRecord(
+        "GRPC",
+        "Predict",
+        model=model,
+        version=3,
+        signature="s",
+        status=status,
+        exchange=Exchange(kind, lambda: messages),
+        began=1234567890.5,
+    )
+
+
+def config(rate, prefix="", kind=""):
+    made = LoggingConfig()
+    made.sampling_config.sampling_rate = rate
+    made.log_collector_config.filename_prefix = prefix
+    made.log_collector_config.type = kind
+    return made
+
+
+def logged(directory, pattern="*.tfrecord"):
+    files = [str(path) for path in sorted(directory.glob(pattern))]
+    return [
+        prediction_log_pb2.PredictionLog.FromString(one)
+        for one in tf.data.TFRecordDataset(files).as_numpy_iterator()
+    ]
+
+
+def test_round_trip(tmp_path):
+    counted = []
+    options = PredictionLogOptions(tmp_path / "logs", sampling_rate=1)
+    logger = PredictionLogger(options, lambda _: None, ("serve",), lambda *one: counted.append(one))
+    for number in range(5):
+        logger(record(number))
+    logger(record(status="INVALID_ARGUMENT"))
+    logger(RequestRecord("REST", "GET", model="m"))
+    logger.close()
+    found = logged(tmp_path / "logs")
+    assert len(found) == 5
+    for number, one in enumerate(found):
+        assert one.WhichOneof("log_type") == "predict_log"
+        assert tf.make_ndarray(one.predict_log.request.inputs["x"]) == [number]
+        assert tf.make_ndarray(one.predict_log.response.outputs["y"]) == [2 * number]
+        spec = one.log_metadata.model_spec
+        assert (spec.name, spec.version.value, spec.signature_name) == ("m", 3, "s")
+        assert one.log_metadata.sampling_config.sampling_rate == 1
+        assert one.log_metadata.timestamp_secs == 1234567890
+        assert list(one.log_metadata.saved_model_tags) == ["serve"]
+    assert counted == [("m", "OK")] * 5
+
+
+def test_rate_of_the_model_counts(tmp_path):
+    rates = {"none": config(0), "all": config(1, "own/prefix"), "half": None}
+    options = PredictionLogOptions(tmp_path, sampling_rate=0.5)
+    logger = PredictionLogger(options, rates.get)
+    for model in rates:
+        for _ in range(200):
+            logger(record(model=model))
+    logger.close()
+    assert not list(tmp_path.glob("none*"))
+    assert len(logged(tmp_path / "own", "prefix-*.tfrecord")) == 200
+    # Six standard deviations around 100.
+    assert 57 < len(logged(tmp_path, "half-*.tfrecord")) < 143
+
+
+def test_rotation_keeps_the_newest(tmp_path):
+    options = PredictionLogOptions(tmp_path, 1.0, file_bytes=400, files=3)
+    logger = PredictionLogger(options, lambda _: None)
+    neighbour = tmp_path / "m-b-20200101T000000-1-1.tfrecord"
+    neighbour.write_bytes(b"")
+    for number in range(40):
+        logger(record(number))
+    logger.close()
+    files = sorted(tmp_path.glob("m-2*.tfrecord"))
+    assert len(files) == 3
+    assert all(path.stat().st_size < 1000 for path in files)
+    numbers = [float(tf.make_ndarray(one.predict_log.request.inputs["x"])[0])
+               for one in logged(tmp_path, "m-2*.tfrecord")]  # fmt: skip
+    assert numbers == list(range(40))[-len(numbers) :]
+    assert neighbour.exists()
+
+
+def test_names_that_are_no_file_names(tmp_path):
+    logger = PredictionLogger(PredictionLogOptions(tmp_path, 1.0), lambda _: None)
+    logger(record(model="../half/plus:two"))
+    logger.close()
+    (path,) = tmp_path.iterdir()
+    assert path.name.startswith("..%2Fhalf%2Fplus%3Atwo-")
+    assert path.parent == tmp_path
+
+
+def test_directory_that_goes_away_comes_back(tmp_path, caplog):
+    import shutil
+    import time
+
+    logger = PredictionLogger(PredictionLogOptions(tmp_path / "d", 1.0), lambda _: None)
+    logger(record(1))
+    deadline = time.monotonic() + 10
+    while not list((tmp_path / "d").glob("*.tfrecord")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    shutil.rmtree(tmp_path / "d")
+    logger(record(2))
+    logger.close()
+    assert len(logged(tmp_path / "d")) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"sampling_rate": 1.5}, "--prediction_log_sampling_rate must be between 0 and 1; got 1.5"),
+        ({"file_bytes": 0}, "must be at least 1"),
+        ({"directory": "/dev/null/x"}, "--prediction_log_directory: cannot write to /dev/null/x"),
+    ],
+)
+def test_refused_options(tmp_path, options, text):
+    from pathlib import Path
+
+    directory = Path(options.pop("directory", tmp_path))
+    with pytest.raises(InvalidArgument, match=text):
+        PredictionLogger(PredictionLogOptions(directory, **options), lambda _: None)

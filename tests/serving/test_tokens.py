@@ -1,0 +1,87 @@
+"""Who may ask, and how the list of them changes."""
+
+import time
+
+import pytest
+
+from serving.errors import InvalidArgument, NotFound
+from serving.tokens import Tokens
+
+OLD, NEW = "old-token-0123456789", "new-token-0123456789"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "tokens"
+
+
+def write(path, *lines):
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "allowed"),
+    [
+        (f"Bearer {OLD}", True),
+        (f"bearer {NEW}", True),
+        (f"Bearer  {OLD} ", True),
+        (f"Bearer {OLD}".encode(), True),
+        (f"Basic {OLD}", False),
+        (OLD, False),
+        ("Bearer", False),
+        ("Bearer ", False),
+        (f"Bearer {OLD[:-1]}", False),
+        (f"Bearer {OLD}x", False),
+        ("Bearer # a comment", False),
+        ("Bearer \u2603", False),
+        (b"Bearer \xff", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_headers(path, header, allowed):
+    tokens = Tokens(write(path, "# a comment", "", OLD, f"  {NEW}  "))
+    assert tokens.allow(header) is allowed
+
+
+def test_read_again_when_changed(path, monkeypatch):
+    tokens = Tokens(write(path, OLD))
+    later = time.monotonic
+    monkeypatch.setattr("serving.tokens.time.monotonic", lambda: later() + 10)
+    write(path, NEW)
+    assert tokens.allow(f"Bearer {NEW}")
+    assert not tokens.allow(f"Bearer {OLD}")
+
+
+@pytest.mark.parametrize("broken", ["removed", "empty", "short"])
+def test_broken_file_leaves_the_tokens_in_force(path, monkeypatch, caplog, broken):
+    tokens = Tokens(write(path, OLD))
+    later = time.monotonic
+    monkeypatch.setattr("serving.tokens.time.monotonic", lambda: later() + 10)
+    if broken == "removed":
+        path.unlink()
+    else:
+        write(path, *([] if broken == "empty" else ["x"]))
+    assert tokens.allow(f"Bearer {OLD}")
+    assert not tokens.allow("Bearer x")
+    assert "stay in force" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ([], "holds no token; expected one per line"),
+        (["# nothing"], "holds no token"),
+        (["short"], "token 1 of .* must be at least 16 printable ASCII characters"),
+        ([OLD, "with blanks in between"], "token 2 of"),
+    ],
+)
+def test_refused_files(path, lines, text):
+    with pytest.raises(InvalidArgument, match=text):
+        Tokens(write(path, *lines))
+
+
+def test_missing_file(path):
+    with pytest.raises(NotFound, match="--auth_token_file: there is no file"):
+        Tokens(str(path))
