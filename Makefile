@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test lint lock clean
+.PHONY: help setup demo test lint bench-layer lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 setup: $(STAMP)  ## make .venv and install the locked dependencies
 
@@ -27,6 +27,9 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax where installed
+	$(BIN)/python -m benchmarks.layer
 
 lock: $(STAMP)  ## resolve requirements.lock anew for all supported Pythons
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -1,0 +1,229 @@
+"""Tables and the plot of the layer benchmark, from what a run wrote to layer.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.layer_contest import Shape
+
+OURS = ("keras_gru", "keras_gru jit")
+RIVALS = ("Keras", "Keras jit", "PyTorch", "Flax")
+_TITLES = {
+    ("layer", "main"): "main grid",
+    ("layer", "second"): "second grid, never tuned on",
+    ("layer", "own"): "shapes of your own",
+    ("bidirectional", ""): "Bidirectional",
+    ("masks", ""): "Masked rows",
+    ("steps", ""): "Whole training steps of a classifier",
+    ("streaming", ""): "Streaming, time per step",
+}
+_MICROSECONDS = {"streaming"}
+
+
+class Grid(NamedTuple):
+    """A table to show."""
+
+    title: str
+    heading: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+class Cell:
+    """The times of one shape in one measure."""
+
+    def __init__(self, contest: dict[str, Any], measure: str) -> None:
+        self.shape = Shape(*contest["shape"])
+        self.label = str(self.shape) + (" masked" if contest["masked"] else "")
+        self.measure = measure
+        entries = [one for one in contest["times"] if one["measure"] == measure]
+        self.median = {one["contender"]: median(one["seconds"]) for one in entries}
+        self.least = {one["contender"]: min(one["seconds"]) for one in entries}
+        self.against = {one["contender"]: one["against"] for one in entries}
+        self.difference = max(one["difference"] for one in entries)
+
+    def ratio(self, contender: str, times: dict[str, float] | None = None) -> float | None:
+        """How many times as fast as what it stands against; None for a baseline."""
+        times = times or self.median
+        against = self.against.get(contender)
+        return times[against] / times[contender] if against else None
+
+    def lead(self) -> float | None:
+        """The fastest rival's time over that of keras_gru's fastest."""
+        rivals = [self.median[name] for name in RIVALS if name in self.median]
+        ours = [self.median[name] for name in OURS if name in self.median]
+        return min(rivals) / min(ours) if len(rivals) > 1 else None
+
+    def roofline(self, speed: float) -> float:
+        """Share of the speed of a large matrix product that keras_gru by default reaches."""
+        seconds: float = self.median["keras_gru"]
+        return self.shape.flop(self.measure) / speed / seconds
+
+
+def cells(results: dict[str, Any]) -> dict[tuple[str, str, str], list[Cell]]:
+    """By table, grid and measure."""
+    found: dict[tuple[str, str, str], list[Cell]] = {}
+    for contest in results["contests"]:
+        for measure in dict.fromkeys(one["measure"] for one in contest["times"]):
+            key = (contest["table"], contest["grid"], measure)
+            found.setdefault(key, []).append(Cell(contest, measure))
+    return found
+
+
+def grids(results: dict[str, Any], least: bool = False) -> Iterator[Grid]:
+    """Every table: medians, or least times."""
+    for (table, grid, measure), group in cells(results).items():
+        exports = [name for name in group[0].median if name.endswith(" export")]
+        title = f"{measure.capitalize()}, {_TITLES[table, grid]}"
+        if table != "layer":
+            title = f"{_TITLES[table, grid]}: {measure}"
+        speed = max(results["gemm"]) if table == "layer" else None
+        unit = "µs" if table in _MICROSECONDS else "ms"
+        names = [name for name in group[0].median if name not in exports]
+        yield _grid(f"{title} ({unit})", group, names, speed, least, unit)
+        if exports:
+            title = f"Exported models, {_TITLES[table, grid]} ({unit})"
+            yield _grid(title, group, exports, None, least, unit)
+    if results["memory"] and not least:
+        yield _memory(results["memory"])
+
+
+def _grid(
+    title: str, group: list[Cell], names: list[str], speed: float | None, least: bool, unit: str
+) -> Grid:
+    scale = 1e6 if unit == "µs" else 1e3
+    compared = [name for name in names if group[0].against[name] and name not in RIVALS]
+    heading = ["B,T,D,U", *names, *(f"{name} ×{group[0].against[name]}" for name in compared)]
+    rows, ratios = [], []
+    for cell in group:
+        times = cell.least if least else cell.median
+        ratios.append([cell.ratio(name, times) for name in compared])
+        row = [cell.label, *(_digits(times[name] * scale) for name in names)]
+        row += [f"{ratio:.2f}" for ratio in ratios[-1]]
+        if speed:
+            lead = cell.lead()
+            row += [f"{lead:.2f}" if lead else "–", f"{cell.roofline(speed):.0%}"]
+        rows.append(row)
+    means = [f"**{geometric_mean(column):.2f}**" for column in zip(*ratios, strict=True)]
+    rows.append(["geometric mean", *("" for _ in names), *means])
+    if speed:
+        heading += ["× best rival", "of roofline"]
+        leads = [lead for cell in group if (lead := cell.lead())]
+        rows[-1] += [f"**{geometric_mean(leads):.2f}**" if leads else "–", ""]
+    what = "Least times" if least else "Medians"
+    note = f"{what}. Contenders differ by at most {max(c.difference for c in group):.0e}."
+    return Grid(title, heading, rows, note)
+
+
+def _memory(found: list[dict[str, Any]]) -> Grid:
+    rows, ratios = [], []
+    for one in found:
+        ratios.append(max(one["keras_gru"], 1) / max(one["Keras"], 1))
+        sizes = [f"{one[name] / 2**20:.1f}" for name in ("Keras", "keras_gru")]
+        rows.append([str(Shape(*one["shape"])), *sizes, f"{ratios[-1]:.2f}"])
+    rows.append(["geometric mean", "", "", f"**{geometric_mean(ratios):.2f}**"])
+    heading = ["B,T,D,U", "Keras", "keras_gru", "share of Keras'"]
+    note = "Resident memory at its peak in a step, beyond what was resident before it."
+    return Grid("Peak memory of a training step (MiB)", heading, rows, note)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def summary(results: dict[str, Any]) -> list[str]:
+    """How and on what the run was made."""
+    lines = [f"{key}: {value}" for key, value in results["environment"].items()]
+    if results.get("gemm"):
+        lines.append(f"large float32 matrix product: {max(results['gemm']) / 1e9:.0f} GFLOP/s")
+    if results["contests"]:
+        away = sum(contest["thrown_away"] for contest in results["contests"])
+        disturbed = sum(contest["disturbed"] for contest in results["contests"])
+        rounds = results["rounds"] * len(results["contests"])
+        lines.append(f"rounds that count: {rounds}, thrown away for foreign load: {away}")
+        if disturbed:
+            lines.append(f"of those that count, disturbed by foreign load: {disturbed}")
+    lines += [f"absent: {name} ({why})" for name, why in results["absent"].items()]
+    return lines
+
+
+def print_tables(results: dict[str, Any], console: Console) -> None:
+    """Medians, to the terminal."""
+    for grid in grids(results):
+        table = Table(title=grid.title, caption=grid.note, title_justify="left")
+        for index, name in enumerate(grid.heading):
+            table.add_column(name, justify="right" if index else "left")
+        for index, row in enumerate(grid.rows):
+            last = index == len(grid.rows) - 1
+            table.add_row(*(text.strip("*") for text in row), style="bold" if last else None)
+        console.print(table)
+    for line in summary(results):
+        console.print(line, highlight=False)
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """Medians and least times, as Markdown."""
+    lines = [*(f"- {line}" for line in summary(results)), ""]
+    for heading, least in (("Medians", False), ("Least times", True)):
+        lines += [f"## {heading}", ""]
+        for grid in grids(results, least):
+            lines += [f"### {grid.title}", "", f"| {' | '.join(grid.heading)} |"]
+            lines += [f"|---|{'---:|' * (len(grid.heading) - 1)}"]
+            lines += [f"| {' | '.join(row)} |" for row in grid.rows]
+            lines += ["", grid.note, ""]
+    return "\n".join(lines)
+
+
+def save_plot(results: dict[str, Any], path: Path) -> bool:
+    """One panel per table, one bar per shape and contender; False without matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        return False
+    panels = [(key, group) for key, group in cells(results).items() if len(group[0].median) > 1]
+    if not panels:
+        return True
+    figure = Figure(figsize=(12, 2.9 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for axis, ((table, grid, measure), group) in zip(axes, panels, strict=True):
+        names = [name for name, against in group[0].against.items() if against]
+        width = 0.8 / len(names)
+        for index, name in enumerate(names):
+            at = [row + (index - (len(names) - 1) / 2) * width for row in range(len(group))]
+            heights = [cell.ratio(name) for cell in group]
+            against = group[0].against[name]
+            colour, hatch = _looks(name)
+            bars = axis.bar(
+                at, heights, width, label=f"{name} ({against} = 1)", color=colour, hatch=hatch
+            )
+            if name.startswith(("keras_gru", "GRUEncoder")):
+                axis.bar_label(bars, fmt="%.1f", fontsize=7)
+        axis.axhline(1, color="black", linewidth=0.8)
+        axis.set_xticks(range(len(group)), [cell.label for cell in group], fontsize=8)
+        axis.set_title(f"{_TITLES[table, grid]}: {measure}", fontsize=10, loc="left")
+        axis.set_ylabel("times as fast")
+        axis.margins(y=0.12)
+        axis.legend(fontsize=7, ncols=2, loc="upper right")
+    temporary = path.with_name(f".new.{path.name}")
+    figure.savefig(temporary, dpi=110)
+    temporary.replace(path)
+    return True
+
+
+def _looks(name: str) -> tuple[str, str]:
+    colours = {
+        "Keras jit": "#bcbd22",
+        "PyTorch": "#d62728",
+        "Flax": "#9467bd",
+        "keras_gru": "#1f77b4",
+        "keras_gru jit": "#17becf",
+        "keras_gru export": "#2ca02c",
+        "GRUEncoder": "#2ca02c",
+    }
+    return colours.get(name, "#7f7f7f"), ""
