@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.layer_contest import MEASURES, Contest, Shape, contests
@@ -42,7 +43,7 @@ _console = Console(width=None if sys.stdout.isatty() else 170)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, or show what was measured; 0, or 130 after Ctrl-C."""
+    """Measure, or show what was measured; 0, 1 after a failure, 130 after Ctrl-C."""
     options = _parser().parse_args(arguments)
     if options.source:
         results = json.loads(options.source.read_text(encoding="utf-8"))
@@ -53,15 +54,18 @@ def main(arguments: list[str] | None = None) -> int:
     rounds = options.rounds or (3 if options.quick else 9)
     todo = contests(options.only, options.grid, options.shape, options.quick)
     results = {"rounds": rounds, "environment": {}, "absent": {}, "contests": [], "memory": []}
-    interrupted = False
+    code = 0
     try:
         _run(todo, rounds, results, folder)
     except KeyboardInterrupt:
-        interrupted = True
-        _console.print("Interrupted. What was measured until now:")
-    if not interrupted or results["contests"] or results["memory"]:
+        code = 130
+        _console.print("Interrupted.")
+    except RuntimeError as error:
+        code = 1
+        _console.print(f"[red]Ended early:[/] {escape(str(error))}")
+    if results["contests"] or results["memory"]:
         _report(results, folder, options.markdown, plot=True)
-    return 130 if interrupted else 0
+    return code
 
 
 def _run(todo: list[Contest], rounds: int, results: dict[str, Any], folder: Path) -> None:
@@ -122,16 +126,16 @@ def _workers(folder: Path, rivals: bool, results: dict[str, Any]) -> Iterator[li
 
 
 def _run_contest(contest: Contest, rounds: int, workers: list[Worker], say: Any) -> dict[str, Any]:
-    from benchmarks.layer_equality import assert_equal, weights_for
-
     say(f"{contest}: compiling and comparing")
     runners: dict[Key, Worker] = {}
     details: dict[Key, tuple[str | None, int]] = {}
     for worker in workers if contest.table == "layer" else workers[:1]:
-        found = worker.ask("setup", contest, weights_for(worker.framework, contest))
+        weights = workers[0].ask("weights_for", worker.framework, contest)
+        found = worker.ask("setup", contest, weights)
         details.update(found)
         runners.update(dict.fromkeys(found, worker))
-    differences = assert_equal(
+    differences = workers[0].ask(
+        "assert_equal",
         {key: worker.framework for key, worker in runners.items()},
         {key: worker.ask("result", key) for key, worker in runners.items()},
     )
@@ -169,8 +173,6 @@ def _memory(
     """Peak memory, every contender in a process of its own."""
     if not todo:
         return
-    from benchmarks.layer_equality import weights_for
-
     names = ("Keras", "keras_gru")
     workers = {name: Worker("tensorflow", folder / "layer.log", ENVIRONMENT) for name in names}
     try:
@@ -180,7 +182,8 @@ def _memory(
             say(str(contest))
             found: dict[str, Any] = {"shape": contest.shape}
             for name, worker in workers.items():
-                worker.ask("setup", contest, weights_for("tensorflow", contest))
+                weights = worker.ask("weights_for", "tensorflow", contest)
+                worker.ask("setup", contest, weights)
                 found[name] = worker.ask("peak_bytes", ("training", name))
             yield contest, found
     finally:

@@ -7,16 +7,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.layer_contest import Array, Contest
-from benchmarks.layer_worker import Key
+from benchmarks.layer_worker import Key, UnequalError
 from keras_gru.convert import GRUWeights, from_flax, from_pytorch, to_flax, to_pytorch
 
 # Largest difference, as a share of the largest value; float32 sums in different orders.
 TOLERANCE = {"inference": 2e-5, "training": 2e-4, "fit": 1e-3, "tape": 1e-3}
 _OTHERWISE = 2e-5
-
-
-class UnequalError(AssertionError):
-    """Two contenders do not compute the same."""
 
 
 def weights_for(framework: str, contest: Contest) -> Any:

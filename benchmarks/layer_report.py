@@ -48,17 +48,14 @@ class Cell:
         self.against = {one["contender"]: one["against"] for one in entries}
         self.difference = max(one["difference"] for one in entries)
 
-    def ratio(self, contender: str, times: dict[str, float] | None = None) -> float | None:
-        """How many times as fast as what it stands against; None for a baseline."""
-        times = times or self.median
-        against = self.against.get(contender)
-        return times[against] / times[contender] if against else None
+    def ratio(self, contender: str, times: dict[str, float]) -> float:
+        """How many times as fast as what it stands against; 1 for a baseline."""
+        return times[self.against.get(contender) or contender] / times[contender]
 
-    def lead(self) -> float | None:
-        """The fastest rival's time over that of keras_gru's fastest."""
-        rivals = [self.median[name] for name in RIVALS if name in self.median]
-        ours = [self.median[name] for name in OURS if name in self.median]
-        return min(rivals) / min(ours) if len(rivals) > 1 else None
+    def leads(self, times: dict[str, float]) -> list[float]:
+        """The fastest rival's time over keras_gru's by default, and over its faster one's."""
+        rival = min(times[name] for name in RIVALS if name in times)
+        return [rival / times[OURS[0]], rival / min(times[name] for name in OURS)]
 
     def roofline(self, speed: float) -> float:
         """Share of the speed of a large matrix product that keras_gru by default reaches."""
@@ -97,25 +94,23 @@ def grids(results: dict[str, Any], least: bool = False) -> Iterator[Grid]:
 def _grid(
     title: str, group: list[Cell], names: list[str], speed: float | None, least: bool, unit: str
 ) -> Grid:
-    scale = 1e6 if unit == "µs" else 1e3
+    names = sorted(names, key=lambda name: name not in RIVALS)
     compared = [name for name in names if group[0].against[name] and name not in RIVALS]
     heading = ["B,T,D,U", *names, *(f"{name} ×{group[0].against[name]}" for name in compared)]
+    if speed:
+        heading += [f"{OURS[0]} ×best rival", "either ×best rival", "of roofline"]
     rows, ratios = [], []
     for cell in group:
         times = cell.least if least else cell.median
-        ratios.append([cell.ratio(name, times) for name in compared])
-        row = [cell.label, *(_digits(times[name] * scale) for name in names)]
-        row += [f"{ratio:.2f}" for ratio in ratios[-1]]
+        found = [cell.ratio(name, times) for name in compared]
         if speed:
-            lead = cell.lead()
-            row += [f"{lead:.2f}" if lead else "–", f"{cell.roofline(speed):.0%}"]
-        rows.append(row)
+            found += cell.leads(times)
+        ratios.append(found)
+        scaled = (_digits(times[name] * (1e6 if unit == "µs" else 1e3)) for name in names)
+        row = [cell.label, *scaled, *(f"{ratio:.2f}" for ratio in found)]
+        rows.append([*row, f"{cell.roofline(speed):.0%}"] if speed else row)
     means = [f"**{geometric_mean(column):.2f}**" for column in zip(*ratios, strict=True)]
-    rows.append(["geometric mean", *("" for _ in names), *means])
-    if speed:
-        heading += ["× best rival", "of roofline"]
-        leads = [lead for cell in group if (lead := cell.lead())]
-        rows[-1] += [f"**{geometric_mean(leads):.2f}**" if leads else "–", ""]
+    rows.append(["geometric mean", *("" for _ in names), *means, *([""] if speed else [])])
     what = "Least times" if least else "Medians"
     note = f"{what}. Contenders differ by at most {max(c.difference for c in group):.0e}."
     return Grid(title, heading, rows, note)
@@ -196,7 +191,7 @@ def save_plot(results: dict[str, Any], path: Path) -> bool:
         width = 0.8 / len(names)
         for index, name in enumerate(names):
             at = [row + (index - (len(names) - 1) / 2) * width for row in range(len(group))]
-            heights = [cell.ratio(name) for cell in group]
+            heights = [cell.ratio(name, cell.median) for cell in group]
             against = group[0].against[name]
             colour, hatch = _looks(name)
             bars = axis.bar(

@@ -59,6 +59,7 @@ def measure(
     passes = max(1, min(_MOST_PASSES, math.ceil(_SHORTEST_ROUND / wall)))
     clean: list[dict[Key, list[float]]] = []
     noisy: list[tuple[float, dict[Key, list[float]]]] = []
+    worth_waiting = True
     while len(clean) < rounds and len(clean) + len(noisy) < 2 * rounds:
         order = list(runners)
         if len(clean) % 2:
@@ -73,7 +74,7 @@ def measure(
             clean.append(times)
         else:
             noisy.append((foreign, times))
-            _wait_for_quiet(pids)
+            worth_waiting = worth_waiting and _wait_for_quiet(pids)
         progress(len(clean), len(noisy))
     noisy.sort(key=lambda round_: round_[0])
     missing = rounds - len(clean)
@@ -117,13 +118,14 @@ def counts_foreign_time() -> bool:
     return _STAT.exists()
 
 
-def _wait_for_quiet(pids: Sequence[int], longest: float = 20.0) -> None:
+def _wait_for_quiet(pids: Sequence[int], longest: float = 10.0) -> bool:
     give_up = time.perf_counter() + longest
     while time.perf_counter() < give_up:
         watch = Watch(pids)
         time.sleep(0.5)
         if watch.foreign() <= MOST_FOREIGN / 2:
-            return
+            return True
+    return False
 
 
 def _busy() -> float:

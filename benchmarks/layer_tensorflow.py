@@ -149,12 +149,11 @@ def _export(name: str, contest: Contest, weights: list[Array], x: Any) -> Conten
     layer.set_weights(weights)
     graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph)
-    with tempfile.TemporaryDirectory() as folder, graph.as_default():
-        # In its own graph again: the layer is to find the path of an export by itself.
-        with tf.init_scope():
-            model.export(folder, verbose=False)
-        signatures = tf.compat.v1.saved_model.load(session, ["serve"], folder).signature_def
-    signature = signatures["serving_default"]
+    with tempfile.TemporaryDirectory() as folder:
+        model.export(folder, verbose=False)
+        with graph.as_default():
+            loaded = tf.compat.v1.saved_model.load(session, ["serve"], folder)
+    signature = loaded.signature_def["serving_default"]
     (feed,) = (tensor.name for tensor in signature.inputs.values())
     (fetch,) = (tensor.name for tensor in signature.outputs.values())
     call = session.make_callable(fetch, feed_list=[feed])

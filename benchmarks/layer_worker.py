@@ -24,6 +24,10 @@ Key = tuple[str, str]
 _WARM_CALLS = 2
 
 
+class UnequalError(RuntimeError):
+    """Two contenders do not compute the same."""
+
+
 @dataclass(frozen=True)
 class Contender:
     """One implementation in one measure."""
@@ -76,6 +80,7 @@ class Worker:
 
         Raises:
             ModuleNotFoundError: The framework is not installed.
+            UnequalError: The request was a comparison, and there is a difference.
             RuntimeError: The worker failed or died.
         """
         self._connection.send((request, values))
@@ -93,6 +98,8 @@ class Worker:
             ) from None
         if kind == "absent":
             raise ModuleNotFoundError(value)
+        if kind == "unequal":
+            raise UnequalError(value)
         if kind == "error":
             raise RuntimeError(f"The {self.framework} worker failed:\n{value}")
         return value
@@ -162,6 +169,18 @@ class _Service:
 
         return peak_bytes(self._contenders[key].run)
 
+    def weights_for(self, framework: str, contest: Contest) -> Any:
+        """A contest's weights as a framework's worker takes them."""
+        from benchmarks.layer_equality import weights_for
+
+        return weights_for(framework, contest)
+
+    def assert_equal(self, framework_of: dict[Key, str], results: dict[Key, Any]) -> Any:
+        """Compare all contenders; see `layer_equality`."""
+        from benchmarks.layer_equality import assert_equal
+
+        return assert_equal(framework_of, results)
+
     def gemm(self) -> float:
         """Speed of a large matrix product, FLOP per second."""
         return self._module.gemm()  # type: ignore[no-any-return]
@@ -189,5 +208,7 @@ def _serve(connection: Connection, framework: str, log: Path) -> None:
                 return
             try:
                 connection.send(("done", getattr(service, request)(*values)))
+            except UnequalError as error:
+                connection.send(("unequal", str(error)))
             except Exception:
                 connection.send(("error", traceback.format_exc()))

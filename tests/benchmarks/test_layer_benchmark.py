@@ -14,9 +14,10 @@ import pytest
 
 from benchmarks import layer, layer_rounds
 from benchmarks.layer_contest import Contest, Shape, contests, second_grid
-from benchmarks.layer_equality import UnequalError, assert_equal, weights_for
+from benchmarks.layer_equality import assert_equal, weights_for
 from benchmarks.layer_memory import ENVIRONMENT
 from benchmarks.layer_report import cells, grids, markdown
+from benchmarks.layer_worker import UnequalError
 
 TINY = Shape(3, 5, 2, 4)
 
@@ -96,7 +97,7 @@ class Clockwork:
 def rounds_of(monkeypatch, foreign, rounds):
     """Rounds of one pass each, in which others use these shares of a core."""
     monkeypatch.setattr(layer_rounds, "_MOST_PASSES", 1)
-    monkeypatch.setattr(layer_rounds, "_wait_for_quiet", lambda _: None)
+    monkeypatch.setattr(layer_rounds, "_wait_for_quiet", lambda _: True)
     shares = iter(foreign)
     monkeypatch.setattr(layer_rounds.Watch, "foreign", lambda _: next(shares))
     worker = Clockwork(range(100))
@@ -189,20 +190,21 @@ RESULTS = {
 def test_the_report_by_hand():
     (group,) = cells(RESULTS).values()
     first = group[0]
-    assert first.ratio("keras_gru") == pytest.approx(8 / 3)
+    assert first.ratio("keras_gru", first.median) == pytest.approx(8 / 3)
     assert first.ratio("keras_gru", first.least) == pytest.approx(4 / 2)
-    assert first.ratio("Keras") is None
-    assert first.lead() == pytest.approx(6 / 3)
+    assert first.leads(first.median) == pytest.approx([6 / 3, 6 / 3])
+    assert first.leads({"Keras": 9, "PyTorch": 6, "keras_gru": 5, "keras_gru jit": 4}) == [1.2, 1.5]
     # Three gates of (3 + 4) × 4, two steps, one row; a product is two operations, backward twice.
     assert first.roofline(2e9) == pytest.approx(2 * 3 * 2 * 3 * 4 * 7 / 2e9 / 3)
     table = next(grids(RESULTS))
-    assert table.heading[-4:] == [
+    assert table.heading[-5:] == [
         "keras_gru ×Keras",
         "keras_gru jit ×Keras",
-        "× best rival",
+        "keras_gru ×best rival",
+        "either ×best rival",
         "of roofline",
     ]
-    assert table.rows[-1][-4] == f"**{math.sqrt(8 / 3 * 8):.2f}**"
+    assert table.rows[-1][-5] == f"**{math.sqrt(8 / 3 * 8):.2f}**"
     text = markdown(RESULTS)
     assert "thrown away for foreign load: 4" in text
     assert "disturbed by foreign load: 2" in text
@@ -229,6 +231,17 @@ def test_the_second_grid_covers_its_ranges():
         assert share.max() > 0.89
         assert (share >= -0.01).all()
         assert (share <= 1.01).all()
+
+
+def test_a_failure_is_shown_and_what_was_measured_is_kept(tmp_path, monkeypatch, capsys):
+    def fail(todo, rounds, results, folder):
+        results.update(RESULTS)
+        raise UnequalError("PyTorch and Keras differ [in training]")
+
+    monkeypatch.setattr(layer, "_run", fail)
+    assert layer.main(["--out", str(tmp_path)]) == 1
+    assert "PyTorch and Keras differ [in training]" in capsys.readouterr().out
+    assert (tmp_path / "layer.md").read_text() == markdown(RESULTS)
 
 
 def test_contests_of_a_run():
