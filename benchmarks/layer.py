@@ -33,7 +33,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.layer_contest import MEASURES, Contest, Shape, contests
 from benchmarks.layer_memory import ENVIRONMENT
-from benchmarks.layer_report import markdown, print_tables, save_plot
+from benchmarks.layer_plot import save_plot
+from benchmarks.layer_report import markdown, print_tables
 from benchmarks.layer_rounds import counts_foreign_time, measure
 from benchmarks.layer_worker import Key, Worker
 

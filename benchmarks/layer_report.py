@@ -1,9 +1,8 @@
-"""Tables and the plot of the layer benchmark, from what a run wrote to layer.json."""
+"""Tables of the layer benchmark, from what a run wrote to layer.json."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from benchmarks.layer_contest import Shape
 
 OURS = ("keras_gru", "keras_gru jit")
 RIVALS = ("Keras", "Keras jit", "PyTorch", "Flax")
-_TITLES = {
+TITLES = {
     ("layer", "main"): "main grid",
     ("layer", "second"): "second grid, never tuned on",
     ("layer", "own"): "shapes of your own",
@@ -77,15 +76,15 @@ def grids(results: dict[str, Any], least: bool = False) -> Iterator[Grid]:
     """Every table: medians, or least times."""
     for (table, grid, measure), group in cells(results).items():
         exports = [name for name in group[0].median if name.endswith(" export")]
-        title = f"{measure.capitalize()}, {_TITLES[table, grid]}"
+        title = f"{measure.capitalize()}, {TITLES[table, grid]}"
         if table != "layer":
-            title = f"{_TITLES[table, grid]}: {measure}"
+            title = f"{TITLES[table, grid]}: {measure}"
         speed = max(results["gemm"]) if table == "layer" else None
         unit = "µs" if table in _MICROSECONDS else "ms"
         names = [name for name in group[0].median if name not in exports]
         yield _grid(f"{title} ({unit})", group, names, speed, least, unit)
         if exports:
-            title = f"Exported models, {_TITLES[table, grid]} ({unit})"
+            title = f"Exported models, {TITLES[table, grid]} ({unit})"
             yield _grid(title, group, exports, None, least, unit)
     if results["memory"] and not least:
         yield _memory(results["memory"])
@@ -173,52 +172,3 @@ def markdown(results: dict[str, Any]) -> str:
             lines += [f"| {' | '.join(row)} |" for row in grid.rows]
             lines += ["", grid.note, ""]
     return "\n".join(lines)
-
-
-def save_plot(results: dict[str, Any], path: Path) -> bool:
-    """One panel per table, one bar per shape and contender; False without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        return False
-    panels = [(key, group) for key, group in cells(results).items() if len(group[0].median) > 1]
-    if not panels:
-        return True
-    figure = Figure(figsize=(12, 2.9 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
-    for axis, ((table, grid, measure), group) in zip(axes, panels, strict=True):
-        names = [name for name, against in group[0].against.items() if against]
-        width = 0.8 / len(names)
-        for index, name in enumerate(names):
-            at = [row + (index - (len(names) - 1) / 2) * width for row in range(len(group))]
-            heights = [cell.ratio(name, cell.median) for cell in group]
-            against = group[0].against[name]
-            colour, hatch = _looks(name)
-            bars = axis.bar(
-                at, heights, width, label=f"{name} ({against} = 1)", color=colour, hatch=hatch
-            )
-            if name.startswith(("keras_gru", "GRUEncoder")):
-                axis.bar_label(bars, fmt="%.1f", fontsize=7)
-        axis.axhline(1, color="black", linewidth=0.8)
-        axis.set_xticks(range(len(group)), [cell.label for cell in group], fontsize=8)
-        axis.set_title(f"{_TITLES[table, grid]}: {measure}", fontsize=10, loc="left")
-        axis.set_ylabel("times as fast")
-        axis.margins(y=0.12)
-        axis.legend(fontsize=7, ncols=2, loc="upper right")
-    temporary = path.with_name(f".new.{path.name}")
-    figure.savefig(temporary, dpi=110)
-    temporary.replace(path)
-    return True
-
-
-def _looks(name: str) -> tuple[str, str]:
-    colours = {
-        "Keras jit": "#bcbd22",
-        "PyTorch": "#d62728",
-        "Flax": "#9467bd",
-        "keras_gru": "#1f77b4",
-        "keras_gru jit": "#17becf",
-        "keras_gru export": "#2ca02c",
-        "GRUEncoder": "#2ca02c",
-    }
-    return colours.get(name, "#7f7f7f"), ""
