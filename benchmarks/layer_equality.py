@@ -45,6 +45,12 @@ def assert_equal(framework_of: dict[Key, str], results: dict[Key, Any]) -> dict[
     for (measure, name), result in results.items():
         arrays = _in_our_layout(framework_of[measure, name], result)
         reference, wanted = references.setdefault(measure, (name, arrays))
+        for array, other in zip(arrays, wanted, strict=True):
+            if array.shape != other.shape or not np.isfinite(array).all() or not array.any():
+                raise UnequalError(
+                    f"{name} must give finite values of shape {other.shape}, not all zero, in "
+                    f"{measure}. Received: shape {array.shape}, {array.min()} to {array.max()}"
+                )
         pairs = zip(arrays, wanted, strict=True)
         found[measure, name] = float(np.max([_difference(*pair) for pair in pairs]))
         limit = TOLERANCE.get(measure, _OTHERWISE)
@@ -72,8 +78,4 @@ def _in_our_layout(framework: str, result: Any) -> list[Array]:
 
 
 def _difference(array: Array, wanted: Array) -> float:
-    if array.shape != wanted.shape:
-        raise UnequalError(f"Shapes {array.shape} and {wanted.shape} differ")
-    if not wanted.any():
-        raise UnequalError("There is nothing to compare: all values are zero")
     return float(np.abs(array - wanted).max() / np.abs(wanted).max())

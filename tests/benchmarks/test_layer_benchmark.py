@@ -22,7 +22,8 @@ from benchmarks.layer_worker import UnequalError
 TINY = Shape(3, 5, 2, 4)
 
 
-def test_a_tiny_shape_from_end_to_end(tmp_path):
+def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(layer_rounds, "_wait_for_quiet", lambda _: False)
     arguments = ["--only", "layer", "--shape", str(TINY), "--rounds", "1"]
     assert layer.main([*arguments, "--out", str(tmp_path), "--markdown", str(tmp_path / "t")]) == 0
 
@@ -73,12 +74,12 @@ def test_what_is_unequal_is_refused(wrong, at):
     frameworks = dict.fromkeys(keys, "tensorflow")
     assert_equal(frameworks, dict(zip(keys, (right, right), strict=True)))
     for pair in ((right, spoilt), (spoilt, right)):
-        with pytest.raises(UnequalError, match="other and Keras differ"):
+        with pytest.raises(UnequalError, match=r"other and Keras differ|finite values"):
             assert_equal(frameworks, dict(zip(keys, pair, strict=True)))
-    with pytest.raises(UnequalError, match="Shapes"):
+    with pytest.raises(UnequalError, match="of shape"):
         assert_equal(frameworks, dict(zip(keys, (right, [v[:1] for v in right]), strict=True)))
     zeros = [np.zeros(3)]
-    with pytest.raises(UnequalError, match="zero"):
+    with pytest.raises(UnequalError, match="not all zero"):
         assert_equal(frameworks, dict(zip(keys, (zeros, zeros), strict=True)))
 
 
