@@ -186,7 +186,7 @@ class GRU(CarriedState, keras.layers.RNN):
         self.use_cudnn = use_cudnn
         self.return_gates = bool(return_gates)
         self._gates: tuple[Tensor, ...] = ()
-        self._path = path
+        self._asked_path = path
         self.last_path: str | None = None
         wants_fused = self.return_gates or path not in ("auto", "loop")
         if wants_fused and (path == "loop" or not self._can_fuse):
@@ -205,8 +205,8 @@ class GRU(CarriedState, keras.layers.RNN):
     @property
     def path(self) -> str:
         """How the layer runs: `"fused"`, `"loop"`, or the path asked for; see the class."""
-        if self._path != "auto":
-            return self._path
+        if self._asked_path != "auto":
+            return self._asked_path
         return "fused" if self._can_fuse else "loop"
 
     @property
@@ -384,7 +384,7 @@ class GRU(CarriedState, keras.layers.RNN):
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "use_cudnn": self.use_cudnn,
             "return_gates": self.return_gates,
-            "path": self._path,
+            "path": self._asked_path,
         }
 
     @classmethod

@@ -89,18 +89,16 @@ class Trajectory(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """Gradients of a loss with respect to what enters the steps; (T, B, …), zero where masked.
+    """Gradients of a loss with respect to what enters the steps; zero where masked.
 
     Attributes:
-        gates: δa_z and δa_r side by side, (T, B, 2U).
-        candidate: δa_g, (T, B, U).
-        product: δq with the reset gate after the matmul, else None.
+        x: δa_z, δa_r and δa_g, (T, B, U) each.
+        q: δq with the reset gate after the matmul, (T, B, U), else None.
         initial_state: (B, U).
     """
 
-    gates: Tensor
-    candidate: Tensor
-    product: Tensor | None
+    x: Gates
+    q: Tensor | None
     initial_state: Tensor
 
 
@@ -179,7 +177,7 @@ def backward(
         dh_step = dh if dh_kept is None else dh - dh_kept
         back = step_backward(dh_step, saved, h, shared.weights, convention, rows.recurrent_mask)
         dh_previous = back.h if dh_kept is None else back.h + dh_kept
-        deltas = (tf.concat([back.x.z, back.x.r], -1), back.x.g, back.q)[: len(arrays)]
+        deltas = (*back.x, back.q)[: len(arrays)]
         if read_mask is not None:
             valid = read_mask(t)[:, tf.newaxis]
             dh_previous = tf.where(valid, dh_previous, dh)
@@ -188,28 +186,19 @@ def backward(
         arrays = tuple(a.write(t, delta) for a, delta in zip(arrays, deltas, strict=True))
         return dh_previous, arrays
 
-    two = d_final.shape[:-1].concatenate([2 * d_final.shape[-1]])
-    arrays = (_array(capacity, d_final, two), _array(capacity, d_final))
-    if convention.reset_after:
-        arrays = (*arrays, _array(capacity, d_final))
+    arrays = tuple(_array(capacity, d_final) for _ in run.saved)
     dh0, arrays = _loop(shared.steps, take_step, (d_final, arrays), mode.unroll)
-    gates, candidate, *product = (array.stack() for array in arrays)
-    return Deltas(gates, candidate, product[0] if product else None, dh0)
+    *x, q = (*(array.stack() for array in arrays), None)[:4]
+    return Deltas(Gates(*x), q, dh0)
 
 
-def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> tuple[Tensor, ...]:
-    """What the recurrent kernels multiply at each step, (T, B, U).
-
-    One tensor for all gates; or with the reset gate before the matmul, one for the two gates and
-    one for the candidate; or with dropout masks, one per gate.
-    """
+def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
+    """What the recurrent kernel of each gate multiplies at each step, (T, B, U)."""
     previous = _cut(run.states, 1 if mode.go_backwards else 0)
-    h_z, h_r, h_g = masked_states(previous, rows.recurrent_mask)
-    if not mode.convention.reset_after:
-        h_g = run.saved[1] * h_g
-    if rows.recurrent_mask is not None:
-        return h_z, h_r, h_g
-    return (h_z,) if mode.convention.reset_after else (h_z, h_g)
+    states = masked_states(previous, rows.recurrent_mask)
+    if mode.convention.reset_after:
+        return states
+    return states._replace(g=run.saved[1] * states.g)
 
 
 def _cut(states: Tensor, first: int) -> Tensor:
@@ -269,7 +258,5 @@ def _share_reader(share: Tensor | None) -> Callable[[Tensor], Tensor] | None:
     return lambda _: share
 
 
-def _array(size: Tensor, like: Tensor, shape: Any = None) -> tf.TensorArray:
-    return tf.TensorArray(
-        like.dtype, size=size, element_shape=shape or like.shape, clear_after_read=False
-    )
+def _array(size: Tensor, like: Tensor) -> tf.TensorArray:
+    return tf.TensorArray(like.dtype, size=size, element_shape=like.shape, clear_after_read=False)

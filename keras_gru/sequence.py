@@ -277,19 +277,26 @@ def _gradients(
     """Gradients in the order of the operands that are there."""
     blocks = _deltas(operands, constants, extent, runs, keep_outputs, upstream)
     narrow = operands.inputs.dtype
-    units = operands.recurrent_kernel.shape[0]
     inputs = [tf.transpose(rows.inputs, [1, 0, 2]) for rows in _blocks(operands, constants, extent)]
-    kernel_gates, kernel_candidate = tf.split(operands.kernel, [2 * units, units], axis=-1)
+    kernels = [tf.transpose(kernel) for kernel in split_gates(operands.kernel)]
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
     for x, (deltas, multiplied) in zip(inputs, blocks, strict=True):
-        gates, candidate = (tf.cast(v, narrow) for v in (deltas.gates, deltas.candidate))
-        d_kernel.append(tf.concat([_outer_sum(x, gates), _outer_sum(x, candidate)], -1))
-        d_recurrent.append(_recurrent_gradient(multiplied, deltas, narrow))  # (15)
-        d_projected.append(tf.concat([_row_sum(deltas.gates), _row_sum(deltas.candidate)], -1))
-        if deltas.product is not None:
-            d_candidate.append(_row_sum(deltas.product))
-        d_x = _project(gates, tf.transpose(kernel_gates))
-        d_x += _project(candidate, tf.transpose(kernel_candidate))
+        into_states = Gates(*deltas.x) if deltas.q is None else deltas.x._replace(g=deltas.q)
+        narrow_x = [tf.cast(delta, narrow) for delta in deltas.x]
+        d_kernel.append(tf.concat([_outer_sum(x, delta) for delta in narrow_x], -1))
+        d_recurrent.append(  # (15)
+            tf.concat(
+                [
+                    _outer_sum(tf.cast(h, narrow), tf.cast(delta, narrow))
+                    for h, delta in zip(multiplied, into_states, strict=True)
+                ],
+                -1,
+            )
+        )
+        d_projected.append(tf.concat([_row_sum(delta) for delta in deltas.x], -1))
+        if deltas.q is not None:
+            d_candidate.append(_row_sum(deltas.q))
+        d_x = tf.add_n([_project(d, kernel) for d, kernel in zip(narrow_x, kernels, strict=True)])
         d_inputs.append(tf.transpose(d_x, [1, 0, 2]))
         d_initial.append(deltas.initial_state)
     gradients = [
@@ -311,7 +318,7 @@ def _deltas(
     runs: list[Trajectory] | None,
     keep_outputs: bool,
     upstream: tuple[Tensor, ...],
-) -> list[tuple[Deltas, tuple[Tensor, ...]]]:
+) -> list[tuple[Deltas, Gates]]:
     """Per block of rows, what `backward` gives and what `multiplied_states` gives.
 
     Differentiable in turn, through the same loops in plain operations.
@@ -365,17 +372,6 @@ def _deltas(
     filled = [None if v is None else next(leaves) for v in tf.nest.flatten(structure)]
     result: list[Any] = tf.nest.pack_sequence_as(structure, filled)
     return result
-
-
-def _recurrent_gradient(multiplied: tuple[Tensor, ...], deltas: Deltas, dtype: tf.DType) -> Tensor:
-    """Gradient of the packed recurrent kernel, (U, 3U)."""
-    last = deltas.candidate if deltas.product is None else deltas.product
-    gates = [deltas.gates]
-    if len(multiplied) == len(Gates._fields):  # each gate has its own
-        gates = tf.split(deltas.gates, 2, axis=-1)
-    states = (*multiplied, multiplied[-1])[: len(gates) + 1]
-    parts = zip(states, (*gates, last), strict=True)
-    return tf.concat([_outer_sum(tf.cast(h, dtype), tf.cast(d, dtype)) for h, d in parts], -1)
 
 
 def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:
