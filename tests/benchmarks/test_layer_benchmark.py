@@ -119,11 +119,14 @@ def test_the_least_disturbed_rounds_count_where_there_are_no_others(monkeypatch)
 
 @pytest.mark.skipif(not layer_rounds.counts_foreign_time(), reason="no /proc/stat here")
 def test_own_processor_time_is_not_foreign():
+    started = time.perf_counter()
     ours, theirs = layer_rounds.Watch([os.getpid()]), layer_rounds.Watch([])
     until = time.process_time() + 0.5
     while time.process_time() < until:
         pass
-    assert theirs.foreign() - ours.foreign() > 0.2
+    with_us, without_us = theirs.foreign(), ours.foreign()
+    seconds = (with_us - without_us) * (time.perf_counter() - started)
+    assert seconds == pytest.approx(0.5, abs=0.1)
 
 
 PEAK = """
