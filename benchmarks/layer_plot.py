@@ -51,11 +51,14 @@ def _draw(axis: Any, group: list[Cell]) -> None:
         colour = _COLOURS.get(name, "#7f7f7f")
         bars = axis.bar(at, [r - 1 for r in ratios], width, 1, label=label, color=colour)
         if name not in RIVALS:
-            axis.bar_label(bars, [f"{ratio:.1f}" for ratio in ratios], fontsize=7)
+            digits = [f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}" for ratio in ratios]
+            axis.bar_label(bars, digits, fontsize=7)
     axis.set_yscale("log", base=2)
     axis.yaxis.set_major_formatter("{x:g}×")
     axis.axhline(1, color="black", linewidth=0.8)
     axis.set_xticks(range(len(group)), [cell.label for cell in group], fontsize=8)
     axis.set_ylabel("times as fast\nas Keras", fontsize=8)
     axis.margins(x=0.01, y=0.15)
+    low, high = axis.get_ylim()
+    axis.set_ylim(min(low, 0.5), max(high, 2))  # small differences are to look small
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
