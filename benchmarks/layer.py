@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     folder = options.out or _OUT
     folder.mkdir(parents=True, exist_ok=True)
-    rounds = options.rounds or (3 if options.quick else 9)
+    rounds = options.rounds or (3 if options.quick else 7)
     todo = contests(options.only, options.grid, options.shape, options.quick)
     results = {"rounds": rounds, "environment": {}, "absent": {}, "contests": [], "memory": []}
     code = 0
@@ -258,7 +258,7 @@ def _parser() -> argparse.ArgumentParser:
         help="measure this shape instead, in every table; may be given again",
     )
     parser.add_argument(
-        "--rounds", type=_positive, help="rounds that count, per shape (default 9; 3 with --quick)"
+        "--rounds", type=_positive, help="rounds that count, per shape (default 7; 3 with --quick)"
     )
     parser.add_argument("--quick", action="store_true", help="few shapes, three rounds")
     parser.add_argument(

@@ -108,7 +108,7 @@ MAIN = tuple(
         (16, 1000, 16, 32),
     )
 )
-QUICK = (MAIN[0], MAIN[1], MAIN[3])
+QUICK = (MAIN[0], MAIN[1])
 FEW = MAIN[:4]
 STREAMING = (Shape(1, 16, 64, 128), Shape(32, 16, 128, 256))
 
