@@ -135,7 +135,8 @@ def summary(results: dict[str, Any]) -> list[str]:
     """How and on what the run was made."""
     lines = [f"{key}: {value}" for key, value in results["environment"].items()]
     if results.get("gemm"):
-        lines.append(f"large float32 matrix product: {max(results['gemm']) / 1e9:.0f} GFLOP/s")
+        low, high = (bound(results["gemm"]) / 1e9 for bound in (min, max))
+        lines.append(f"large float32 matrix product: {high:.0f} GFLOP/s, at worst {low:.0f}")
     if results["contests"]:
         away = sum(contest["thrown_away"] for contest in results["contests"])
         disturbed = sum(contest["disturbed"] for contest in results["contests"])
