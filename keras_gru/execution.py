@@ -68,7 +68,7 @@ class Plan(NamedTuple):
 
     def inline(self) -> Plan:
         """The same without XLA functions, for derivatives of derivatives."""
-        return self._replace(nested=False)
+        return self._replace(nested=False, unroll=1)
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def plan(path: str, rows: int | None, features: int, units: int, itemsize: int) 
     Raises:
         RuntimeError: `path` is `"xla"` where XLA cannot be used.
     """
-    inside, exported = _in_xla(), _exporting()
+    inside, exported = in_xla(), exporting()
     if path == "xla":
         _check_xla(inside, exported)
     wanted = path == "xla" or not (path == "plain" or tf.executing_eagerly() or exported)
@@ -142,12 +142,14 @@ def _check_xla(inside: bool, exported: bool) -> None:
         raise RuntimeError("path='xla' cannot run: this TensorFlow cannot compile with XLA.")
 
 
-def _in_xla() -> bool:
+def in_xla() -> bool:
+    """Whether the graph being built is compiled by XLA as a whole."""
     graph = tf.compat.v1.get_default_graph()
     return not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(graph)
 
 
-def _exporting() -> bool:
+def exporting() -> bool:
+    """Whether the graph being built is for a SavedModel."""
     if _portable.get() or save_context.in_save_context():
         return True
     # Keras' export and the TFLite converter trace before they save, and say so nowhere else.

@@ -8,12 +8,14 @@ import keras
 import tensorflow as tf
 
 from keras_gru.cell import GRUCell
+from keras_gru.cudnn import cudnn_sequence, obstacle
+from keras_gru.recurrence import Rows
 from keras_gru.sequence import Sequence, gru_sequence
 from keras_gru.session import CarriedState
 
 Tensor = Any
 
-PATHS = ("auto", "fused", "xla", "plain", "loop")
+PATHS = ("auto", "fused", "xla", "plain", "cudnn", "loop")
 
 
 class _OfCell:
@@ -40,9 +42,10 @@ class GRU(CarriedState, keras.layers.RNN):
     `path` tells how the layer runs, `last_path` how its latest call or trace did:
 
     - `"fused"`: input projections and weight gradients as large matrix products, and hand-derived
-      backpropagation through time (`sequence.gru_sequence`), in one of two ways by the rule of
-      `execution`: `"xla"` in graphs, `"plain"` operations in eager code and in exports. Taken
-      whenever both activations are among sigmoid, hard_sigmoid, tanh, relu and linear.
+      backpropagation through time (`sequence.gru_sequence`), by the rule of `execution`: `"xla"`
+      in graphs, `"plain"` operations in eager code and in exports; and on a GPU `"cudnn"` for
+      what it can compute (`cudnn.obstacle`). Taken whenever both activations are among sigmoid,
+      hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
       activations, with `layer_norm=True` and with `unroll=True`.
 
@@ -57,9 +60,9 @@ class GRU(CarriedState, keras.layers.RNN):
         return_gates: Also return the update gate, the reset gate and the candidate of every step,
             (B, T, U) each, in the order of processing and zero at masked steps. Needs the path
             `"fused"`; not for a layer inside `keras.layers.Bidirectional`, which knows no gates.
-        path: `"auto"` for the rule above; or the path to take, `"fused"`, `"xla"`, `"plain"` or
-            `"loop"`, where one that cannot be taken is an error.
-        use_cudnn: `"auto"` or False. This version has no cuDNN path: with True a call is an error.
+        path: `"auto"` for the rule above; or the path to take, `"fused"`, `"xla"`, `"plain"`,
+            `"cudnn"` or `"loop"`, where one that cannot be taken is an error.
+        use_cudnn: `"auto"`; False for another path on a GPU; True for `path="cudnn"`.
         **kwargs: Arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -207,6 +210,8 @@ class GRU(CarriedState, keras.layers.RNN):
         """How the layer runs: `"fused"`, `"loop"`, or the path asked for; see the class."""
         if self._asked_path != "auto":
             return self._asked_path
+        if self.use_cudnn is True:
+            return "cudnn"
         return "fused" if self._can_fuse else "loop"
 
     @property
@@ -227,11 +232,6 @@ class GRU(CarriedState, keras.layers.RNN):
         training: bool = False,
     ) -> Any:
         """Run over a sequence; see the class."""
-        if self.use_cudnn is True:
-            raise ValueError(
-                f"Argument `use_cudnn` of layer {self.name!r} must be 'auto' or False to run it: "
-                "this version of keras_gru has no cuDNN path. Received: use_cudnn=True"
-            )
         if sequences.shape[1] == 0:
             raise ValueError(
                 f"Layer {self.name!r} needs at least one time step. "
@@ -320,26 +320,47 @@ class GRU(CarriedState, keras.layers.RNN):
                 sequences *= input_mask[:, tf.newaxis, :]
             recurrent_mask = cell.get_recurrent_dropout_mask(h0)
         batch, steps = tf.unstack(tf.shape(sequences)[:2])
-        result = gru_sequence(
-            sequences,
-            h0,
+        share = cell.zoneout_share([batch, steps, self.units], training)
+        weights = (
             tf.convert_to_tensor(cell.kernel),
             cell.effective_recurrent_kernel(training),
             None if cell.bias is None else tf.convert_to_tensor(cell.bias),
-            cell.convention,
-            mask=mask,
-            go_backwards=self.go_backwards,
-            recurrent_mask=recurrent_mask,
-            zoneout=cell.zoneout_share([batch, steps, self.units], training),
-            return_sequences=self.return_sequences,
-            return_gates=self.return_gates,
-            training=bool(training),
-            path=self.path,
         )
+        rows = Rows(sequences, h0, mask, share, recurrent_mask)
+        if self._takes_cudnn(rows):
+            result = cudnn_sequence(sequences, h0, *weights, cell.convention, self.go_backwards)
+        else:
+            result = gru_sequence(
+                sequences,
+                h0,
+                *weights,
+                cell.convention,
+                mask=mask,
+                go_backwards=self.go_backwards,
+                recurrent_mask=recurrent_mask,
+                zoneout=share,
+                return_sequences=self.return_sequences,
+                return_gates=self.return_gates,
+                training=bool(training),
+                path=self.path,
+            )
         self.last_path = result.path
         self._gates = tuple(result.gates or ())
         last, outputs = self._shown(result, mask)
         return last, outputs, [result.final]
+
+    def _takes_cudnn(self, rows: Rows) -> bool:
+        if self.use_cudnn is False or self.path not in ("fused", "cudnn"):
+            return False
+        reason: str | None = "unroll or layer_norm"
+        if self._can_fuse:
+            reason = obstacle(self.cell.convention, rows, self.use_bias, self.return_gates)
+        if reason is not None and self.path == "cudnn":
+            raise ValueError(
+                f"Layer {self.name!r} was asked for cuDNN (`path='cudnn'` or `use_cudnn=True`), "
+                f"which cannot run it. Reason: {reason}"
+            )
+        return reason is None
 
     def _shown(self, result: Sequence, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The last output and all outputs, with Keras' semantics of masked steps."""

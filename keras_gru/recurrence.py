@@ -165,12 +165,13 @@ def backward(
     read_mask = _reader(rows.mask)
     read_share = _share_reader(rows.zoneout)
     before = 1 if mode.go_backwards else 0
+    states: Any = run.states
 
     def take_step(i: Tensor, state: Any) -> Any:
         t = i if mode.go_backwards else shared.steps - 1 - i
         dh, arrays = state
         saved = Saved(*(v[t] for v in run.saved), *(() if convention.reset_after else (None,)))
-        h = run.states[t + before]
+        h = states[t + before]
         if read_upstream is not None:
             dh += read_upstream(t)  # (6)
         dh_kept = None if read_share is None else dh * read_share(t)

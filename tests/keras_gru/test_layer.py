@@ -357,7 +357,7 @@ def test_call_errors_name_the_layer():
         layer(np.zeros((2, 5, 3), "float32"), initial_state=np.zeros((2, 9), "float32"))
     with pytest.raises(ValueError, match=r"encoder.*at least one time step"):
         layer(np.zeros((2, 0, 3), "float32"))
-    with pytest.raises(ValueError, match=r"use_cudnn.*no cuDNN path"):
+    with pytest.raises(ValueError, match=r"use_cudnn=True.*no GPU"):
         GRU(4, use_cudnn=True)(np.zeros((2, 5, 3), "float32"))
 
 

@@ -180,7 +180,11 @@ def float32_steps(network, layer, inputs, h, d_states):
     for t in reversed(range(len(steps))):
         dh_output, dh_future = d_states[:, t], dh
         found = step_backward(
-            dh_output + dh_future, saved[t][1], saved[t][0], weights.transposed(), layer.cell.convention
+            dh_output + dh_future,
+            saved[t][1],
+            saved[t][0],
+            weights.transposed(),
+            layer.cell.convention,
         )
         dh = found.h
         assert isinstance(found.x, Gates)

@@ -1,0 +1,156 @@
+"""The forward pass: what is around the loop, and the loop over each block of rows.
+
+In bfloat16 or float16 ("narrow"), the matrix products outside the loop are taken in that
+precision, and the recurrence in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_gru import execution
+from keras_gru.blocks import Extent, run_block
+from keras_gru.execution import Plan
+from keras_gru.recurrence import Mode, Rows, Shared, Trajectory, forward
+from keras_gru.weights import Gates, StepWeights, joint_recurrent, merge_bias, split_gates
+
+Tensor = Any
+
+
+class Operands(NamedTuple):
+    """What `gru_sequence` has gradients for; shapes as there."""
+
+    inputs: Tensor
+    initial_state: Tensor
+    kernel: Tensor
+    recurrent_kernel: Tensor
+    bias: Tensor | None
+
+
+class Constants(NamedTuple):
+    """What it has none for: tensors per row, and how to run."""
+
+    mask: Tensor | None
+    zoneout: Tensor | None
+    recurrent_mask: Gates | None
+    mode: Mode
+    plan: Plan
+
+
+def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
+    """Outputs (B, T, U) if wanted, and the final state, keeping nothing for a backward pass."""
+    extent = Extent.of(operands.inputs, constants.plan)
+    if _may_be_small(constants, extent):
+        return _by_size(operands, constants, keep_outputs)
+    runs = run_forward(operands, constants, extent, keep_outputs, False)
+    return joined(runs, extent, keep_outputs, operands.inputs.dtype)
+
+
+def _may_be_small(constants: Constants, extent: Extent) -> bool:
+    plan = constants.plan
+    return plan.path == "plain" and plan.blocks > 1 and not isinstance(extent.rows, int)
+
+
+def _by_size(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
+    """Run a batch of unknown size in blocks or, if it turns out to be small, as one."""
+
+    def run(constants: Constants) -> tuple[Tensor, ...]:
+        extent = Extent.of(operands.inputs, constants.plan)
+        runs = run_forward(operands, constants, extent, keep_outputs, False)
+        return joined(runs, extent, keep_outputs, operands.inputs.dtype)
+
+    outputs: tuple[Tensor, ...] = tf.cond(
+        tf.size(operands.initial_state) < execution.SMALL_STATE,
+        lambda: run(constants._replace(plan=constants.plan.for_small_state())),
+        lambda: run(constants),
+    )
+    return outputs
+
+
+def run_forward(
+    operands: Operands,
+    constants: Constants,
+    extent: Extent,
+    keep_outputs: bool,
+    keep_saved: bool,
+) -> list[Trajectory]:
+    """Run each block of rows."""
+    shared = shared_by_rows(operands, constants, extent)
+    run = run_block if constants.plan.nested else run_inline
+    rows = cut_rows(operands, constants, extent)
+    if shared.kernel is None:
+        bias, _ = merge_bias(operands.bias, constants.mode.convention.reset_after)
+        rows = [row._replace(inputs=project(row.inputs, operands.kernel, bias)) for row in rows]
+    return [run(forward, (row, shared), constants.mode, keep_outputs, keep_saved) for row in rows]
+
+
+def run_inline(function: Callable[..., Any], tensors: tuple[Any, ...], *options: Any) -> Any:
+    """`blocks.run_block` without XLA."""
+    return function(*tensors, *options)
+
+
+def cut_rows(operands: Operands, constants: Constants, extent: Extent) -> list[Rows]:
+    """The rows of each block, inputs not projected."""
+    masks = constants.recurrent_mask
+    columns = (
+        extent.cut(operands.inputs, timed=True),
+        extent.cut(wide(operands.initial_state)),
+        extent.cut(constants.mask, timed=True),
+        extent.cut(None if constants.zoneout is None else wide(constants.zoneout), timed=True),
+        extent.cut(masks and Gates(*(wide(mask) for mask in masks))),
+    )
+    return [Rows(*values) for values in zip(*columns, strict=True)]
+
+
+def shared_by_rows(operands: Operands, constants: Constants, extent: Extent) -> Shared:
+    """What the loop needs beside its rows."""
+    reset_after = constants.mode.convention.reset_after
+    projection_bias, candidate_bias = merge_bias(operands.bias, reset_after)
+    recurrent_kernel = wide(operands.recurrent_kernel)
+    joint = constants.recurrent_mask is None
+    kernels = (
+        joint_recurrent(recurrent_kernel, reset_after) if joint else split_gates(recurrent_kernel)
+    )
+    in_loop = constants.plan.project_in_loop and not is_narrow(operands.inputs.dtype)
+    return Shared(
+        steps=tf.convert_to_tensor(extent.steps),
+        weights=StepWeights(
+            tuple(kernels), None if candidate_bias is None else wide(candidate_bias)
+        ),
+        kernel=operands.kernel if in_loop else None,
+        projection_bias=projection_bias if in_loop else None,
+    )
+
+
+def joined(
+    runs: list[Trajectory], extent: Extent, keep_outputs: bool, dtype: tf.DType
+) -> tuple[Tensor, ...]:
+    """Outputs, if wanted, and final state of all rows."""
+    final = tf.cast(extent.join([run.final for run in runs]), dtype)
+    if not keep_outputs:
+        return (final,)
+    outputs = extent.join([run.outputs for run in runs], timed=True)
+    return tf.cast(outputs, dtype), final
+
+
+def is_narrow(dtype: tf.DType) -> bool:
+    """Whether the recurrence is too precise for it."""
+    return dtype in (tf.bfloat16, tf.float16)
+
+
+def wide(values: Tensor) -> Tensor:
+    """In the precision of the recurrence."""
+    return tf.cast(values, tf.float32) if is_narrow(values.dtype) else values
+
+
+def project(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
+    """One large matrix product: (…, …, D), (D, V) → (…, …, V), wide."""
+    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
+    if bias is not None:
+        flat = tf.nn.bias_add(flat, bias)
+    sizes = tf.unstack(tf.shape(x)[:2])
+    out = tf.reshape(wide(flat), [*sizes, kernel.shape[-1]])
+    return tf.ensure_shape(out, [*x.shape[:2], kernel.shape[-1]])
