@@ -1,4 +1,4 @@
-"""How fast is the layer, beside Keras', PyTorch's and Flax's?
+"""How fast is the layer on a CPU, beside Keras', PyTorch's and Flax's?
 
     python -m benchmarks.layer                      everything, about ten minutes
     python -m benchmarks.layer --quick              a first impression, under two minutes

@@ -22,6 +22,8 @@ Key = tuple[str, str]
 """Measure and contender."""
 
 _WARM_CALLS = 2
+# What is compared is the CPU, also where there is a GPU.
+_ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
 class UnequalError(RuntimeError):
@@ -66,7 +68,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, framework, log), daemon=True)
-        with _environment({"TF_CPP_MIN_LOG_LEVEL": "2", **(environment or {})}):
+        with _environment({**_ENVIRONMENT, **(environment or {})}):
             self._process.start()
         theirs.close()
 
