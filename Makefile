@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test robustness lint lock bench-serving clean
+.PHONY: help setup demo test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 15
@@ -36,8 +36,13 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+<<<<<<< HEAD
 bench-serving: $(STAMP)  ## the server beside the bare model, empty servers and other servers
 	$(BIN)/python -m benchmarks.serving
+=======
+bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax where installed
+	$(BIN)/python -m benchmarks.layer
+>>>>>>> bench
 
 lock: $(STAMP)  ## resolve requirements.lock anew for all supported Pythons
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
