@@ -36,13 +36,11 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-<<<<<<< HEAD
 bench-serving: $(STAMP)  ## the server beside the bare model, empty servers and other servers
 	$(BIN)/python -m benchmarks.serving
-=======
+
 bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax where installed
 	$(BIN)/python -m benchmarks.layer
->>>>>>> bench
 
 lock: $(STAMP)  ## resolve requirements.lock anew for all supported Pythons
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
