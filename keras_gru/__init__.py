@@ -3,6 +3,7 @@
 from keras_gru import initializers
 from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
+from keras_gru.execution import portable
 from keras_gru.layer import GRU
 from keras_gru.variant_layers import MGU, CoupledGRU
 from keras_gru.variants import CoupledGRUCell, MGUCell
@@ -18,4 +19,5 @@ __all__ = [
     "GRUEncoder",
     "MGUCell",
     "initializers",
+    "portable",
 ]

@@ -3,8 +3,8 @@
 The rule, in this order:
 
 1. In a function that XLA compiles as a whole (`jit_compile=True`): inline, in one block.
-2. In eager code, in a graph traced for export and where XLA does not work: plain operations. In a
-   graph, a large batch is cut into one block of rows per core, which TensorFlow runs side by side.
+2. In eager code, in a graph traced for export, for a single step and where XLA does not work: plain
+   operations. In a graph, a large batch is cut into two blocks of rows, which run side by side.
 3. In any other graph: each block of rows in an XLA function of its own ("nested"), one per core.
 
 Stock TF Serving refuses SavedModels that hold XLA functions; hence the second point.
@@ -84,12 +84,15 @@ def portable() -> Iterator[None]:
         _portable.reset(token)
 
 
-def plan(path: str, rows: int | None, features: int, units: int, itemsize: int) -> Plan:
+def plan(
+    path: str, rows: int | None, steps: int | None, features: int, units: int, itemsize: int
+) -> Plan:
     """Choose how to run a sequence.
 
     Args:
         path: `"auto"` or `"fused"` for the rule of this module, or the path to take.
         rows: B, or None if unknown.
+        steps: T, or None if unknown.
         features: D.
         units: U.
         itemsize: bytes per element.
@@ -100,10 +103,11 @@ def plan(path: str, rows: int | None, features: int, units: int, itemsize: int) 
     inside, exported = in_xla(), exporting()
     if path == "xla":
         _check_xla(inside, exported)
-    wanted = path == "xla" or not (path == "plain" or tf.executing_eagerly() or exported)
+    avoided = path == "plain" or steps == 1 or tf.executing_eagerly() or exported
+    wanted = path == "xla" or not avoided
     nested = wanted and not inside and _xla_works()
     compiled = inside or nested
-    large = rows is None or rows * units >= SMALL_STATE
+    large = steps != 1 and (rows is None or rows * units >= SMALL_STATE)
     cached = (features + units) * 3 * units * itemsize <= CACHED_BYTES
     parallel = nested or not (inside or tf.executing_eagerly())
     blocks = min(cores() if nested else PLAIN_BLOCKS, rows or sys.maxsize)

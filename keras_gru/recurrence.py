@@ -129,6 +129,9 @@ def forward(
         saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
         return h_new, states, saved
 
+    if tf.get_static_value(shared.steps) == 1 and not keep_saved:  # streaming: no loop, no arrays
+        final, _, _ = take_step(tf.constant(0), (h0, (), ()))
+        return Trajectory(final, final[:, tf.newaxis] if keep_outputs else None, None, ())
     states = (_array(capacity + 1, h0).write(first, h0),) if keep_outputs or keep_saved else ()
     saved = tuple(_array(capacity, h0) for _ in range(fields)) if keep_saved else ()
     final, states, saved = _loop(shared.steps, take_step, (h0, states, saved), mode.unroll)

@@ -92,9 +92,9 @@ def gru_sequence(
     )
     bias = None if bias is None else tf.convert_to_tensor(bias)
     operands = Operands(inputs, initial_state, kernel, recurrent_kernel, bias)
-    plan = execution.plan(
-        path, inputs.shape[0], inputs.shape[-1], initial_state.shape[-1], inputs.dtype.size
-    )
+    rows, steps, features = inputs.shape
+    units = initial_state.shape[-1]
+    plan = execution.plan(path, rows, steps, features, units, inputs.dtype.size)
     compiled = plan.path == "xla"
     constants = Constants(
         mask=None if mask is None else tf.broadcast_to(mask, tf.shape(inputs)[:2]),

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_gru import portable
 from serving.json_example import parse_examples
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.signature import CLASSIFY_METHOD
@@ -47,6 +48,8 @@ class SentimentExport:
             functools.partial(self._model, training=False),
             input_signature=[tf.TensorSpec((None, None), tf.int32)],
         )
+        with portable():  # else XLA would compile for many of the lengths
+            self._logits.get_concrete_function()
         self.module = SentimentSignatures(self._model, self._preprocessor, run.classes)
         self.signatures: dict[str, Any] = self.module.by_name()
         self._texts = ["", *(row.text for row in itertools.islice(run.test_predictions(), 200))]

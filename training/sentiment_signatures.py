@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_gru import portable
 from training.sentiment_steps import SentimentSteps
 from training.vocabulary import PADDING, TextPreprocessor
 
@@ -38,16 +39,17 @@ class SentimentSignatures(tf.Module):
 
     def by_name(self) -> dict[str, Any]:
         """The concrete functions by signature name; `step` only where the model can stream."""
-        signatures = {
-            "serving_default": self.serving_default.get_concrete_function(),
-            "classify": self.classify.get_concrete_function(),
-            "gates": self.gates.get_concrete_function(),
-        }
-        if self._streams:
-            signatures["step"] = self.step.get_concrete_function(
-                tf.TensorSpec((None,), tf.string, "token"),
-                tf.TensorSpec((None, self.state_size), tf.float32, "state"),
-            )
+        with portable():
+            signatures = {
+                "serving_default": self.serving_default.get_concrete_function(),
+                "classify": self.classify.get_concrete_function(),
+                "gates": self.gates.get_concrete_function(),
+            }
+            if self._streams:
+                signatures["step"] = self.step.get_concrete_function(
+                    tf.TensorSpec((None,), tf.string, "token"),
+                    tf.TensorSpec((None, self.state_size), tf.float32, "state"),
+                )
         return signatures
 
     @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "text")])

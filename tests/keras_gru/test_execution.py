@@ -41,6 +41,8 @@ def test_rule():
     assert layer.last_path == "xla", "a graph"
     tf.function(layer, jit_compile=True)(inputs)
     assert layer.last_path == "xla", "a graph that XLA compiles as a whole"
+    tf.function(layer)(inputs[:, :1])
+    assert layer.last_path == "plain", "a single step"
     with portable():
         tf.function(layer)(inputs)
     assert layer.last_path == "plain", "a portable graph"
@@ -52,11 +54,11 @@ def test_rule():
 def test_plan_cuts_large_batches_only(monkeypatch):
     monkeypatch.setattr(execution, "cores", lambda: 4)
     with tf.Graph().as_default():
-        assert execution.plan("auto", 64, 8, 64, 4).blocks == 4
-        assert execution.plan("auto", None, 8, 64, 4).blocks == 4
-        assert execution.plan("auto", 1, 8, 64, 4).blocks == 1
-        assert execution.plan("auto", 3, 8, 4096, 4).blocks == 3
-        assert execution.plan("plain", None, 8, 64, 4).blocks == execution.PLAIN_BLOCKS
+        assert execution.plan("auto", 64, 9, 8, 64, 4).blocks == 4
+        assert execution.plan("auto", None, None, 8, 64, 4).blocks == 4
+        assert execution.plan("auto", 1, 9, 8, 64, 4).blocks == 1
+        assert execution.plan("auto", 3, 9, 8, 4096, 4).blocks == 3
+        assert execution.plan("plain", None, 9, 8, 64, 4).blocks == execution.PLAIN_BLOCKS
 
 
 def test_asking_for_a_path_that_cannot_run_is_an_error(tmp_path):
@@ -291,6 +293,23 @@ def test_mixed_precision_keeps_the_recurrence_in_float32(policy):
         errors[name] = float(np.abs(tf.cast(output, tf.float32) - wanted).max())
     assert errors["ours"] < (0.02 if "bf" in policy else 0.003)
     assert errors["ours"] < errors["keras"]
+
+
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_single_steps_carry_a_sequence(reset_after):
+    layer = GRU(6, reset_after=reset_after, return_sequences=True, return_state=True)
+    x = np.random.default_rng(4).normal(size=(3, 5, 4)).astype("float32")
+    whole, final = layer(x)
+    advance = tf.function(lambda step, state: layer(step, initial_state=state))
+    state = tf.zeros((3, 6))
+    for t in range(5):
+        output, state = advance(x[:, t : t + 1], state)
+        assert_close([output[:, 0]], [whole[:, t]], 1e-6)
+    assert_close([state], [final], 1e-6)
+    operations = {
+        op.type for op in advance.get_concrete_function(x[:, :1], state).graph.get_operations()
+    }
+    assert not operations & {"While", "StatelessWhile", "TensorListReserve"}
 
 
 @pytest.mark.skipif(not execution.on_gpu(), reason="no GPU")

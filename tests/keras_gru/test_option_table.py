@@ -44,7 +44,11 @@ HEADER = """# On which path each option runs
 
 `GRU.path` says it of a layer: `"fused"` is the input projection in one matrix product and
 hand-derived backpropagation through time, `"loop"` the cell step by step under automatic
-differentiation. There is no cuDNN path in this version: on a GPU both run as TensorFlow ops.
+differentiation. `GRU.last_path` says how the latest call ran: a fused sequence as XLA functions
+(`"xla"`) in a graph, as plain operations (`"plain"`) in eager code, in exports and for a single
+step, and on a GPU by cuDNN (`"cudnn"`) where that can compute it: no mask, `reset_after`, a bias,
+tanh and sigmoid, no recurrent dropout, zoneout or gates. `GRU(path=...)` asks for one of them, and
+is an error where it cannot be had. The cuDNN path was not run yet.
 Each row is one option on top of the defaults; combinations run on `"loop"` if any of their options
 does. A test builds every layer, runs it forward and backward, and compares this page.
 
