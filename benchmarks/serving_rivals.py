@@ -133,7 +133,6 @@ def _tensorflow() -> list[str]:
 def _commands(rival: Rival, port: int, directory: Path) -> list[str]:
     python = str(rival.environment / "bin" / "python")
     if rival.name == "MLServer":
-        # One process: with a worker process of its own it answers more slowly.
         settings = {
             "host": "127.0.0.1",
             "http_port": port,
