@@ -54,7 +54,7 @@ def generic_handler(service: ServiceDescriptor, implementation: object) -> grpc.
             serialized messages: `async def Predict(self, request, context)`. Whoever parses them
             chooses the thread.
     """
-    handlers = {
+    handlers: dict[str, Any] = {
         method.name: grpc.unary_unary_rpc_method_handler(getattr(implementation, method.name))
         for method in service.methods
     }
