@@ -23,6 +23,13 @@ from keras_gru.weights import Gates, merge_bias, split_gates, step_weights
 
 Tensor = Any
 
+# A forward accumulator would lose its way through the custom gradient without a word.
+NO_FORWARD_MODE = (
+    "keras_gru has forward-mode derivatives (tf.autodiff.ForwardAccumulator) in eager code only, "
+    "and of all that happens inside the accumulator. Call without tf.function, or take second "
+    "derivatives by a tf.GradientTape around another."
+)
+
 
 class Sequence(NamedTuple):
     """Result of `gru_sequence`.
@@ -131,17 +138,17 @@ def _recur(
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
             if pack_tangents([*present, *upstream]).tangents:
-                # A forward accumulator would lose its way through here without a word.
-                raise NotImplementedError(
-                    "keras_gru has no forward-mode derivative of its gradient. Take the second "
-                    "derivative by a tf.GradientTape around the first or, in eager code, use "
-                    "path='loop'."
-                )
+                raise NotImplementedError(NO_FORWARD_MODE)
             return gradients(operands, constants, extent, runs, keep_outputs, upstream)
 
         return outputs, gradient
 
-    if constants.plan.exported and not training:  # a SavedModel would hold the gradients too
+    if pack_tangents([v for v in operands if v is not None]).tangents:
+        if not tf.executing_eagerly():
+            raise NotImplementedError(NO_FORWARD_MODE)
+        inline = constants._replace(plan=constants.plan.inline())
+        outputs = infer(operands, inline, keep_outputs)
+    elif constants.plan.exported and not training:  # a SavedModel would hold the gradients too
         outputs = infer(operands, constants, keep_outputs)
     else:
         outputs = recur(*(v for v in operands if v is not None))
