@@ -31,8 +31,9 @@ def obstacle(convention: Convention, rows: Rows, use_bias: bool, return_gates: b
         use_bias: whether there is a bias.
         return_gates: whether gates are wanted.
     """
+    if not execution.on_gpu():
+        return "no GPU"
     wrong = {
-        "no GPU": not execution.on_gpu(),
         "an export, which must run anywhere": execution.exporting(),
         "a function that XLA compiles as a whole": execution.in_xla(),
         "reset_after=False": not convention.reset_after,

@@ -15,6 +15,7 @@ from keras_gru import execution
 from keras_gru.blocks import Extent, run_block
 from keras_gru.execution import Plan
 from keras_gru.recurrence import Mode, Rows, Shared, Trajectory, forward
+from keras_gru.step import Convention
 from keras_gru.weights import Gates, StepWeights, joint_recurrent, merge_bias, split_gates
 
 Tensor = Any
@@ -36,35 +37,32 @@ class Constants(NamedTuple):
     mask: Tensor | None
     zoneout: Tensor | None
     recurrent_mask: Gates | None
-    mode: Mode
+    convention: Convention
+    go_backwards: bool
     plan: Plan
+
+    @property
+    def mode(self) -> Mode:
+        """How the loop runs by this plan."""
+        compiled = self.plan.path == "xla"
+        return Mode(self.convention, self.go_backwards, compiled, self.plan.unroll)
 
 
 def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
     """Outputs (B, T, U) if wanted, and the final state, keeping nothing for a backward pass."""
-    extent = Extent.of(operands.inputs, constants.plan)
-    if _may_be_small(constants, extent):
-        return _by_size(operands, constants, keep_outputs)
-    runs = run_forward(operands, constants, extent, keep_outputs, False)
-    return joined(runs, extent, keep_outputs, operands.inputs.dtype)
-
-
-def _may_be_small(constants: Constants, extent: Extent) -> bool:
-    plan = constants.plan
-    return plan.path == "plain" and plan.blocks > 1 and not isinstance(extent.rows, int)
-
-
-def _by_size(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
-    """Run a batch of unknown size in blocks or, if it turns out to be small, as one."""
 
     def run(constants: Constants) -> tuple[Tensor, ...]:
         extent = Extent.of(operands.inputs, constants.plan)
         runs = run_forward(operands, constants, extent, keep_outputs, False)
         return joined(runs, extent, keep_outputs, operands.inputs.dtype)
 
+    plan = constants.plan
+    if plan.path != "plain" or plan.blocks == 1 or operands.inputs.shape[0] is not None:
+        return run(constants)
+    # In blocks or, if the batch turns out to be small, as one.
     outputs: tuple[Tensor, ...] = tf.cond(
         tf.size(operands.initial_state) < execution.SMALL_STATE,
-        lambda: run(constants._replace(plan=constants.plan.for_small_state())),
+        lambda: run(constants._replace(plan=plan.for_small_state())),
         lambda: run(constants),
     )
     return outputs
@@ -82,7 +80,7 @@ def run_forward(
     run = run_block if constants.plan.nested else run_inline
     rows = cut_rows(operands, constants, extent)
     if shared.kernel is None:
-        bias, _ = merge_bias(operands.bias, constants.mode.convention.reset_after)
+        bias, _ = merge_bias(operands.bias, constants.convention.reset_after)
         rows = [row._replace(inputs=project(row.inputs, operands.kernel, bias)) for row in rows]
     return [run(forward, (row, shared), constants.mode, keep_outputs, keep_saved) for row in rows]
 
@@ -107,7 +105,7 @@ def cut_rows(operands: Operands, constants: Constants, extent: Extent) -> list[R
 
 def shared_by_rows(operands: Operands, constants: Constants, extent: Extent) -> Shared:
     """What the loop needs beside its rows."""
-    reset_after = constants.mode.convention.reset_after
+    reset_after = constants.convention.reset_after
     projection_bias, candidate_bias = merge_bias(operands.bias, reset_after)
     recurrent_kernel = wide(operands.recurrent_kernel)
     joint = constants.recurrent_mask is None

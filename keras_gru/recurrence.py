@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from keras_gru.step import Convention, Saved, masked_states, step, step_backward
-from keras_gru.weights import Gates, StepWeights, split_gates
+from keras_gru.weights import GATE_COUNT, Gates, StepWeights, split_gates
 
 Tensor = Any
 
@@ -244,10 +244,10 @@ def _input_reader(rows: Rows, shared: Shared, mode: Mode) -> Callable[[Tensor], 
     if not mode.compiled:
         return lambda t: split_gates(tf.gather(inputs, t, axis=1))
     # XLA compiles a gate's arithmetic to scalar code where it reads from a slice that others share.
-    batch, units = tf.shape(inputs)[0], inputs.shape[-1] // len(Gates._fields)
+    batch, units = tf.shape(inputs)[0], inputs.shape[-1] // GATE_COUNT
     size = tf.stack([batch, 1, units])
     return lambda t: Gates(
-        *(tf.slice(inputs, tf.stack([0, t, k * units]), size)[:, 0] for k in range(3))
+        *(tf.slice(inputs, tf.stack([0, t, k * units]), size)[:, 0] for k in range(GATE_COUNT))
     )
 
 

@@ -17,7 +17,6 @@ from keras_gru import execution
 from keras_gru.backward_pass import gradients
 from keras_gru.blocks import Extent
 from keras_gru.forward_pass import Constants, Operands, infer, joined, project, run_forward
-from keras_gru.recurrence import Mode
 from keras_gru.step import Convention, step
 from keras_gru.weights import Gates, merge_bias, split_gates, step_weights
 
@@ -102,12 +101,12 @@ def gru_sequence(
     rows, steps, features = inputs.shape
     units = initial_state.shape[-1]
     plan = execution.plan(path, rows, steps, features, units, inputs.dtype.size)
-    compiled = plan.path == "xla"
     constants = Constants(
         mask=None if mask is None else tf.broadcast_to(mask, tf.shape(inputs)[:2]),
         zoneout=None if zoneout is None else tf.convert_to_tensor(zoneout),
         recurrent_mask=recurrent_mask and Gates(*map(tf.convert_to_tensor, recurrent_mask)),
-        mode=Mode(convention, go_backwards, compiled, plan.unroll),
+        convention=convention,
+        go_backwards=go_backwards,
         plan=plan,
     )
     keep_outputs = return_sequences or return_gates
@@ -157,15 +156,15 @@ def _recur(
 
 def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:
     """All steps at once: given the states, no gate waits for another."""
-    bias, candidate_bias = merge_bias(operands.bias, constants.mode.convention.reset_after)
+    bias, candidate_bias = merge_bias(operands.bias, constants.convention.reset_after)
     x = split_gates(project(operands.inputs, operands.kernel, bias))
     h0 = operands.initial_state[:, tf.newaxis]
-    before = [states[:, 1:], h0] if constants.mode.go_backwards else [h0, states[:, :-1]]
+    before = [states[:, 1:], h0] if constants.go_backwards else [h0, states[:, :-1]]
     masks = constants.recurrent_mask
     recurrent_mask = masks and Gates(*(mask[:, tf.newaxis] for mask in masks))
     weights = step_weights(operands.recurrent_kernel, candidate_bias)
     before = tf.concat(before, 1)
-    _, saved = step(x, before, weights, constants.mode.convention, recurrent_mask)
+    _, saved = step(x, before, weights, constants.convention, recurrent_mask)
     if constants.mask is None:
         return Gates(*saved[:3])
     valid = constants.mask[..., tf.newaxis]

@@ -133,5 +133,5 @@ def joint_recurrent(recurrent_kernel: Tensor, reset_after: bool) -> tuple[Tensor
     """The packed recurrent kernel (U, 3U) cut into as few products as a step can do with."""
     if reset_after:
         return (recurrent_kernel,)
-    z, r, g = split_gates(recurrent_kernel)
-    return tf.concat([z, r], axis=-1), g
+    units = recurrent_kernel.shape[0]
+    return tuple(tf.split(recurrent_kernel, [2 * units, units], axis=-1))

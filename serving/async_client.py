@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -13,13 +12,12 @@ from serving.conversation import (
     Conversation,
     Exchange,
     Metadata,
-    Pause,
     Steps,
     Target,
     VersionState,
     Wire,
 )
-from serving.errors import ServingError
+from serving.conversation_driver import drive_async
 from serving.server_url import grpc_address, is_rest
 
 ResultT = TypeVar("ResultT")
@@ -124,22 +122,9 @@ class AsyncClient:
         await self.close()
 
     async def _run(self, steps: Steps[ResultT]) -> ResultT:
-        try:
-            action = next(steps)
-            while True:
-                try:
-                    reply = await self._perform(action)
-                except ServingError as error:
-                    action = steps.throw(error)
-                else:
-                    action = steps.send(reply)
-        except StopIteration as stop:
-            result: ResultT = stop.value
-            return result
+        return await drive_async(steps, self._perform)
 
-    async def _perform(self, action: Exchange | Pause) -> Any:
-        if isinstance(action, Pause):
-            return await asyncio.sleep(action.seconds)
+    async def _perform(self, action: Exchange) -> Any:
         return await self._connection.send(action.message, action.timeout)
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -16,13 +15,12 @@ from serving.conversation import (
     Conversation,
     Exchange,
     Metadata,
-    Pause,
     Steps,
     Target,
     VersionState,
     Wire,
 )
-from serving.errors import ServingError
+from serving.conversation_driver import drive
 from serving.server_url import grpc_address, is_rest
 
 __all__ = ["Client", "ClientOptions", "Metadata", "Target", "VersionState", "connect"]
@@ -164,22 +162,9 @@ class Client:
         self.close()
 
     def _run(self, steps: Steps[ResultT]) -> ResultT:
-        try:
-            action = next(steps)
-            while True:
-                try:
-                    reply = self._perform(action)
-                except ServingError as error:
-                    action = steps.throw(error)
-                else:
-                    action = steps.send(reply)
-        except StopIteration as stop:
-            result: ResultT = stop.value
-            return result
+        return drive(steps, self._perform)
 
-    def _perform(self, action: Exchange | Pause) -> Any:
-        if isinstance(action, Pause):
-            return time.sleep(action.seconds)
+    def _perform(self, action: Exchange) -> Any:
         return self._connection.send(action.message, action.timeout)
 
 

@@ -12,7 +12,6 @@ now and replays what was fed.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -23,8 +22,9 @@ import numpy as np
 from serving.async_client import AsyncClient
 from serving.client import Client
 from serving.conversation import Pause
+from serving.conversation_driver import drive, drive_async
 from serving.dtypes import STRING
-from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError, Unavailable
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from serving.stream_state import StreamAnswer, StreamState
 
 __all__ = ["AsyncStreamingSession", "StreamAnswer", "StreamState", "StreamingSession"]
@@ -240,23 +240,9 @@ class StreamingSession(_Stream):
             ServingError: The server's error; the session stands as before, and the piece may be
                 fed again.
         """
-        steps = self._feeding(piece)
-        try:
-            action = next(steps)
-            while True:
-                try:
-                    reply = self._perform(action)
-                except ServingError as error:
-                    action = steps.throw(error)
-                else:
-                    action = steps.send(reply)
-        except StopIteration as stop:
-            answer: StreamAnswer = stop.value
-            return answer
+        return drive(self._feeding(piece), self._perform)
 
-    def _perform(self, action: _Ask | Pause) -> Any:
-        if isinstance(action, Pause):
-            return time.sleep(action.seconds)
+    def _perform(self, action: _Ask) -> Any:
         return getattr(self._client, action.method)(**action.arguments)
 
 
@@ -279,23 +265,9 @@ class AsyncStreamingSession(_Stream):
 
     async def feed(self, piece: Any) -> StreamAnswer:
         """As `StreamingSession.feed`."""
-        steps = self._feeding(piece)
-        try:
-            action = next(steps)
-            while True:
-                try:
-                    reply = await self._perform(action)
-                except ServingError as error:
-                    action = steps.throw(error)
-                else:
-                    action = steps.send(reply)
-        except StopIteration as stop:
-            answer: StreamAnswer = stop.value
-            return answer
+        return await drive_async(self._feeding(piece), self._perform)
 
-    async def _perform(self, action: _Ask | Pause) -> Any:
-        if isinstance(action, Pause):
-            return await asyncio.sleep(action.seconds)
+    async def _perform(self, action: _Ask) -> Any:
         return await getattr(self._client, action.method)(**action.arguments)
 
 

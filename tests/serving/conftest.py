@@ -124,21 +124,25 @@ def models(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope="session")
-def server(models, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("server")
+def flags_for(models, directory):
+    """Flags of a server of all test models; their files go to `directory`."""
     config = directory / "models.config"
     config.write_text(CONFIG.format(root=models))
     monitoring = directory / "monitoring.config"
     monitoring.write_text("prometheus_config { enable: true }")
-    flags = (
+    return (
         f"--model_config_file={config}",
         f"--monitoring_config_file={monitoring}",
         "--allow_version_labels_for_unavailable_models",
         "--rest_api_timeout_in_ms=3000",
-        "--enable_grpc_healthcheck_service",
     )
-    with running(directory / "log", *flags) as server:
+
+
+@pytest.fixture(scope="session")
+def server(models, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("server")
+    flags = flags_for(models, directory)
+    with running(directory / "log", *flags, "--enable_grpc_healthcheck_service") as server:
         yield server
 
 

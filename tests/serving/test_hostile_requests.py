@@ -17,7 +17,7 @@ from serving.client import connect
 from serving.protos import services
 
 from . import hostile
-from .conftest import CONFIG, running
+from .conftest import flags_for, running
 
 PATIENCE = 20.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -37,17 +37,7 @@ GRPC_NO_FAULT = {
 def server(models, tmp_path_factory):
     """A server of its own, whose log and memory nobody else touches."""
     directory = tmp_path_factory.mktemp("hostile")
-    config = directory / "models.config"
-    config.write_text(CONFIG.format(root=models))
-    monitoring = directory / "monitoring.config"
-    monitoring.write_text("prometheus_config { enable: true }")
-    flags = (
-        f"--model_config_file={config}",
-        f"--monitoring_config_file={monitoring}",
-        "--allow_version_labels_for_unavailable_models",
-        "--rest_api_timeout_in_ms=3000",
-    )
-    with running(directory / "log", *flags) as server:
+    with running(directory / "log", *flags_for(models, directory)) as server:
         yield server
         assert server.process.poll() is None
         assert "Traceback" not in server.log.read_text()
