@@ -159,7 +159,10 @@ class SentimentExport:
 
     def _golden_gates(self, texts: list[str]) -> dict[str, Any]:
         # The signature's own arithmetic for the gates; for the scores the model on each prefix.
-        outputs = {name: value.numpy() for name, value in self.signatures["gates"](tf.constant(texts)).items()}
+        outputs = {
+            name: value.numpy()
+            for name, value in self.signatures["gates"](tf.constant(texts)).items()
+        }
         ids = self._preprocessor(tf.constant(texts)).numpy()
         for t in range(ids.shape[1]):
             so_far = _softmax(self._logits(ids[:, : t + 1]))

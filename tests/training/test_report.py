@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from training.loop import EpochRecord
+from training.fit_state import EpochRecord
 from training.report import (
     confusion_counts,
     draw_confusion_matrix,
