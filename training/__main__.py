@@ -15,8 +15,8 @@ from tempfile import TemporaryFile
 import tyro
 from rich.console import Console
 
-from training.config import SentimentConfig
 from training.errors import TrainingError
+from training.sentiment_config import SentimentConfig
 
 INTERRUPTED = 130
 

@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
-from training.run_directory import RunDirectory
+from training.sentiment_config import (
+    DataConfig,
+    ModelConfig,
+    SentimentConfig,
+    SentimentRunConfig,
+    TrainingConfig,
+)
+from training.sentiment_run import SentimentRun
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -22,12 +28,12 @@ def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> Senti
         DataConfig(reviews=400),
         ModelConfig(embedding_size=6, units=5),
         TrainingConfig(epochs=2, batch_size=32, **training),
-        RunConfig(runs_dir=runs_dir, name=name),
+        SentimentRunConfig(runs_dir=runs_dir, name=name),
     )
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
     from training.sentiment import train_sentiment
 
     return train_sentiment(tiny_config(tmp_path_factory.mktemp("runs")))
