@@ -4,6 +4,7 @@ All are GRUs of this project between a normalisation of the window and a dense l
 ``channel_independent`` the K targets of a window become K rows of one column each.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -96,7 +97,7 @@ def initialise_linear(
 
 
 def _median(levels: Sequence[float]) -> int:
-    ascending = all(low < high for low, high in zip(levels, levels[1:], strict=False))
+    ascending = all(low < high for low, high in itertools.pairwise(levels))
     if not ascending or MEDIAN not in levels or not 0 < levels[0] <= levels[-1] < 1:
         raise ValueError(
             f"levels must ascend, lie between 0 and 1 and contain {MEDIAN}, got {tuple(levels)}"
