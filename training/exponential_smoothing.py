@@ -1,7 +1,7 @@
 """Exponential smoothing (ETS) of short series, column by column.
 
-Level, damped trend and season, all additive, after Hyndman et al. (2008), "Forecasting with
-Exponential Smoothing: The State Space Approach"; the fit is that of statsmodels.
+Level, trend and season, all additive, after Hyndman et al. (2008), "Forecasting with Exponential
+Smoothing: The State Space Approach"; the fit is that of statsmodels.
 """
 
 import warnings
@@ -27,14 +27,16 @@ class SmoothingForecaster:
 
     Args:
         data: the series; missing values are replaced by the ones before.
+        damped: let the trend die out.
     """
 
-    def __init__(self, data: ForecastingData):
-        train, self._horizon = data.borders.train, data.shape.horizon
+    def __init__(self, data: ForecastingData, damped: bool):
+        train, self._horizon, self._damped = data.borders.train, data.shape.horizon, damped
         self._season = data.season if 1 < data.season <= train // 2 else 1
-        self.detail = f"season {self._season}" if self._season > 1 else "without season"
+        season = f"season {self._season}" if self._season > 1 else "no season"
+        self.detail = f"{season}, {'damped ' if damped else ''}trend"
         self._results = [
-            _follow(filled(column.astype(np.float64)), train, self._season)
+            _follow(filled(column.astype(np.float64)), train, self._season, damped)
             for column in data.standardised_targets.T
         ]
 
@@ -45,7 +47,7 @@ class SmoothingForecaster:
     def _column(self, result: Any, origins: np.ndarray) -> np.ndarray:
         at = origins - 1  # the last row seen
         steps = np.arange(1, self._horizon + 1)
-        damping = np.cumsum(result.damping_trend**steps)
+        damping = np.cumsum((result.damping_trend if self._damped else 1.0) ** steps)
         forecasts = result.level[at][:, np.newaxis] + result.slope[at][:, np.newaxis] * damping
         if self._season > 1:
             place = (steps - 1) % self._season - self._season + 1
@@ -53,12 +55,12 @@ class SmoothingForecaster:
         return np.asarray(forecasts)
 
 
-def _follow(column: np.ndarray, train: int, season: int) -> Any:
+def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
     """The states of a column at all of its rows, under parameters fitted on the first ones."""
     options: dict[str, Any] = {
         "error": "add",
         "trend": "add",
-        "damped_trend": True,
+        "damped_trend": damped,
         "seasonal": "add" if season > 1 else None,
         "seasonal_periods": season if season > 1 else None,
         "initialization_method": "heuristic",
