@@ -186,9 +186,7 @@ def _train(
         )
 
 
-def _test_windows(
-    data: ForecastingData, predict: Predictor, offsets: np.ndarray
-) -> dict[str, np.ndarray]:
+def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:
     windows = data.windows("test")
     rows = evenly(len(windows), _STORED_WINDOWS)
     histories = windows.histories(rows)
