@@ -75,6 +75,31 @@ class Explanation:
         return explanations
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """The forecast of one series, in its own units: H horizons, K columns, Q levels.
+
+    Attributes:
+        values: The forecast, (H, K).
+        quantiles: Of each value, ascending, (H, K, Q); the first and last bound the widest
+            interval. The model card has the levels.
+    """
+
+    values: np.ndarray
+    quantiles: np.ndarray
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Forecast]:
+        """One per row of what `predict` returns for `serving_default` or `step`.
+
+        Raises:
+            FailedPrecondition: The model is no forecaster.
+        """
+        _require(outputs, "forecast", "quantiles")
+        rows = zip(outputs["forecast"], outputs["quantiles"], strict=True)
+        return [cls(values, quantiles) for values, quantiles in rows]
+
+
 def _require(outputs: Mapping[str, np.ndarray], *names: str) -> None:
     if not outputs.keys() >= set(names):
         raise FailedPrecondition(

@@ -55,7 +55,7 @@ class ForecastingSignatures(tf.Module):
         self._model = partial(model, training=False)
         self._weights = [variable.value for variable in model.variables]
         steps = ForecasterSteps(model, config, shape)
-        self._streams = steps.streams
+        self._streams = self.reads_all = steps.streams
         self.state_size = steps.state_size if steps.streams else 0
         self._sequence, self._advance = partial(steps.forecast), partial(steps.advance)
         self._open, self._forecasts = partial(steps.open), partial(steps.forecasts)
