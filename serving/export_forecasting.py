@@ -84,7 +84,9 @@ class ForecastingExport:
         if "step" in self.signatures:
             for size in _WARMUP_BATCHES:
                 state = np.zeros((size, self.module.state_size), np.float32)
-                records.append(predict_record({"value": windows[:size, -1], "state": state}, "step"))
+                records.append(
+                    predict_record({"value": windows[:size, -1], "state": state}, "step")
+                )
         return records
 
     def parity(self) -> dict[str, Any] | None:

@@ -164,10 +164,16 @@ class ForecastingSignatures(tf.Module):
             tf.math.is_nan(tf.gather(history, self._read, axis=-1)), axis=1
         )  # (B, columns read)
         first = tf.concat([tf.where(empty), tf.zeros((1, 2), tf.int64)], 0)[0]
-        message = tf.strings.format(
-            "history: row {} has no value of column {} in the steps read, the last {}; "
-            "expected at least one that is not NaN",
-            (first[0], tf.gather(self._columns, first[1]), tf.shape(history)[1]),
+        message = tf.strings.join(
+            [
+                "history: row ",
+                tf.strings.as_string(first[0]),
+                " has no value of column ",
+                tf.gather(self._columns, first[1]),
+                " in the steps read, the last ",
+                tf.strings.as_string(tf.shape(history)[1]),
+                "; expected at least one that is not NaN",
+            ]
         )
         some = tf.debugging.Assert(tf.logical_not(tf.reduce_any(empty)), [message], name="some")
         with tf.control_dependencies([some]):
