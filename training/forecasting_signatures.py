@@ -60,6 +60,7 @@ class ForecastingSignatures(tf.Module):
         self._sequence, self._advance = partial(steps.forecast), partial(steps.advance)
         self._open, self._forecasts = partial(steps.open), partial(steps.forecasts)
         self._opens = config.architecture != "seq2seq"
+        self._width = config.segment if config.architecture == "segment" else 1
         self._lookback, self._channels = shape.lookback, shape.channels
         self.least_steps = 1 if steps.streams else shape.lookback
         self._standardise, self._restore = preprocessor.standardise, preprocessor.restore
@@ -106,12 +107,17 @@ class ForecastingSignatures(tf.Module):
 
         Returns:
             ``update_gate``, ``reset_gate`` and ``state`` (B, N, R, U) float32 at each of the N
-            segments or steps, the last of which ends with the history. With a model that streams
-            also ``forecast`` (B, N, H, K), the answer after each step.
+            segments or steps, and ``end`` (B, N) int32, the step of the history, from 0, with
+            which each of them ends. With a model that streams also ``forecast`` (B, N, H, K), the
+            answer after each step.
         """
+        length = tf.shape(history)[1]
         history = self._prepared(history)
         shown = self._open(history)
+        rows, count = tf.unstack(tf.shape(shown.state)[:2])
+        end = length - 1 - self._width * tf.range(count - 1, -1, -1)
         answers = {
+            "end": tf.broadcast_to(end, (rows, count)),
             "update_gate": shown.update_gate,
             "reset_gate": shown.reset_gate,
             "state": shown.state,

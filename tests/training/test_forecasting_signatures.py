@@ -176,6 +176,7 @@ def test_gates_follow_the_equations_of_the_cell(options):
     z, r, h = (shown[name].numpy() for name in ("update_gate", "reset_gate", "state"))
     count = 3 if not options else 12
     assert z.shape == r.shape == h.shape == (4, count, 2, 6)
+    np.testing.assert_array_equal(shown["end"], [range(12) if options else [3, 7, 11]] * 4)
     cell = [w for w in forecaster.model.weights if "gru_cell" in w.path]
     kernel, recurrent, bias = (w.numpy().astype(np.float64) for w in cell)
     standardised = (RAW - MEAN) / DEVIATION
