@@ -17,6 +17,7 @@ import keras
 import tensorflow as tf
 
 import keras_gru
+from serving.export_forecasting import ForecastingExport
 from serving.export_sentiment import SentimentExport
 from serving.golden import TOLERANCE, write_golden
 from serving.portability import portability_faults
@@ -25,6 +26,7 @@ from serving.publishing import PublishError, publisher, put_in_place
 from serving.warmup import write_records
 from training.config import to_dict
 from training.errors import TrainingError
+from training.forecasting_run import ForecastingRun
 from training.run_directory import RunDirectory, TaskRun
 from training.sentiment_run import SentimentRun
 
@@ -87,7 +89,10 @@ class Task(NamedTuple):
     export: Callable[[Any], TaskExport]
 
 
-TASKS = {SentimentExport.task: Task(SentimentRun, SentimentExport)}
+TASKS = {
+    ForecastingExport.task: Task(ForecastingRun, ForecastingExport),
+    SentimentExport.task: Task(SentimentRun, SentimentExport),
+}
 """By the task's name in `config.json`."""
 
 

@@ -47,10 +47,12 @@ class FeedbackGRU(keras.layers.Layer):
         super().__init__(**kwargs)
         self.units, self.steps, self.targets, self.outputs = units, steps, targets, outputs
         self.fed_back, self.dropout, self.zero_head = fed_back, dropout, zero_head
-        self.cell = GRUCell(units, name="cell")
-        self.drop = keras.layers.Dropout(dropout, name="dropout")
+        self.cell = GRUCell(units, dtype=self.dtype_policy, name="cell")
+        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         initial = "zeros" if zero_head else "glorot_uniform"
-        self.head = keras.layers.Dense(targets * outputs, kernel_initializer=initial, name="head")
+        self.head = keras.layers.Dense(
+            targets * outputs, kernel_initializer=initial, dtype=self.dtype_policy, name="head"
+        )
 
     def build(self, state_shape: Any, first_shape: Any = None) -> None:  # noqa: ARG002
         """Creates the weights of the cell and of the head."""

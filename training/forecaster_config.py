@@ -24,14 +24,21 @@ class ForecasterConfig:
     then not read. Otherwise one network reads all columns together."""
     channel_embedding: bool = True
     """Give each target a learned vector, of architecture segment with --channel-independent."""
-    normalisation: Literal["none", "last", "reversible"] = "last"
+    normalisation: Literal["none", "last", "reversible", "difference"] = "last"
     """Per window and column: subtract the last value; or mean and deviation, put back after
-    (RevIN without weights)."""
+    (RevIN without weights); or read changes from step to step. Models that answer tick by tick
+    are one_shot with none or difference."""
     linear_skip: bool = False
     """Add a linear map from the look-back to the forecast, set to the ridge baseline at first, so
     that the GRU learns what it leaves over."""
     loss: Literal["mse", "mae", "huber", "quantile"] = "mse"
     """What training minimises, on standardised values; quantile: the pinball loss of all levels."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the model can answer tick by tick: nothing it reads depends on later ticks."""
+        causal = self.normalisation in ("none", "difference")
+        return self.architecture == "one_shot" and causal and not self.linear_skip
 
     def __post_init__(self) -> None:
         for flag, value in (("--units", self.units), ("--segment", self.segment)):

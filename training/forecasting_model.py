@@ -151,7 +151,9 @@ def _seq2seq(
     config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, point: int
 ) -> Any:
     state = GRU(config.units, name="gru")(x)
-    first = x[:, -1] if config.channel_independent else _columns(x, shape.targets)[:, -1]
+    # Relative to the level, as the forecasts are that follow; with differences x is not.
+    last = x[:, -1] if config.channel_independent else _columns(x, shape.targets)[:, -1]
+    first = ops.zeros_like(last) if config.normalisation == "difference" else last
     return FeedbackGRU(
         config.units,
         shape.horizon,

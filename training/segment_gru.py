@@ -44,7 +44,7 @@ class SegmentGRU(keras.layers.Layer):
         if units < 2 or units % 2:
             raise ValueError(f"units must be an even number above 0, got {units}")
         self.units, self.output_segments, self.channels = units, output_segments, channels
-        self.encoder = GRU(units, name="encoder")
+        self.encoder = GRU(units, dtype=self.dtype_policy, name="encoder")
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates the GRU's weights, whose input size D must be U, and the queries."""

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-KINDS = ("none", "last", "reversible")
+KINDS = ("none", "last", "reversible", "difference")
 EPSILON = 1e-5
 
 
@@ -18,8 +18,10 @@ class WindowNormalisation(keras.layers.Layer):
     """Takes the level, and for ``reversible`` the spread, out of each window and column.
 
     Args:
-        kind: ``"none"``, ``"last"`` (the last value is the level) or ``"reversible"`` (mean, and
-            standard deviation with a variance of 1e-5 added).
+        kind: ``"none"``; ``"last"``: the last value is the level; ``"reversible"``: the mean is the
+            level, and the standard deviation, with a variance of 1e-5 added, the spread;
+            ``"difference"``: the changes from step to step in place of the values, zero at the
+            first step, with the last value as the level of the forecast.
 
     Call arguments:
         history: (B, L, C).
@@ -40,12 +42,14 @@ class WindowNormalisation(keras.layers.Layer):
         """See the class."""
         last = history[:, -1:]
         level, spread = ops.zeros_like(last), ops.ones_like(last)
-        if self.kind == "last":
+        if self.kind in ("last", "difference"):
             level = last
         elif self.kind == "reversible":
             level = ops.mean(history, axis=1, keepdims=True)
             spread = ops.sqrt(ops.var(history, axis=1, keepdims=True) + EPSILON)
         level, spread = ops.stop_gradient(level), ops.stop_gradient(spread)
+        if self.kind == "difference":
+            return history - ops.concatenate([history[:, :1], history[:, :-1]], 1), level, spread
         return (history - level) / spread, level, spread
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[Any, Any, Any]:
