@@ -89,7 +89,7 @@ def _forecasting(config: ForecastingConfig) -> int:
     console = Console(soft_wrap=True)
     _load_tensorflow(console, config.run.debug)
     from training.forecasting import train_forecasting
-    from training.forecasting_report import coverage_remark, not_better_than_naive
+    from training.forecasting_report import coverage_remarks, not_better_than_naive
 
     run = train_forecasting(config, console)
 
@@ -100,14 +100,13 @@ def _forecasting(config: ForecastingConfig) -> int:
         validation, test = result["validation"]["mse"], result["test"]["mse"]
         console.print(f"{name:{width}}  {validation:>10.4f}  {test:>6.4f}", highlight=False)
     for interval in run.metrics["intervals"]:
-        remark = coverage_remark(interval)
         console.print(
-            remark
-            or f"The {interval['nominal']:.0%} interval covers {interval['coverage']:.1%} of the "
-            "test values.",
-            style="yellow" if remark else None,
+            f"{interval['nominal']:.0%} interval: {interval['coverage']:.1%} of the test values "
+            "inside",
             highlight=False,
         )
+    for remark in coverage_remarks(run.metrics):
+        console.print(remark, style="yellow", highlight=False)
     warning = not_better_than_naive(run.metrics)
     if warning:
         console.print(f"\n{warning}", style="bold red", highlight=False)
