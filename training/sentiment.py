@@ -16,7 +16,7 @@ from rich.console import Console
 from sklearn.metrics import precision_recall_fscore_support
 
 import keras_gru
-from training import baselines, report
+from training import baselines, learning_curves, report
 from training.batches import LengthBucketedBatches
 from training.config import to_dict
 from training.loop import FitResult, evaluate, fit, make_eval_step, make_train_step
@@ -124,7 +124,9 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
             "test_predictions.jsonl",
             "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in predictions),
         )
-        report.draw_curves(result.epochs, result.best_epoch, writer.path / "curves.png")
+        learning_curves.draw_curves(
+            result.epochs, result.best_epoch, ("loss", "accuracy"), writer.path / "curves.png"
+        )
         report.draw_confusion_matrix(
             report.confusion_counts(data.test.labels, predicted, len(data.classes)),
             data.classes,

@@ -67,7 +67,7 @@ class SeriesPreprocessor:
         """
         history = tf.convert_to_tensor(history, tf.float32)
         missing = tf.math.is_nan(history)
-        filled = tf.cond(tf.reduce_any(missing), lambda: _fill(history, missing), lambda: history)
+        filled = tf.cond(tf.reduce_any(missing), lambda: _fill(history), lambda: history)
         scaled = (filled - tf.constant(self.mean, tf.float32)) / tf.constant(
             self.deviation, tf.float32
         )
@@ -87,10 +87,10 @@ class SeriesPreprocessor:
         return forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
 
 
-def _fill(history: tf.Tensor, missing: tf.Tensor) -> tf.Tensor:
+def _fill(history: tf.Tensor) -> tf.Tensor:
     """The value at t is the n-th seen one, n being how many were seen until t, at least one."""
     columns = tf.transpose(history, (0, 2, 1))  # (B, C, T)
-    gone = tf.transpose(missing, (0, 2, 1))
+    gone = tf.math.is_nan(columns)
     steps = tf.shape(columns)[2]
     place = tf.range(steps)
     seen_first = tf.argsort(tf.where(gone, place + steps, place), axis=2)

@@ -93,7 +93,7 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
     months = round(steps.median() / (30.44 * _DAY))
     if months >= 1 and times[0].normalize() == times[0] and step >= 28 * _DAY:
         return _months(times, months)
-    if step == _DAY and len(times) > 10 and (times.dayofweek < 5).all():
+    if step == _DAY and len(times) > 10 and (times.day_of_week < 5).all():
         return "B"
     if step == 7 * _DAY:
         return f"W-{times[0].strftime('%a').upper()}"
@@ -129,14 +129,15 @@ def season_length(frequency: str) -> int:
     Hours and minutes repeat by the day, days by the week, weeks and months by the year; spacings
     below a minute by the hour.
     """
-    offset = pd.tseries.frequencies.to_offset(frequency)
-    name, count = str(offset.name).split("-")[0], int(offset.n)
+    plain = frequency.partition("-")[0]
+    name = plain.lstrip("0123456789")
+    count = int(plain.removesuffix(name) or 1)
     per_year = {"W": 52, "MS": 12, "ME": 12, "QS": 4, "QE": 4, "YS": 1, "YE": 1}
     if name in per_year:
         return max(1, round(per_year[name] / count))
     if name in ("D", "B"):
         return max(1, round((7 if name == "D" else 5) / count))
-    step = pd.Timedelta(offset)
+    step = pd.Timedelta(count, name)
     period = _DAY if step >= pd.Timedelta(minutes=1) else pd.Timedelta(hours=1)
     return max(1, round(float(period / step)))
 
@@ -147,8 +148,8 @@ def calendar_columns(times: pd.DatetimeIndex, frequency: str) -> dict[str, np.nd
     seconds = (times - times.normalize()) / _DAY
     cycles = {
         "day": (_DAY, seconds),
-        "week": (7 * _DAY, (times.dayofweek + seconds) / 7),
-        "year": (365 * _DAY, (times.dayofyear - 1 + seconds) / 365.25),
+        "week": (7 * _DAY, (times.day_of_week + seconds) / 7),
+        "year": (365 * _DAY, (times.day_of_year - 1 + seconds) / 365.25),
     }
     columns = {}
     for name, (length, phase) in cycles.items():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.training.conftest import tiny_config
-from training import report
+from training import learning_curves
 from training.baselines import TokenRows
 from training.errors import RunDirectoryError
 from training.sentiment import same_words, train_sentiment
@@ -74,7 +74,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report, "draw_curves", full)
+    monkeypatch.setattr(learning_curves, "draw_curves", full)
     with pytest.raises(RunDirectoryError, match="No space left"):
         train_sentiment(tiny_config(tmp_path))
     assert list(tmp_path.iterdir()) == []
