@@ -95,7 +95,7 @@ def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explan
 
 
 def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, Any]:
-    """The gates, and the first column read as a curve over the axis of segments."""
+    """The gates, and the column of that GRU as a curve over the axis of segments."""
     with open_csv(arguments.csv) as lines:
         ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
     history = stacked(ticks, arguments.csv)
@@ -103,9 +103,10 @@ def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explana
     outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
     shown = SeriesExplanation.from_outputs(outputs)[0]
     width = int(shown.end[1] - shown.end[0]) if len(shown.end) > 1 else 1
-    read = np.arange(shown.end[0] - width + 1, len(ticks))
-    places = (read - shown.end[0]) / width  # the segments' ends are 0, 1, ...
-    curve = history[0, read, min(arguments.gru, history.shape[2] - 1)]
+    steps = np.arange(len(ticks) - len(shown.values), len(ticks))
+    # Segment n lies between n - 1/2 and n + 1/2.
+    places = (steps - shown.end[0] + 0.5 * (width - 1)) / width
+    curve = shown.values[:, min(arguments.gru, shown.values.shape[1] - 1)]
     explanation = shown.of(arguments.gru, [tick.label for tick in ticks])
     return explanation, (places, curve)
 

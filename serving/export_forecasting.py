@@ -107,7 +107,7 @@ class ForecastingExport:
             largest = max(largest, float(gap.max()))
             differing += int((gap.max(axis=(1, 2, 3)) > 0).sum())
         return {
-            "series": len(windows),
+            "rows": len(windows),
             "steps": windows.shape[1],
             "steps_that_differ_at_all": differing,
             "largest_difference": largest,

@@ -130,7 +130,7 @@ class SentimentExport:
             largest, steps = max(largest, float(gap.max())), steps + 1
             differing += int((gap.max(axis=1) > 0).sum())
         return {
-            "texts": len(texts),
+            "rows": len(texts),
             "steps": steps,
             "steps_that_differ_at_all": differing,
             "largest_difference": largest,

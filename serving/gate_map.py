@@ -100,7 +100,7 @@ def picture(
         axes[-1].legend(loc="upper left")
     else:
         axes[-1].plot(*series)
-        axes[-1].set(ylabel="series")
+        axes[-1].set(ylabel="series", xlim=(-0.5, steps - 0.5))
     every = -(-steps // _MOST_TICKS)
     axes[-1].set_xticks(
         range(0, steps, every), explanation.tokens[::every], rotation=60, ha="right"

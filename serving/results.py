@@ -109,12 +109,14 @@ class SeriesExplanation:
         update_gate: z, (N, R, U); 1 keeps the old state.
         reset_gate: r, (N, R, U).
         state: After the segment, (N, R, U).
+        values: Of the columns forecast in the steps read, missing ones filled, (T', K).
     """
 
     end: np.ndarray
     update_gate: np.ndarray
     reset_gate: np.ndarray
     state: np.ndarray
+    values: np.ndarray
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[SeriesExplanation]:
@@ -123,7 +125,7 @@ class SeriesExplanation:
         Raises:
             FailedPrecondition: The signature is another one.
         """
-        names = ("end", "update_gate", "reset_gate", "state")
+        names = ("end", "update_gate", "reset_gate", "state", "values")
         _require(outputs, *names)
         return [cls(*row) for row in zip(*(outputs[name] for name in names), strict=True)]
 

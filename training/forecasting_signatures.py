@@ -60,6 +60,7 @@ class ForecastingSignatures(tf.Module):
         self._sequence, self._advance = partial(steps.forecast), partial(steps.advance)
         self._open, self._forecasts = partial(steps.open), partial(steps.forecasts)
         self._opens = config.architecture != "seq2seq"
+        self._targets = shape.targets
         self._width = config.segment if config.architecture == "segment" else 1
         self._lookback, self._channels = shape.lookback, shape.channels
         self.least_steps = 1 if steps.streams else shape.lookback
@@ -108,8 +109,9 @@ class ForecastingSignatures(tf.Module):
         Returns:
             ``update_gate``, ``reset_gate`` and ``state`` (B, N, R, U) float32 at each of the N
             segments or steps, and ``end`` (B, N) int32, the step of the history, from 0, with
-            which each of them ends. With a model that streams also ``forecast`` (B, N, H, K), the
-            answer after each step.
+            which each of them ends; ``values`` (B, T', K) of the columns forecast in the T' steps
+            read, missing ones filled. With a model that streams also ``forecast`` (B, N, H, K),
+            the answer after each step.
         """
         length = tf.shape(history)[1]
         history = self._prepared(history)
@@ -121,6 +123,7 @@ class ForecastingSignatures(tf.Module):
             "update_gate": shown.update_gate,
             "reset_gate": shown.reset_gate,
             "state": shown.state,
+            "values": self._restore(tf.gather(history, self._targets, axis=-1)),
         }
         if self._streams:
             forecasts = self._forecasts(history)  # (B, N, H, K, 1 or Q)

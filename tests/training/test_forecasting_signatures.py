@@ -207,6 +207,16 @@ def test_gates_of_a_stream_show_the_forecast_after_each_tick():
     np.testing.assert_allclose(shown, steps, rtol=1e-6)
 
 
+def test_gates_show_the_values_read_filled():
+    holed = np.concatenate([RAW[:, :2], RAW], axis=1)
+    holed[0, 5:8, 2] = np.nan
+    shown = forecaster_with().signatures["gates"](history=tf.constant(holed))
+    expected = holed[:, 2:, [2, 0]]
+    expected[0, 3:6, 0] = holed[0, 4, 2]
+    np.testing.assert_allclose(shown["values"], expected, rtol=1e-5)
+    np.testing.assert_array_equal(shown["end"][0], [5, 9, 13])
+
+
 def test_which_models_have_which_signatures():
     assert set(forecaster_with().signatures) == {"serving_default", "gates"}
     assert set(forecaster_with(architecture="seq2seq").signatures) == {"serving_default"}
