@@ -22,6 +22,13 @@ def _ett(name: str, horizon: int) -> ForecastingConfig:
 
 
 PRESETS = {
+    "co2": ForecastingConfig(
+        # A larger validation part than usual: four years would be too few to calibrate on.
+        data=SeriesConfig(lookback=156, horizon=26, validation_fraction=0.2),
+        model=ForecasterConfig(linear_skip=True),
+        training=ForecastingTrainingConfig(epochs=40),
+    ),
+} | {
     f"{name.lower()}-{horizon}": _ett(name, horizon)
     for name, horizons in (("ETTh1", (96, 192, 336, 720)), ("ETTh2", (96,)), ("ETTm1", (96,)))
     for horizon in horizons
