@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from training.backtest_config import BacktestConfig
 from training.errors import TrainingError
 from training.forecasting_config import ForecastingConfig
 from training.forecasting_presets import preset_in
@@ -57,11 +58,12 @@ def _parse(arguments: Sequence[str]) -> Any:
             ForecastingConfig,
             tyro.conf.subcommand("forecasting", default=preset_in(arguments)),
         ]
+        | Annotated[BacktestConfig, tyro.conf.subcommand("backtest")]
     )
     return tyro.cli(
         commands,
         prog="gru-train",
-        description="Train a GRU on your data or on built-in data.",
+        description="Train a GRU on your data or on built-in data, and look at what it does.",
         args=arguments,
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
@@ -113,9 +115,23 @@ def _forecasting(config: ForecastingConfig) -> int:
     return _conclude(console, run, "models/forecasting")
 
 
+def _backtest(config: BacktestConfig) -> int:
+    console = Console(soft_wrap=True)
+    _load_tensorflow(console, config.debug)
+    from training.backtest import run_backtest
+
+    folder = run_backtest(config, console)
+    table = (folder / "backtest.md").read_text("utf-8")
+    console.print("\n".join(line for line in table.split("\n") if line.startswith("|")),
+                  markup=False, highlight=False)  # fmt: skip
+    console.print(f"\nreport  {folder / 'backtest.md'}", markup=False, highlight=False)
+    return 0
+
+
 _COMMANDS: dict[type, Callable[[Any], int]] = {
     SentimentConfig: _sentiment,
     ForecastingConfig: _forecasting,
+    BacktestConfig: _backtest,
 }
 
 

@@ -23,15 +23,17 @@ def suits(data: ForecastingData) -> bool:
 
 
 class SmoothingForecaster:
-    """Models fitted on the training rows, which then follow the series through all later rows.
+    """Models fitted on early rows, which then follow the series through all later ones.
 
     Args:
         data: the series; missing values are replaced by the ones before.
         damped: let the trend die out.
+        end: fit on the rows before this one; by default the training rows.
     """
 
-    def __init__(self, data: ForecastingData, damped: bool):
-        train, self._horizon, self._damped = data.borders.train, data.shape.horizon, damped
+    def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):
+        train = end or data.borders.train
+        self.damped, self._horizon = damped, data.shape.horizon
         self._season = data.season if 1 < data.season <= train // 2 else 1
         season = f"season {self._season}" if self._season > 1 else "no season"
         self.detail = f"{season}, {'damped ' if damped else ''}trend"
@@ -47,7 +49,7 @@ class SmoothingForecaster:
     def _column(self, result: Any, origins: np.ndarray) -> np.ndarray:
         at = origins - 1  # the last row seen
         steps = np.arange(1, self._horizon + 1)
-        damping = np.cumsum((result.damping_trend if self._damped else 1.0) ** steps)
+        damping = np.cumsum((result.damping_trend if self.damped else 1.0) ** steps)
         forecasts = result.level[at][:, np.newaxis] + result.slope[at][:, np.newaxis] * damping
         if self._season > 1:
             place = (steps - 1) % self._season - self._season + 1

@@ -12,6 +12,7 @@ from training.exponential_smoothing import SmoothingForecaster, suits
 from training.forecast_errors import ErrorSums, Forecaster, ForecastErrors, measure
 from training.forecasting_data import ForecastingData
 from training.ridge_forecaster import RidgeForecaster, fit_ridge
+from training.series_windows import Windows
 
 RIDGE_LOOKBACKS = (96, 336, 720)
 LAST_VALUE, SEASONAL_NAIVE, RIDGE, SMOOTHING = (
@@ -123,15 +124,17 @@ def _measured(
 
 def _smoothing(data: ForecastingData) -> BaselineResult:
     """The better on validation of a damped and a lasting trend."""
-    tried = [_smoothed(data, SmoothingForecaster(data, damped)) for damped in (False, True)]
+    parts = [data.windows(part) for part in ("validation", "test")]
+    tried = []
+    for damped in (False, True):
+        forecaster = SmoothingForecaster(data, damped)
+        errors = [measure_smoothing(forecaster, windows) for windows in parts]
+        tried.append(BaselineResult(SMOOTHING, forecaster.detail, *errors))
     return min(tried, key=lambda result: result.validation.mse)
 
 
-def _smoothed(data: ForecastingData, forecaster: SmoothingForecaster) -> BaselineResult:
-    errors = []
-    for part in ("validation", "test"):
-        windows = data.windows(part)
-        sums = ErrorSums(windows.horizon, len(data.shape.targets))
-        sums.add(windows.futures(), forecaster.forecasts(windows.origins))
-        errors.append(sums.means())
-    return BaselineResult(SMOOTHING, forecaster.detail, *errors)
+def measure_smoothing(forecaster: SmoothingForecaster, windows: Windows) -> ForecastErrors:
+    """The errors of exponential smoothing, which reads the whole series before each window."""
+    sums = ErrorSums(windows.horizon, windows.targets.shape[1])
+    sums.add(windows.futures(), forecaster.forecasts(windows.origins))
+    return sums.means()
