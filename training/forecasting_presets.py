@@ -9,16 +9,23 @@ from training.forecaster_config import ForecasterConfig
 from training.forecasting_config import ForecastingConfig, ForecastingTrainingConfig, SeriesConfig
 
 _SETS = Path("../shared/data/ett")
-_SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, dropout=0.1)
-_TRAINING = ForecastingTrainingConfig(epochs=8, patience=3, batch_size=64, learning_rate=3e-4)
+_SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, dropout=0.3, loss="mae")
+_TRAINING = ForecastingTrainingConfig(
+    epochs=6, patience=3, batch_size=32, learning_rate=5e-4, schedule="cosine"
+)
+# ETTh2 drifts between its parts: the closed-form linear map is hard to beat there, so the GRU
+# learns what it leaves over, with little freedom.
+_RESIDUAL = replace(_SEGMENTS, units=128, dropout=0.5, channel_embedding=False, linear_skip=True)
 
 
-def _ett(name: str, horizon: int) -> ForecastingConfig:
-    return ForecastingConfig(
-        data=SeriesConfig(data=_SETS / f"{name}.csv", lookback=720, horizon=horizon),
-        model=_SEGMENTS,
-        training=_TRAINING,
-    )
+def _ett(
+    name: str,
+    horizon: int,
+    model: ForecasterConfig = _SEGMENTS,
+    training: ForecastingTrainingConfig = _TRAINING,
+) -> ForecastingConfig:
+    data = SeriesConfig(data=_SETS / f"{name}.csv", lookback=720, horizon=horizon)
+    return ForecastingConfig(data=data, model=model, training=training)
 
 
 PRESETS = {
@@ -28,10 +35,11 @@ PRESETS = {
         model=ForecasterConfig(linear_skip=True),
         training=ForecastingTrainingConfig(epochs=40),
     ),
-} | {
-    f"{name.lower()}-{horizon}": _ett(name, horizon)
-    for name, horizons in (("ETTh1", (96, 192, 336, 720)), ("ETTh2", (96,)), ("ETTm1", (96,)))
-    for horizon in horizons
+    **{f"etth1-{horizon}": _ett("ETTh1", horizon) for horizon in (96, 192, 336, 720)},
+    "etth2-96": _ett(
+        "ETTh2", 96, _RESIDUAL, replace(_TRAINING, epochs=4, batch_size=64, learning_rate=3e-4)
+    ),
+    "ettm1-96": _ett("ETTm1", 96, training=replace(_TRAINING, train_stride=4)),
 }
 
 
