@@ -20,7 +20,7 @@ from serving.json_example import parse_examples
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.signature import CLASSIFY_METHOD
 from serving.warmup import predict_record
-from training.run_directory import RunDirectory
+from training.sentiment_run import SentimentRun
 from training.sentiment_signatures import SentimentSignatures
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
@@ -38,7 +38,7 @@ class SentimentExport:
 
     task = "sentiment"
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: SentimentRun) -> None:
         self._run = run
         self.methods = {"classify": CLASSIFY_METHOD}
         self._model = run.load_model()
@@ -130,7 +130,7 @@ class SentimentExport:
             largest, steps = max(largest, float(gap.max())), steps + 1
             differing += int((gap.max(axis=1) > 0).sum())
         return {
-            "texts": len(texts),
+            "rows": len(texts),
             "steps": steps,
             "steps_that_differ_at_all": differing,
             "largest_difference": largest,

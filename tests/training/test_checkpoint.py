@@ -6,11 +6,11 @@ import pytest
 
 from training.batches import LengthBucketedBatches
 from training.checkpoint import Checkpoint, checkpoint_path, read_settings
-from training.config import ModelConfig
 from training.errors import CheckpointError
 from training.fit_state import FitState
 from training.loop import fit, make_eval_step, make_train_step
 from training.sentiment import BATCH_SIGNATURE, accuracy, cross_entropy
+from training.sentiment_config import ModelConfig
 from training.sentiment_model import build_sentiment_model
 
 RNG = np.random.default_rng(3)
