@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-import keras_gru
 from training import forecast_pictures, forecasting_report, learning_curves
 from training.config import to_dict
 from training.conformal import LEVELS, quantiles
@@ -32,14 +31,16 @@ from training.forecasting_model import build_forecaster, initialise_linear
 from training.forecasting_run import ForecastingRun, SeriesDescription, evenly
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
-from training.run_directory import RunWriter
 from training.series_windows import WindowBatches
+from training.training_run_writer import TrainingRunWriter
 
 _STORED_WINDOWS = 64
 _DECAY, _FIRST_DECAYED_EPOCH = 0.8, 5
 
 
-def train_forecasting(config: ForecastingConfig, console: Console | None = None) -> ForecastingRun:
+def train_forecasting(
+    config: ForecastingConfig, console: Console | None = None, resume: bool = False
+) -> ForecastingRun:
     """Trains a forecaster and writes its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
@@ -49,6 +50,7 @@ def train_forecasting(config: ForecastingConfig, console: Console | None = None)
     Args:
         config: every setting.
         console: where to show progress; none is shown by default.
+        resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -56,14 +58,14 @@ def train_forecasting(config: ForecastingConfig, console: Console | None = None)
 
     Raises:
         TrainingError: settings, data or run directory cannot be used; nothing is left behind.
+
+    Killed at any moment, it leaves a checkpoint at most, from which ``resume`` leads to the same
+    weights.
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
-    with RunWriter(config.run.runs_dir, config.run.name or _default_name(config)) as writer:
-        writer.write_json(
-            "config.json",
-            {"task": "forecasting", "keras_gru": keras_gru.__version__, **to_dict(config)},
-        )
+    name = config.run.name or _default_name(config)
+    with TrainingRunWriter(config, "forecasting", name, resume) as writer:
         keras.utils.set_random_seed(config.training.seed)
         with console.status("reading the data ..."):
             data = load_forecasting_data(config.data)
@@ -73,7 +75,7 @@ def train_forecasting(config: ForecastingConfig, console: Console | None = None)
         model = build_forecaster(config.model, data.shape, LEVELS)
         if config.model.linear_skip:
             initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
-        result = _train(model, data, config, console)
+        result = _train(model, data, config, writer, console)
         with console.status("testing ..."):
             predict = make_predictor(model, data)
             offsets = calibrate(predict, data.windows("validation"), data.series.source)
@@ -151,7 +153,11 @@ def learning_rate_schedule(settings: ForecastingTrainingConfig, steps: int) -> A
 
 
 def _train(
-    model: keras.Model, data: ForecastingData, config: ForecastingConfig, console: Console
+    model: keras.Model,
+    data: ForecastingData,
+    config: ForecastingConfig,
+    writer: TrainingRunWriter,
+    console: Console,
 ) -> FitResult:
     settings = config.training
     train = WindowBatches(
@@ -183,6 +189,7 @@ def _train(
             score=lambda means: (-means["loss"],),
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
+            checkpoint=writer.checkpoint([*model.variables, *optimizer.variables]),
         )
 
 
