@@ -102,8 +102,11 @@ def _forecasting(config: ForecastingConfig, resume: bool = False) -> int:
     from training.forecasting_report import coverage_remarks, not_better_than_naive
 
     run = train_forecasting(config, console, resume)
+    if run is None:
+        console.print("done; the first worker writes the run", highlight=False)
+        return 0
 
-    results = {"GRU": run.metrics["model"], **run.metrics["baselines"]}
+    results = {run.metrics["model"]["name"]: run.metrics["model"], **run.metrics["baselines"]}
     width = max(map(len, [*results, "mean squared error"]))
     console.print(f"\n{'mean squared error':{width}}  validation    test", style="bold")
     for name, result in results.items():

@@ -31,6 +31,7 @@ from training.forecasting_model import build_forecaster, initialise_linear
 from training.forecasting_run import ForecastingRun, SeriesDescription, evenly
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
+from training.replicas import Replicas, make_replicas
 from training.series_windows import WindowBatches
 from training.training_run_writer import TrainingRunWriter
 
@@ -40,7 +41,7 @@ _DECAY, _FIRST_DECAYED_EPOCH = 0.8, 5
 
 def train_forecasting(
     config: ForecastingConfig, console: Console | None = None, resume: bool = False
-) -> ForecastingRun:
+) -> ForecastingRun | None:
     """Trains a forecaster and writes its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
@@ -54,7 +55,8 @@ def train_forecasting(
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
-        ``metrics["interrupted"]`` is true.
+        ``metrics["interrupted"]`` is true. Of several workers only the first writes it; for the
+        others None.
 
     Raises:
         TrainingError: settings, data or run directory cannot be used; nothing is left behind.
@@ -64,18 +66,19 @@ def train_forecasting(
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
+    replicas = make_replicas(config.training.distribute)
+    if not replicas.writes:
+        _train(load_forecasting_data(config.data), config, replicas, None, Console(quiet=True))
+        replicas.wait()
+        return None
     name = config.run.name or _default_name(config)
     with TrainingRunWriter(config, "forecasting", name, resume) as writer:
-        keras.utils.set_random_seed(config.training.seed)
         with console.status("reading the data ..."):
             data = load_forecasting_data(config.data)
         _describe(data, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data)
-        model = build_forecaster(config.model, data.shape, LEVELS)
-        if config.model.linear_skip:
-            initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
-        result = _train(model, data, config, writer, console)
+        model, result = _train(data, config, replicas, writer, console)
         with console.status("testing ..."):
             predict = make_predictor(model, data)
             offsets = calibrate(predict, data.windows("validation"), data.series.source)
@@ -87,6 +90,7 @@ def train_forecasting(
             "task": "forecasting",
             "data": _data_summary(data),
             "model": {
+                "name": "GRU with linear skip" if config.model.linear_skip else "GRU",
                 "parameters": model.count_params(),
                 "validation": _summary(validation.errors),
                 "test": {**_summary(test.errors), **_details(test.errors, data)},
@@ -129,6 +133,7 @@ def train_forecasting(
         forecast_pictures.draw_all(data, predict, offsets, test, baselines.results, writer.path)
         writer.write_text("report.md", forecasting_report.write_summary(metrics))
         writer.write_json("metrics.json", metrics)
+        replicas.wait()
         return ForecastingRun.open(writer.publish())
 
 
@@ -153,13 +158,14 @@ def learning_rate_schedule(settings: ForecastingTrainingConfig, steps: int) -> A
 
 
 def _train(
-    model: keras.Model,
     data: ForecastingData,
     config: ForecastingConfig,
-    writer: TrainingRunWriter,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
     console: Console,
-) -> FitResult:
+) -> tuple[keras.Model, FitResult]:
     settings = config.training
+    keras.utils.set_random_seed(settings.seed)
     train = WindowBatches(
         data.windows("train"),
         data.preprocessor,
@@ -168,17 +174,26 @@ def _train(
         settings.train_stride,
     )
     validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
-    optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train)))
+    with replicas.scope():
+        model = build_forecaster(config.model, data.shape, LEVELS)
+        optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train)))
+    if config.model.linear_skip:
+        initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
     signature = (
         tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32),
         tf.TensorSpec((None, data.shape.horizon, len(data.shape.targets)), tf.float32),
     )
     loss = forecast_loss(config.model.loss, LEVELS)
     metrics = point_metrics(config.model.loss, LEVELS)
-    eval_step = make_eval_step(model, loss, metrics, signature)
-    train_step = make_train_step(model, optimizer, loss, metrics, signature, settings.clip_norm)
+    eval_step = make_eval_step(model, loss, metrics, signature, replicas)
+    train_step = make_train_step(
+        model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
+    )
+    checkpoint = None  # of several replicas each would have random numbers of its own to keep
+    if writer is not None and replicas.count == 1:
+        checkpoint = writer.checkpoint([*model.variables, *optimizer.variables])
     with TrainingProgress(console, settings.epochs, len(train), "mse", ".4f") as progress:
-        return fit(
+        result = fit(
             model,
             train_step,
             eval_step,
@@ -189,8 +204,9 @@ def _train(
             score=lambda means: (-means["loss"],),
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
-            checkpoint=writer.checkpoint([*model.variables, *optimizer.variables]),
+            checkpoint=checkpoint,
         )
+    return model, result
 
 
 def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:

@@ -13,6 +13,7 @@ class ResumeConfig:
 
     It goes on from its last checkpoint, at most half a minute of training before it was killed,
     and ends with the same weights as without the break. The data must be what they were.
+    Distributed trainings write no checkpoints.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
