@@ -118,7 +118,8 @@ class ForecastingConfig:
     """
 
     preset: OptionalName = None
-    """Begin with the settings of a row of the results table, as etth1-96; other flags win."""
+    """Begin with settings of this name, as co2, or etth1-96 of the results table; other flags
+    win."""
     data: SeriesConfig = field(default_factory=SeriesConfig)
     """What to learn from, and what to forecast."""
     model: ForecasterConfig = field(default_factory=ForecasterConfig)

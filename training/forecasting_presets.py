@@ -29,6 +29,12 @@ def _ett(
 
 
 PRESETS = {
+    "co2": ForecastingConfig(
+        # A larger validation part than usual: four years would be too few to calibrate on.
+        data=SeriesConfig(lookback=156, horizon=26, validation_fraction=0.2),
+        model=ForecasterConfig(linear_skip=True),
+        training=ForecastingTrainingConfig(epochs=40),
+    ),
     **{f"etth1-{horizon}": _ett("ETTh1", horizon) for horizon in (96, 192, 336, 720)},
     "etth2-96": _ett(
         "ETTh2", 96, _RESIDUAL, replace(_TRAINING, epochs=4, batch_size=64, learning_rate=3e-4)

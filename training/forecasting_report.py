@@ -27,7 +27,7 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
     remarks = []
     for interval in metrics["intervals"]:
         gap = interval["coverage"] - interval["nominal"]
-        if abs(gap) > TOLERANCE:
+        if round(abs(gap), 4) > TOLERANCE:
             remarks.append(
                 f"The {interval['nominal']:.0%} interval covers {interval['coverage']:.1%} of the "
                 f"test values, {abs(gap) * 100:.1f} points {'more' if gap > 0 else 'less'} than "

@@ -2,8 +2,18 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from training.config import RunConfig
+from training.forecaster_config import ForecasterConfig
+from training.forecasting_config import (
+    ForecastingConfig,
+    ForecastingTrainingConfig,
+    SeriesConfig,
+)
+from training.forecasting_run import ForecastingRun
 from training.sentiment_config import (
     DataConfig,
     ModelConfig,
@@ -37,3 +47,36 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
     from training.sentiment import train_sentiment
 
     return train_sentiment(tiny_config(tmp_path_factory.mktemp("runs")))
+
+
+def tiny_forecasting_config(
+    runs_dir: Path, name: str = "waves", data: Path | None = None, **model: object
+) -> ForecastingConfig:
+    return ForecastingConfig(
+        data=SeriesConfig(data, lookback=24, horizon=6, validation_fraction=0.25),
+        model=ForecasterConfig(**{"units": 6, "segment": 6, **model}),
+        training=ForecastingTrainingConfig(epochs=2, learning_rate=5e-3),
+        run=RunConfig(runs_dir, name),
+    )
+
+
+def write_waves(path: Path, rows: int = 320) -> Path:
+    """Two hourly columns of which the second follows the first, with some cells missing."""
+    rng = np.random.default_rng(0)
+    t = np.arange(rows)
+    up = np.sin(2 * np.pi * t / 24) + 0.1 * rng.normal(size=rows)
+    values = np.column_stack([100 + 10 * up, -3 * np.roll(up, 2)])
+    values[40:43, 0] = np.nan
+    frame = pd.DataFrame(values, columns=["up", "down"])
+    frame.insert(0, "time", pd.date_range("2021-05-01", periods=rows, freq="h"))
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def forecasting_run(tmp_path_factory: pytest.TempPathFactory) -> ForecastingRun:
+    from training.forecasting import train_forecasting
+
+    folder = tmp_path_factory.mktemp("runs")
+    data = write_waves(folder / "waves.csv")
+    return train_forecasting(tiny_forecasting_config(folder, data=data))
