@@ -12,8 +12,9 @@ from __future__ import annotations
 import platform
 import re
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 
 def requirements(extras: list[str], machine: str) -> list[str]:

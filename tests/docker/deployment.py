@@ -50,7 +50,9 @@ class Deployment:
         return self.compose("ps", "--quiet", service).strip()
 
     def health(self, service):
-        state = json.loads(self.docker("inspect", "--format={{json .State}}", self.container(service)))
+        state = json.loads(
+            self.docker("inspect", "--format={{json .State}}", self.container(service))
+        )
         return state["Health"]["Status"] if state["Running"] else state["Status"]
 
     def wait_healthy(self, *services):
@@ -79,7 +81,6 @@ class Deployment:
         ).json()
         assert answer["status"] == "success", answer
         return answer["data"]["result"]
-
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A Docker Engine for the tests: the one that answers, or one started for them and stopped after."""
+"""A Docker Engine for the tests: the one that answers, or one started and stopped for them."""
 
 import os
 import shutil
@@ -54,8 +54,7 @@ class Docker:
         done = subprocess.run(
             command,
             env={**self.environment, **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             check=False,
             **options,
         )
@@ -69,9 +68,10 @@ class Docker:
         for command in filter(None, (shutil.which("docker"), "/usr/bin/docker")):
             if self._succeeds(command, "buildx", "version"):
                 return command
-            version = subprocess.run([command, "--version"], capture_output=True, text=True)
-            if version.returncode == 0 and int(version.stdout.split()[2].split(".")[0]) < 23:
-                return command
+            if self._succeeds(command, "--version"):
+                said = self._run([command, "--version"])  # Docker version 20.10.24+dfsg1, build ...
+                if int(said.split()[2].split(".")[0]) < 23:
+                    return command
         raise EngineError("expected a Docker client that builds with BuildKit; found none")
 
     def _compose(self):

@@ -8,6 +8,7 @@ SERVING_IMAGE=tensorflow/serving:2.20.0 everything runs against the official ser
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -85,7 +86,8 @@ def debootstrap(archive):
 def build_secrets(directory):
     """This machine's certificates and index settings for pip, as options of `docker build`."""
     lines = ["[global]"]
-    listed = subprocess.run(["pip", "config", "list"], capture_output=True, text=True).stdout
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for option, value in re.findall(r"^(?:global|:env:)\.([a-z-]+)='(.*)'$", listed, re.M):
         # Folders of this machine are not there while an image is built.
         remote = [part for part in value.split() if not part.startswith(("file:", "/"))]

@@ -92,7 +92,8 @@ def test_killed_replica_under_load(deployment, docker, figures):
     again = len(retried(deployment, since))
     figures(
         f"a replica killed under load: {load.figures()}; the gateway asked twice {again} x; "
-        f"{before:.0f} requests/s before, {without:.0f} with one replica; alert ReplicaDown {pending}"
+        f"{before:.0f} requests/s before, {without:.0f} with one replica; "
+        f"alert ReplicaDown {pending}"
     )
     assert load.failures == []
     assert len(load.answers) == 1
