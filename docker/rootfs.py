@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 USER = "nonroot:x:65532:65532:nonroot:/tmp:/nonexistent\n"
-LEFT_OUT = ("__pycache__", "idlelib", "lib2to3", "test", "tests", "tkinter", "turtledemo")
+LEFT_OUT = ("idlelib", "lib2to3", "test", "tests", "tkinter", "turtledemo")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 

@@ -51,9 +51,9 @@ def images(docker, figures):
 @pytest.fixture(scope="session")
 def models(docker, images, figures):
     """Base paths: `served/sentiment`, where version 1 lies, and `next/sentiment` for version 2."""
-    from .models import train_models
+    from .models import make_models
 
-    return train_models(docker, images, BUILD, figures)
+    return make_models(docker, images, BUILD, figures)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from .images import PREFIX, REPOSITORY
 
 COMPOSE_FILE = REPOSITORY / "docker" / "compose.yaml"
 SERVICES = ("serving-1", "serving-2", "gateway", "prometheus")
-START_SECONDS = 240
+START_SECONDS = 300
 
 
 @dataclass
