@@ -83,7 +83,9 @@ def test_curl(deployment):
 @pytest.mark.parametrize("key", ["", "wrong", "upper case"])
 def test_wrong_keys(deployment, rest, key):
     sent = deployment.key().upper() if key == "upper case" else key
-    answer = rest.get(f"/v1/models/{MODEL}", headers={"authorization": f"Bearer {sent}"})
+    del rest.headers["authorization"]
+    headers = {"authorization": f"Bearer {sent}"} if sent else {}
+    answer = rest.get(f"/v1/models/{MODEL}", headers=headers)
     assert answer.status_code == 401
     assert "API key" in answer.json()["error"]
     url = f"grpcs://{deployment.gateway}"
@@ -123,7 +125,7 @@ def test_paths_that_stay_inside(rest, path):
 def test_reload_stays_inside(deployment):
     with deployment.client("grpcs") as client, pytest.raises(ServingError) as caught:
         client.reload(ModelServerConfig())
-    assert caught.value.code is Code.UNIMPLEMENTED
+    assert "the gateway does not pass this method on" in caught.value.message
 
 
 def test_large_requests(rest):
