@@ -129,6 +129,7 @@ def install():
 def own_engine(log):
     """A daemon with a socket and data of its own."""
     CACHE.mkdir(parents=True, exist_ok=True)
+    bridged = Path("/sys/class/net/docker0").exists()
     rules = subprocess.run(["iptables-save"], capture_output=True, check=True).stdout
     with tempfile.TemporaryDirectory(prefix="dockerd-") as state, log.open("wb") as output:
         socket = f"unix://{state}/docker.sock"
@@ -157,5 +158,7 @@ def own_engine(log):
             daemon.terminate()
             daemon.wait(60)
             subprocess.run(["iptables-restore"], input=rules, check=True)
-            for bridge in ("docker0",):
-                subprocess.run(["ip", "link", "delete", bridge], capture_output=True, check=False)
+            if not bridged:
+                subprocess.run(
+                    ["ip", "link", "delete", "docker0"], capture_output=True, check=False
+                )

@@ -53,7 +53,7 @@ def steady_load(deployment, threads=2):
                     time.sleep(0.05)
                 else:
                     seen.seconds.append(time.monotonic() - sent)
-                time.sleep(0.005)
+                time.sleep(0.02)  # leaves the replicas some time to load versions
 
     clients = [
         threading.Thread(target=ask, args=(scheme,))
