@@ -37,13 +37,13 @@ def answer(client, **target):
 
 
 @contextmanager
-def steady_load(deployment, threads=2):
-    """So many clients per transport until the block ends. They try nothing twice."""
+def steady_load(deployment, threads=2, retries=0):
+    """So many clients per transport until the block ends."""
     seen, stop = Load(), threading.Event()
     begun = time.monotonic()
 
     def ask(scheme):
-        with deployment.client(scheme, "operator", timeout=30, retries=0) as client:
+        with deployment.client(scheme, "operator", timeout=30, retries=retries) as client:
             while not stop.is_set():
                 sent = time.monotonic()
                 try:

@@ -16,11 +16,21 @@ from .steady_load import MODEL, answer, steady_load
 pytestmark = pytest.mark.docker
 
 
-def retried(deployment, since):
-    """Requests that the gateway gave to a second replica, from its log."""
+def gateway_log(deployment, since):
+    """What the gateway wrote of each request."""
     log = deployment.docker("logs", f"--since={since}", deployment.container("gateway"))
-    entries = (json.loads(line) for line in log.splitlines() if line.startswith("{"))
-    return [entry for entry in entries if "," in entry["upstream"]]
+    return [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+
+
+def asked_twice(entries):
+    """Requests that the gateway gave to a second replica."""
+    return sum("," in entry["upstream"] for entry in entries)
+
+
+def unanswered(entries):
+    """Requests that the gateway gave up; by transport."""
+    rest = sum(entry["status"] >= 500 for entry in entries)
+    return {"REST": rest, "gRPC": sum(entry["grpc_status"] == "14" for entry in entries)}
 
 
 def now():
@@ -70,16 +80,17 @@ def test_graceful_restart_under_load(deployment, figures):
         deployment.compose("restart", "--timeout=30", "serving-1")
         deployment.wait_healthy("serving-1")
         time.sleep(3)
-    again = len(retried(deployment, since))
+    again = asked_twice(gateway_log(deployment, since))
     figures(f"a replica restarted under load: {load.figures()}; the gateway asked twice {again} x")
     assert load.failures == []
     assert len(load.answers) == 1
 
 
 def test_killed_replica_under_load(deployment, docker, figures):
+    """The gateway sends again what it can; gRPC that was under way is left to the clients."""
     since = now()
     killed = deployment.container("serving-2")
-    with steady_load(deployment, threads=4) as load:
+    with steady_load(deployment, threads=4, retries=3) as load:
         time.sleep(2)
         before = len(load.seconds) / 2
         docker("kill", "--signal=KILL", killed)
@@ -89,13 +100,17 @@ def test_killed_replica_under_load(deployment, docker, figures):
         docker("start", killed)
         deployment.wait_healthy("serving-2")
         time.sleep(3)
-    again = len(retried(deployment, since))
+    entries = gateway_log(deployment, since)
+    lost = unanswered(entries)
     figures(
-        f"a replica killed under load: {load.figures()}; the gateway asked twice {again} x; "
-        f"{before:.0f} requests/s before, {without:.0f} with one replica; "
+        f"a replica killed under load: {load.figures()}; the gateway asked twice "
+        f"{asked_twice(entries)} x and gave up {lost['REST']} REST and {lost['gRPC']} gRPC requests, "
+        f"which the clients sent again; {before:.0f} requests/s before, {without:.0f} with one replica; "
         f"alert ReplicaDown {pending}"
     )
     assert load.failures == []
+    assert lost["REST"] == 0
+    assert lost["gRPC"] <= 4  # one for each client that waited for an answer
     assert len(load.answers) == 1
     assert shares(deployment) == {"serving-1", "serving-2"}
 
@@ -115,9 +130,8 @@ def shares(deployment):
     with deployment.client("https") as client:
         for _ in range(20):
             answer(client)
-    log = deployment.docker("logs", f"--since={since}", deployment.container("gateway"))
-    text = log.replace("10.213.87.11", "serving-1").replace("10.213.87.12", "serving-2")
-    return {name for name in ("serving-1", "serving-2") if name in text}
+    addresses = {"10.213.87.11:8501": "serving-1", "10.213.87.12:8501": "serving-2"}
+    return {addresses[entry["upstream"]] for entry in gateway_log(deployment, since)}
 
 
 BALANCED = """
