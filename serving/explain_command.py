@@ -1,4 +1,4 @@
-"""`gru-serve explain`: what the gates did at each word, asked of a running server."""
+"""`gru-serve explain`: what the gates did at each word or segment, asked of a running server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from serving.client import Client
 from serving.connection_arguments import (
@@ -21,17 +23,20 @@ from serving.connection_arguments import (
 )
 from serving.errors import InvalidArgument, ServingError
 from serving.help_format import HelpFormatter
-from serving.results import Explanation
+from serving.results import Explanation, SeriesExplanation
+from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked
 
 _EXAMPLES = """examples:
   gru-serve explain --model sentiment "Starts well but ends badly."
   gru-serve explain --model sentiment --picture gates.png "Starts well but ends badly."
   gru-serve explain --model sentiment --output json "a fine film" | jq .tokens
+  gru-serve explain --model co2 --csv co2.csv --picture gates.png
 
-Each row is a token as the model reads it. The strips show the gates of all units, in groups of
-neighbours; low and blue is 0, high and yellow is 1. An update gate near 1 keeps the state, near 0
-writes the token into it; a reset gate near 0 has the candidate ignore what was read before. The
-answer beside a token is the model's answer to the text up to it.
+Each row is a token as the model reads it, or a segment of the series with the time of its last
+step. The strips show the gates of all units, in groups of neighbours; low and blue is 0, high and
+yellow is 1. An update gate near 1 keeps the state, near 0 writes the token into it; a reset gate
+near 0 has the candidate ignore what was read before. The answer beside a token is the model's
+answer to the text up to it.
 """
 
 
@@ -39,12 +44,16 @@ def main(argv: Sequence[str]) -> int:
     """Explain; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
     parser = argparse.ArgumentParser(
         prog="gru-serve explain",
-        description="Show what the gates of a served text classifier did at each token, with the "
-        "answer after it.",
+        description="Show what the gates of a served model did at each token of a text, with the "
+        "answer after it, or at each segment of a series.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("text", metavar="TEXT")
+    parser.add_argument("text", nargs="?", metavar="TEXT")
+    add_csv_arguments(parser)
+    parser.add_argument(
+        "--gru", type=int, default=0, metavar="N", help="of a model with one for each column"
+    )
     parser.add_argument("--picture", type=Path, metavar="FILE", help="write a .png, .svg or .pdf")
     parser.add_argument(
         "--output", choices=("map", "json"), default="map", help="(default: %(default)s)"
@@ -55,20 +64,18 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     from serving.gate_map import PlotError, picture
 
+    series = None
     try:
-        check_texts([arguments.text], "text")
+        if (arguments.text is None) == (arguments.csv is None):
+            raise InvalidArgument("expected either a text or --csv FILE")
         with connect_as_told(arguments) as client:
-            explanation, classes = explain(
-                client,
-                arguments.text,
-                arguments.model,
-                version=arguments.version,
-                label=arguments.label,
-            )
-        if not explanation.tokens:
-            raise InvalidArgument("text: expected words; the model finds none in it")
+            if arguments.csv is not None:
+                explanation, series = _explain_csv(client, arguments)
+                classes: list[str] = []
+            else:
+                explanation, classes = _explain_text(client, arguments)
         if arguments.picture is not None:
-            picture(explanation, classes, arguments.picture)
+            picture(explanation, classes, arguments.picture, series)
     except (PlotError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
@@ -76,6 +83,32 @@ def main(argv: Sequence[str]) -> int:
         return USAGE if isinstance(error, PlotError) else exit_status(error)
     _show(explanation, classes, arguments)
     return 0
+
+
+def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, list[str]]:
+    check_texts([arguments.text], "text")
+    target = {"version": arguments.version, "label": arguments.label}
+    explanation, classes = explain(client, arguments.text, arguments.model, **target)
+    if not explanation.tokens:
+        raise InvalidArgument("text: expected words; the model finds none in it")
+    return explanation, classes
+
+
+def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, Any]:
+    """The gates, and the column of that GRU as a curve over the axis of segments."""
+    with open_csv(arguments.csv) as lines:
+        ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
+    history = stacked(ticks, arguments.csv)
+    target = {"version": arguments.version, "label": arguments.label}
+    outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
+    shown = SeriesExplanation.from_outputs(outputs)[0]
+    width = int(shown.end[1] - shown.end[0]) if len(shown.end) > 1 else 1
+    steps = np.arange(len(ticks) - len(shown.values), len(ticks))
+    # Segment n lies between n - 1/2 and n + 1/2.
+    places = (steps - shown.end[0] + 0.5 * (width - 1)) / width
+    curve = shown.values[:, min(arguments.gru, shown.values.shape[1] - 1)]
+    explanation = shown.of(arguments.gru, [tick.label for tick in ticks])
+    return explanation, (places, curve)
 
 
 def explain(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +17,7 @@ import keras
 import tensorflow as tf
 
 import keras_gru
+from serving.export_forecasting import ForecastingExport
 from serving.export_sentiment import SentimentExport
 from serving.golden import TOLERANCE, write_golden
 from serving.portability import portability_faults
@@ -24,7 +26,9 @@ from serving.publishing import PublishError, publisher, put_in_place
 from serving.warmup import write_records
 from training.config import to_dict
 from training.errors import TrainingError
-from training.run_directory import RunDirectory
+from training.forecasting_run import ForecastingRun
+from training.run_directory import RunDirectory, TaskRun
+from training.sentiment_run import SentimentRun
 
 MODEL_CARD = Path("assets.extra") / "model_card.json"
 
@@ -73,8 +77,23 @@ class TaskExport(Protocol):
         """Part of the model card."""
 
 
-TASKS = {SentimentExport.task: SentimentExport}
-"""The exporter of each task, by the task's name in `config.json`."""
+class Task(NamedTuple):
+    """How to export the runs of a task.
+
+    Attributes:
+        run: opens the run directory.
+        export: made of the opened run.
+    """
+
+    run: type[TaskRun]
+    export: Callable[[Any], TaskExport]
+
+
+TASKS = {
+    ForecastingExport.task: Task(ForecastingRun, ForecastingExport),
+    SentimentExport.task: Task(SentimentRun, SentimentExport),
+}
+"""By the task's name in `config.json`."""
 
 
 def export_run(path: Path, target: Path) -> Exported:
@@ -92,8 +111,7 @@ def export_run(path: Path, target: Path) -> Exported:
             publishing to it, or the written model fails a check.
     """
     try:
-        run = RunDirectory.open(path)
-        run.config  # noqa: B018  says what does not fit before anything costs time
+        run = _open(path)
         with publisher(target) as aside:
             signatures, parity = _build(run, aside)
             return Exported(put_in_place(aside, target), signatures, parity)
@@ -108,9 +126,21 @@ def export_run(path: Path, target: Path) -> Exported:
         raise ExportError(f"--to {target}: writing failed: {reason}") from error
 
 
-def _build(run: RunDirectory, aside: Path) -> tuple[list[str], dict[str, Any] | None]:
+def _open(path: Path) -> TaskRun:
+    """The run as one of its task; says what does not fit before anything costs time."""
+    task = RunDirectory.open(path).task
+    if task not in TASKS:
+        raise ExportError(
+            f"{path}: expected a run of one of the tasks {', '.join(TASKS)}, got task {task!r}"
+        )
+    run = TASKS[task].run.open(path)
+    run.config  # noqa: B018
+    return run
+
+
+def _build(run: TaskRun, aside: Path) -> tuple[list[str], dict[str, Any] | None]:
     """Write the version and check it; returns the signatures' names and the parity."""
-    task: TaskExport = TASKS[run.task](run)
+    task = TASKS[run.task].export(run)
     parity = task.parity()
     if parity is not None and not parity["largest_difference"] <= TOLERANCE:
         raise ExportError(
@@ -130,7 +160,7 @@ def _build(run: RunDirectory, aside: Path) -> tuple[list[str], dict[str, Any] | 
     return sorted(task.signatures), parity
 
 
-def _provenance(run: RunDirectory) -> dict[str, Any]:
+def _provenance(run: TaskRun) -> dict[str, Any]:
     return {
         "run": run.path.name,
         "config": to_dict(run.config),

@@ -54,8 +54,8 @@ def main(argv: Sequence[str]) -> int:
     if exported.parity is not None:
         parity = exported.parity
         print(
-            f"streaming: {parity['steps']} steps of {parity['texts']} texts differ from the "
-            f"sequence by {parity['largest_difference']:.1e} at most"
+            f"streaming: {parity['steps']} steps of {parity['rows']} rows differ from the sequence "
+            f"by {parity['largest_difference']:.1e} at most"
         )
     for old in removed:
         print(f"removed {old}")

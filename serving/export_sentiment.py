@@ -20,7 +20,7 @@ from serving.json_example import parse_examples
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.signature import CLASSIFY_METHOD
 from serving.warmup import predict_record
-from training.run_directory import RunDirectory
+from training.sentiment_run import SentimentRun
 from training.sentiment_signatures import SentimentSignatures
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
@@ -38,7 +38,7 @@ class SentimentExport:
 
     task = "sentiment"
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: SentimentRun) -> None:
         self._run = run
         self.methods = {"classify": CLASSIFY_METHOD}
         self._model = run.load_model()
@@ -130,7 +130,7 @@ class SentimentExport:
             largest, steps = max(largest, float(gap.max())), steps + 1
             differing += int((gap.max(axis=1) > 0).sum())
         return {
-            "texts": len(texts),
+            "rows": len(texts),
             "steps": steps,
             "steps_that_differ_at_all": differing,
             "largest_difference": largest,
@@ -159,7 +159,10 @@ class SentimentExport:
 
     def _golden_gates(self, texts: list[str]) -> dict[str, Any]:
         # The signature's own arithmetic for the gates; for the scores the model on each prefix.
-        outputs = {name: value.numpy() for name, value in self.module.gates(texts).items()}
+        outputs = {
+            name: value.numpy()
+            for name, value in self.signatures["gates"](tf.constant(texts)).items()
+        }
         ids = self._preprocessor(tf.constant(texts)).numpy()
         for t in range(ids.shape[1]):
             so_far = _softmax(self._logits(ids[:, : t + 1]))
@@ -178,7 +181,7 @@ class SentimentExport:
         state = np.zeros((len(texts), self.module.state_size), np.float32)
         ids = np.zeros((len(texts), 0), np.int32)
         for tokens, _ in self._token_columns(texts):
-            answer = self.module.step(tokens, tf.constant(state))
+            answer = self.signatures["step"](token=tokens, state=tf.constant(state))
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
             scores = _softmax(self._logits(ids))
             requests.append(

@@ -1,4 +1,4 @@
-"""What a text classifier's gates did, drawn: in the terminal and as a picture."""
+"""What a model's gates did, drawn: in the terminal and as a picture."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.text import Text
 from serving.results import Explanation
 
 _MOST_CELLS = 16
+_MOST_TICKS = 120
 _TOKEN_WIDTH, _ANSWER_WIDTH = 18, 38
 _LEVELS = "▁▂▃▄▅▆▇█"
 _DIRECTIONS = ("→", "←")
@@ -23,13 +24,13 @@ class PlotError(Exception):
 
 
 def terminal_map(explanation: Explanation, classes: Sequence[str], width: int = 80) -> Table:
-    """A row per token: its gates, unit by unit or in groups of neighbours, and the scores after it.
+    """A row per token: its gates, unit by unit or in groups of neighbours, and any scores after it.
 
     Height, and colour where the terminal has it, stand for a gate's value from 0 to 1.
 
     Args:
         explanation: Of one text.
-        classes: The C class names.
+        classes: The C class names; none for a series.
         width: Of the terminal, in characters.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -42,27 +43,32 @@ def terminal_map(explanation: Explanation, classes: Sequence[str], width: int = 
     for name in names:
         table.add_column(f"update{name}", no_wrap=True)
         table.add_column(f"reset{name}", no_wrap=True)
-    table.add_column("answer so far", no_wrap=True)
+    if classes:
+        table.add_column("answer so far", no_wrap=True)
     for t, token in enumerate(explanation.tokens):
         cells = [Text(token)]
         for layer, direction in _places(explanation):
             for gate in (explanation.update_gate, explanation.reset_gate):
                 cells.append(_strip(gate[t, layer, direction], cells_wide))
-        best = int(explanation.scores[t].argmax())
-        probability = float(explanation.scores[t, best])
-        bar = "█" * round(16 * probability)
-        cells.append(Text(f"{classes[best]:<10} {probability:.3f} {bar}"))
+        if classes:
+            best = int(explanation.scores[t].argmax())
+            probability = float(explanation.scores[t, best])
+            bar = "█" * round(16 * probability)
+            cells.append(Text(f"{classes[best]:<10} {probability:.3f} {bar}"))
         table.add_row(*cells)
     return table
 
 
-def picture(explanation: Explanation, classes: Sequence[str], path: Path) -> None:
-    """Write heat-maps of both gates, units over tokens, above the scores after each token.
+def picture(
+    explanation: Explanation, classes: Sequence[str], path: Path, series: Any = None
+) -> None:
+    """Write heat-maps of both gates, units over tokens, above the scores or the series.
 
     Args:
-        explanation: Of one text.
-        classes: The C class names.
+        explanation: Of one text, or of one column of a series.
+        classes: The C class names; none for a series.
         path: Of the picture; its ending says which kind.
+        series: Places on the axis of tokens, and the values there, to draw in place of scores.
 
     Raises:
         PlotError: matplotlib is not installed, or cannot write such a file.
@@ -74,7 +80,8 @@ def picture(explanation: Explanation, classes: Sequence[str], path: Path) -> Non
     places, names = list(_places(explanation)), list(_layer_names(explanation))
     steps = len(explanation.tokens)
     rows = 2 * len(places) + 1
-    figure = Figure(figsize=(2.5 + 0.35 * max(steps, 12), 2.1 * rows), layout="constrained")
+    wide = min(max(steps, 12), 60)
+    figure = Figure(figsize=(2.5 + 0.35 * wide, 2.1 * rows), layout="constrained")
     axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
     image = None
     for number, ((layer, direction), name) in enumerate(zip(places, names, strict=True)):
@@ -86,11 +93,18 @@ def picture(explanation: Explanation, classes: Sequence[str], path: Path) -> Non
             ax.set_ylabel(f"{('update', 'reset')[which]} gate{name}\nunit")
     if image is not None:
         figure.colorbar(image, ax=list(axes[:-1]), label="gate", fraction=0.03)
-    for k, name in enumerate(classes):
-        axes[-1].plot(range(steps), explanation.scores[:, k], marker="o", label=name)
-    axes[-1].set(ylim=(-0.02, 1.02), ylabel="probability after\nthe token")
-    axes[-1].set_xticks(range(steps), explanation.tokens, rotation=60, ha="right")
-    axes[-1].legend(loc="upper left")
+    if series is None:
+        for k, name in enumerate(classes):
+            axes[-1].plot(range(steps), explanation.scores[:, k], marker="o", label=name)
+        axes[-1].set(ylim=(-0.02, 1.02), ylabel="probability after\nthe token")
+        axes[-1].legend(loc="upper left")
+    else:
+        axes[-1].plot(*series)
+        axes[-1].set(ylabel="series", xlim=(-0.5, steps - 0.5))
+    every = -(-steps // _MOST_TICKS)
+    axes[-1].set_xticks(
+        range(0, steps, every), explanation.tokens[::every], rotation=60, ha="right"
+    )
     try:
         figure.savefig(path, dpi=110)
     except (OSError, ValueError) as error:

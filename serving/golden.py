@@ -95,7 +95,8 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
     Args:
         golden: what `read_golden` returns.
         ask: an engine.
-        tolerance: largest absolute difference allowed between numbers.
+        tolerance: largest difference allowed between numbers; of an output with numbers beyond
+            1, as in raw units, relative to the largest of them.
 
     Raises:
         WrongAnswerError: names the request, output and row of the first answer that differs.
@@ -200,8 +201,15 @@ def _compare(
     """Where the two differ by more than the tolerance, and by how much at most."""
     if wanted.dtype.kind == "O" or got.dtype.kind == "O":
         return np.asarray(wanted != got), 0.0
-    gap = np.abs(wanted - got.astype(np.float64))
+    gap = difference(wanted, got)
     return ~(gap <= tolerance), float(gap.max(initial=0))
+
+
+def difference(wanted: npt.NDArray[Any], got: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """How far numbers are apart, relative to the largest wanted one if that is beyond 1."""
+    wanted = wanted.astype(np.float64)
+    gap: npt.NDArray[Any] = np.abs(wanted - got.astype(np.float64))
+    return gap / max(1.0, float(np.abs(wanted).max(initial=0)))
 
 
 def _short(value: Any) -> str:

@@ -24,6 +24,8 @@ from serving.help_format import HelpFormatter
 from serving.json_inputs import PredictBody, decode_inputs
 from serving.json_parser import parse
 from serving.rest_codec import encode_outputs
+from serving.results import Forecast
+from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked
 from serving.signature import DEFAULT_SIGNATURE, Signature
 
 USAGE_ERROR = 2
@@ -33,6 +35,7 @@ _FIRST = ("label", "probability", "scores")
 _EXAMPLES = """examples:
   gru-serve predict --model sentiment "what a film" "never again"
   gru-serve predict --url localhost:8500 --model sentiment "over gRPC"
+  gru-serve predict --model co2 --csv co2.csv
   gru-serve predict --model co2 --json request.json --output json
       request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
                 or  {"instances": [{"history": [[310.2], [310.9]]}]}
@@ -61,13 +64,14 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve predict",
-        description="Ask a running server, over REST or gRPC. The inputs are the texts given, or "
-        "a JSON request in TF Serving's form.",
+        description="Ask a running server, over REST or gRPC. The inputs are the texts given, the "
+        "history in a CSV file, or a JSON request in TF Serving's form.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
     parser.add_argument("--signature", default="", help="signature (default: serving_default)")
+    add_csv_arguments(parser)
     parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
     parser.add_argument(
         "--output", choices=("table", "json"), default="table", help="(default: %(default)s)"
@@ -79,24 +83,28 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _predict(arguments: argparse.Namespace) -> int:
-    if bool(arguments.texts) == bool(arguments.json):
+    given = [bool(given) for given in (arguments.texts, arguments.csv, arguments.json)].count(True)
+    if given != 1:
         raise InvalidArgument(
-            "expected either texts or --json FILE; got "
-            + ("both" if arguments.texts else "neither (see --help)")
+            "expected either texts or --csv FILE or --json FILE; got "
+            + ("several" if given else "none (see --help)")
         )
     raw = _read(arguments.json) if arguments.json else b""
     check_texts(arguments.texts)
     with connect_as_told(arguments) as client:
         target = {"version": arguments.version, "label": arguments.label}
         signature = _signature(client, arguments, target)
-        inputs = (
-            _json_inputs(raw, signature, arguments.json)
-            if arguments.json
-            else _text_inputs(arguments.texts, signature)
-        )
+        if arguments.json:
+            inputs = _json_inputs(raw, signature, arguments.json)
+        elif arguments.csv:
+            inputs = _csv_inputs(arguments, signature)
+        else:
+            inputs = _text_inputs(arguments.texts, signature)
         outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
     if arguments.output == "json":
         print(_json_text(outputs))
+    elif {"forecast", "quantiles"} <= outputs.keys():
+        _print_forecasts(Forecast.from_outputs(outputs))
     else:
         _print_table(inputs, outputs)
     return 0
@@ -128,6 +136,17 @@ def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.nd
         where = "standard input" if name == "-" else name
         raise InvalidArgument(f"{where}: expected {_describe(signature)}; got: {error}") from error
     return inputs
+
+
+def _csv_inputs(arguments: argparse.Namespace, signature: Signature) -> dict[str, np.ndarray]:
+    if set(signature.inputs) != {"history"}:
+        raise InvalidArgument(
+            f"--csv: expected a forecaster, with the input history; the model takes "
+            f"{_describe(signature)}"
+        )
+    with open_csv(arguments.csv) as lines:
+        history = stacked(read_ticks(lines, arguments.csv, arguments.columns), arguments.csv)
+    return {"history": history}
 
 
 def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.ndarray]:
@@ -188,6 +207,34 @@ def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) 
     for i in range(batch):
         table.add_row(*(Text(_cell(array[i])) for array in columns.values()))
     console.print(table)
+
+
+def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
+    """A line per step ahead; of each column the forecast and its widest interval."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    for number, forecast in enumerate(forecasts, 1):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        if len(forecasts) > 1:
+            table.title = f"series {number}"
+        columns = forecast.values.shape[1]
+        table.add_column("step", justify="right")
+        for column in range(1, columns + 1):
+            table.add_column("forecast" if columns == 1 else f"forecast {column}", justify="right")
+            table.add_column("interval")
+        for step, (values, quantiles) in enumerate(
+            zip(forecast.values, forecast.quantiles, strict=True), 1
+        ):
+            cells = [
+                Text(text)
+                for value, of_value in zip(values, quantiles, strict=True)
+                for text in (f"{value:.5g}", f"[{of_value[0]:.5g}, {of_value[-1]:.5g}]")
+            ]
+            table.add_row(str(step), *cells)
+        console.print(table)
 
 
 def _cell(value: Any) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from serving.errors import FailedPrecondition
+from serving.errors import FailedPrecondition, InvalidArgument
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,83 @@ class Explanation:
             arrays = (outputs[name][row, : len(tokens)] for name in names)
             explanations.append(cls(tokens, *arrays))
         return explanations
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The forecast of one series, in its own units: H horizons, K columns, Q levels.
+
+    Attributes:
+        values: The forecast, (H, K).
+        quantiles: Of each value, ascending, (H, K, Q); the first and last bound the widest
+            interval. The model card has the levels.
+    """
+
+    values: np.ndarray
+    quantiles: np.ndarray
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Forecast]:
+        """One per row of what `predict` returns for `serving_default` or `step`.
+
+        Raises:
+            FailedPrecondition: The model is no forecaster.
+        """
+        _require(outputs, "forecast", "quantiles")
+        rows = zip(outputs["forecast"], outputs["quantiles"], strict=True)
+        return [cls(values, quantiles) for values, quantiles in rows]
+
+
+@dataclass(frozen=True)
+class SeriesExplanation:
+    """What a forecaster's gates did: N segments or ticks, R GRUs side by side, U units.
+
+    Attributes:
+        end: The step of the history, from 0, with which each segment ends, (N,).
+        update_gate: z, (N, R, U); 1 keeps the old state.
+        reset_gate: r, (N, R, U).
+        state: After the segment, (N, R, U).
+        values: Of the columns forecast in the steps read, missing ones filled, (T', K).
+    """
+
+    end: np.ndarray
+    update_gate: np.ndarray
+    reset_gate: np.ndarray
+    state: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[SeriesExplanation]:
+        """One per row of what `predict` returns for the signature `gates` of a forecaster.
+
+        Raises:
+            FailedPrecondition: The signature is another one.
+        """
+        names = ("end", "update_gate", "reset_gate", "state", "values")
+        _require(outputs, *names)
+        return [cls(*row) for row in zip(*(outputs[name] for name in names), strict=True)]
+
+    def of(self, number: int, labels: Sequence[str]) -> Explanation:
+        """The gates of one GRU, in the form of a text's, for `serving.gate_map`.
+
+        Args:
+            number: Of the GRU, from 0: of the forecast column where each has its own.
+            labels: Of all steps of the history.
+
+        Raises:
+            InvalidArgument: There is no such GRU.
+        """
+        if not 0 <= number < self.state.shape[1]:
+            raise InvalidArgument(
+                f"expected a number below {self.state.shape[1]}, as many GRUs as run side by "
+                f"side; got {number}"
+            )
+        tokens = tuple(labels[end] for end in self.end)
+        update, reset, state = (
+            gate[:, number, np.newaxis, np.newaxis]
+            for gate in (self.update_gate, self.reset_gate, self.state)
+        )
+        return Explanation(tokens, update, reset, state, np.zeros((len(tokens), 0), np.float32))
 
 
 def _require(outputs: Mapping[str, np.ndarray], *names: str) -> None:

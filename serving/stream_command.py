@@ -1,4 +1,4 @@
-"""`gru-serve stream`: a text word by word through a model that keeps no state on the server."""
+"""`gru-serve stream`: a text or series piece by piece; the server keeps no state of it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,27 @@ from serving.connection_arguments import (
 )
 from serving.errors import InvalidArgument, ServingError
 from serving.help_format import HelpFormatter
-from serving.results import Sentiment
+from serving.results import Forecast, Sentiment
+from serving.series_csv import add_csv_arguments, open_csv, read_ticks
 from serving.streaming import StreamAnswer, StreamingSession, StreamState
 
 _EXAMPLES = """examples:
   gru-serve stream --model sentiment "Starts well but ends badly."
-  gru-serve stream --model co2 --ticks < ticks.jsonl       # a model of a series, with a step
+  gru-serve stream --model co2 --csv co2.csv               # a series, row by row
+  tail -n +1 -f live.csv | gru-serve stream --model co2 --csv - --columns co2
+  gru-serve stream --model co2 --ticks < ticks.jsonl
   gru-serve stream --model sentiment --state talk.json "Starts well"
   gru-serve stream --model sentiment --state talk.json "but ends badly."    # goes on, later
 
-Words are what blanks separate. Without a text, words come from standard input as they arrive; with
---ticks, each line is one tick: a JSON number or list. The session's state is kept here, on the
-client's side: the server may be restarted meanwhile. When the version that the state belongs to
-is replaced, what was fed is replayed on the new one, and the output says so.
+Words are what blanks separate. Without a text, words come from standard input as they arrive.
+With --csv, each row is one tick: all columns but the first, the time, or those of --columns in the
+order of the model's (`gru-serve inspect` names them); an empty cell is a missing value. With
+--ticks, each line is one tick: a JSON list. Beside a tick stands the forecast after it: of each
+column the next step with its widest interval, and the last step.
+
+The session's state is kept here, on the client's side: the server may be restarted meanwhile. When
+the version that the state belongs to is replaced, what was fed is replayed on the new one, and the
+output says so.
 """
 
 
@@ -50,6 +58,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("text", nargs="?", help="words to feed; standard input when left out")
     parser.add_argument("--ticks", action="store_true", help="lines of JSON numbers, not words")
+    add_csv_arguments(parser)
     parser.add_argument(
         "--state", type=Path, metavar="FILE", help="go on from this file, and keep the state there"
     )
@@ -89,10 +98,8 @@ def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
 
 
 def _stream(session: StreamingSession, arguments: argparse.Namespace) -> None:
-    source = sys.stdin if arguments.text is None else arguments.text.splitlines()
-    pieces = _ticks(source) if arguments.ticks else _words(source)
     try:
-        for piece in pieces:
+        for shown, piece in _pieces(arguments):
             answer = session.feed(piece)
             if answer.replayed:
                 print(
@@ -100,12 +107,24 @@ def _stream(session: StreamingSession, arguments: argparse.Namespace) -> None:
                     "serves now, and what was fed before was replayed on it",
                     file=sys.stderr,
                 )
-            print(_line(piece, answer, arguments.output), flush=True)
+            print(_line(shown, answer, arguments.output), flush=True)
     finally:
         if arguments.state is not None and session.version is not None:
             scratch = arguments.state.with_name(f".{arguments.state.name}.{os.getpid()}")
             scratch.write_text(session.saved.to_json() + "\n", "utf-8")
             scratch.replace(arguments.state)
+
+
+def _pieces(arguments: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+    """What to show of each piece, and the piece."""
+    if arguments.csv is not None:
+        with open_csv(arguments.csv) as lines:
+            for tick in read_ticks(lines, arguments.csv, arguments.columns):
+                yield tick.label, tick.values.tolist()
+        return
+    source = sys.stdin if arguments.text is None else arguments.text.splitlines()
+    for piece in _ticks(source) if arguments.ticks else _words(source):
+        yield piece, piece
 
 
 def _words(lines: TextIO | Sequence[str]) -> Iterator[str]:
@@ -136,11 +155,23 @@ def _line(piece: Any, answer: StreamAnswer, form: str) -> str:
         result = Sentiment.from_outputs(answer.outputs)[0]
         bar = "█" * round(20 * result.probability)
         return f"{piece!s:<20} {result.label:<12} {result.probability:.3f} {bar}"
+    if {"forecast", "quantiles"} <= answer.outputs.keys():
+        return f"{piece!s:<20} {_forecast(Forecast.from_outputs(answer.outputs)[0])}"
     shown = "  ".join(
         f"{name} {np.array2string(array[0], precision=4, threshold=12)}"
         for name, array in answer.outputs.items()
     )
     return f"{piece!s:<20} {shown}"
+
+
+def _forecast(forecast: Forecast) -> str:
+    """Per column the next step with its widest interval, and the last one."""
+    shown = []
+    for column, of_column in zip(forecast.values.T, forecast.quantiles.swapaxes(0, 1), strict=True):
+        low, high = of_column[0, 0], of_column[0, -1]
+        last = f" ... {column[-1]:.5g}" if len(column) > 1 else ""
+        shown.append(f"{column[0]:.5g} [{low:.5g}, {high:.5g}]{last}")
+    return "  ".join(shown)
 
 
 def _json(value: Any) -> Any:

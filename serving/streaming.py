@@ -123,8 +123,9 @@ class _Stream:
             signature = metadata.find(self._signature)
         except InvalidArgument as error:
             raise InvalidArgument(
-                f"{error.message}; only a model that reads in one direction can stream "
-                "(gru-train sentiment --no-bidirectional)"
+                f"{error.message}; only a model that reads in one direction can stream (gru-train "
+                "sentiment --no-bidirectional; gru-train forecasting --architecture one_shot "
+                "--normalisation difference)"
             ) from None
         others = [name for name in signature.inputs if name != STATE]
         shape = signature.inputs[STATE].shape if STATE in signature.inputs else None

@@ -8,15 +8,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryFile
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
-from training.config import SentimentConfig
+from training.backtest_config import BacktestConfig
 from training.errors import TrainingError
+from training.forecasting_config import ForecastingConfig
+from training.forecasting_presets import preset_in
+from training.sentiment_config import SentimentConfig
 
 INTERRUPTED = 130
 
@@ -31,15 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:
-        config = tyro.extras.subcommand_cli_from_dict(
-            {"sentiment": SentimentConfig},
-            prog="gru-train",
-            description="Train a GRU on your data or on built-in data.",
-            args=arguments,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
+        config = _parse(arguments)
         with _sigterm_interrupts():
-            return _sentiment(config)
+            return _COMMANDS[type(config)](config)
     except SystemExit as stop:  # tyro's --help and usage errors
         return int(stop.code or 0)
     except TrainingError as error:
@@ -52,20 +50,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def _parse(arguments: Sequence[str]) -> Any:
+    """The settings that the command line asks for, of the class of its command."""
+    commands: Any = (
+        Annotated[SentimentConfig, tyro.conf.subcommand("sentiment")]
+        | Annotated[
+            ForecastingConfig,
+            tyro.conf.subcommand("forecasting", default=preset_in(arguments)),
+        ]
+        | Annotated[BacktestConfig, tyro.conf.subcommand("backtest")]
+    )
+    return tyro.cli(
+        commands,
+        prog="gru-train",
+        description="Train a GRU on your data or on built-in data, and look at what it does.",
+        args=arguments,
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    )
+
+
 def _sentiment(config: SentimentConfig) -> int:
     console = Console(soft_wrap=True)
-    with console.status("loading TensorFlow ..."), _quiet(not config.run.debug):
-        import keras
-        import tensorflow as tf
+    _load_tensorflow(console, config.run.debug)
+    from training.sentiment import train_sentiment
 
-        from training.sentiment import train_sentiment
-
-        devices = tf.config.list_physical_devices()
-    kinds = sorted({device.device_type for device in devices})
-    console.print(
-        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
-        highlight=False,
-    )
     run = train_sentiment(config, console)
 
     model, baselines = run.metrics["model"], run.metrics["baselines"]
@@ -76,6 +84,73 @@ def _sentiment(config: SentimentConfig) -> int:
     console.print(f"\n{'accuracy':{width}}  validation    test", style="bold")
     for name, (validation, test) in results.items():
         console.print(f"{name:{width}}  {validation:>10.1%}  {test:>6.1%}", highlight=False)
+    return _conclude(console, run, "models/sentiment")
+
+
+def _forecasting(config: ForecastingConfig) -> int:
+    console = Console(soft_wrap=True)
+    _load_tensorflow(console, config.run.debug)
+    from training.forecasting import train_forecasting
+    from training.forecasting_report import coverage_remarks, not_better_than_naive
+
+    run = train_forecasting(config, console)
+
+    results = {"GRU": run.metrics["model"], **run.metrics["baselines"]}
+    width = max(map(len, [*results, "mean squared error"]))
+    console.print(f"\n{'mean squared error':{width}}  validation    test", style="bold")
+    for name, result in results.items():
+        validation, test = result["validation"]["mse"], result["test"]["mse"]
+        console.print(f"{name:{width}}  {validation:>10.4f}  {test:>6.4f}", highlight=False)
+    for interval in run.metrics["intervals"]:
+        console.print(
+            f"{interval['nominal']:.0%} interval: {interval['coverage']:.1%} of the test values "
+            "inside",
+            highlight=False,
+        )
+    for remark in coverage_remarks(run.metrics):
+        console.print(remark, style="yellow", highlight=False)
+    warning = not_better_than_naive(run.metrics)
+    if warning:
+        console.print(f"\n{warning}", style="bold red", highlight=False)
+    return _conclude(console, run, "models/forecasting")
+
+
+def _backtest(config: BacktestConfig) -> int:
+    console = Console(soft_wrap=True)
+    _load_tensorflow(console, config.debug)
+    from training.backtest import run_backtest
+
+    folder = run_backtest(config, console)
+    table = (folder / "backtest.md").read_text("utf-8")
+    console.print("\n".join(line for line in table.split("\n") if line.startswith("|")),
+                  markup=False, highlight=False)  # fmt: skip
+    console.print(f"\nreport  {folder / 'backtest.md'}", markup=False, highlight=False)
+    return 0
+
+
+_COMMANDS: dict[type, Callable[[Any], int]] = {
+    SentimentConfig: _sentiment,
+    ForecastingConfig: _forecasting,
+    BacktestConfig: _backtest,
+}
+
+
+def _load_tensorflow(console: Console, debug: bool) -> None:
+    """Loads it, which takes seconds, and says which one and on what it runs."""
+    with console.status("loading TensorFlow ..."), _quiet(not debug):
+        import keras
+        import tensorflow as tf
+
+        devices = tf.config.list_physical_devices()
+    kinds = sorted({device.device_type for device in devices})
+    console.print(
+        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
+        highlight=False,
+    )
+
+
+def _conclude(console: Console, run: Any, served: str) -> int:
+    """Says what is left and what comes next; returns the exit status."""
     if run.metrics["interrupted"]:
         console.print(
             f"\ninterrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
@@ -84,7 +159,7 @@ def _sentiment(config: SentimentConfig) -> int:
     console.print(f"\nrun     {run.path}", markup=False, highlight=False)
     console.print(f"report  {run.path / 'report.md'}", markup=False, highlight=False)
     console.print(
-        f"next    python -m serving export {run.path} --to models/sentiment",
+        f"next    python -m serving export {run.path} --to {served}",
         markup=False,
         highlight=False,
     )

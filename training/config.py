@@ -1,15 +1,16 @@
 """Everything that may differ between two runs, as frozen dataclasses, one per concern.
 
-The command line is generated from these classes (a field's docstring is its help text), and
-:func:`to_dict` and :func:`from_dict` carry them through ``config.json``. Values discovered from
-the data (the vocabulary, the classes) belong to the run directory, not here.
+This file holds what the tasks share; each task has its classes in ``<task>_config.py``. The
+command line is generated from them (a field's docstring is its help text), and :func:`to_dict`
+and :func:`from_dict` carry them through ``config.json``. Values discovered from the data (a
+vocabulary, a scale) belong to the run directory, not here.
 """
 
 import dataclasses
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -18,120 +19,17 @@ import tyro
 from training.errors import ConfigError
 
 ConfigT = TypeVar("ConfigT")
-_OptionalName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """What to learn from."""
-
-    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Folder of a known data set, or your .csv, .tsv or .jsonl (.gz); default: made-up reviews."""
-    text_column: _OptionalName = None
-    """Column with the text; found by itself when called text, sentence, review, ..."""
-    label_column: _OptionalName = None
-    """Column with the label; found by itself when called label, sentiment, class, ..."""
-    phrases: bool = False
-    """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
-    reviews: int = 6000
-    """How many reviews to make up."""
-    validation_fraction: float = 0.1
-    """Share of the rows held out for choosing the best epoch, where no split is official."""
-    test_fraction: float = 0.1
-    """Share of the rows held out for the final test, where no split is official."""
-    max_vocabulary: int = 20000
-    """Words kept, the most frequent first; all others are read as unknown."""
-    min_count: int = 1
-    """Words seen less often in the training texts are read as unknown."""
-    max_tokens: int = 400
-    """Of longer texts the last so many tokens are read."""
-
-    def __post_init__(self) -> None:
-        if not 100 <= self.reviews <= 1_000_000:
-            raise ConfigError(f"--reviews must be 100 to 1000000, got {self.reviews}")
-        _at_least("--max-vocabulary", self.max_vocabulary, 1)
-        _at_least("--min-count", self.min_count, 1)
-        _at_least("--max-tokens", self.max_tokens, 1)
-        for flag, fraction in (
-            ("--validation-fraction", self.validation_fraction),
-            ("--test-fraction", self.test_fraction),
-        ):
-            if not 0 < fraction < 1:
-                raise ConfigError(f"{flag} must lie between 0 and 1, got {fraction}")
-        if self.validation_fraction + self.test_fraction >= 1:
-            raise ConfigError(
-                "--validation-fraction and --test-fraction must leave something to train on, got "
-                f"{self.validation_fraction} + {self.test_fraction}"
-            )
-        if self.data is None and (self.text_column or self.label_column or self.phrases):
-            raise ConfigError("--text-column, --label-column and --phrases need --data")
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """The network: embedding, GRU, max pooling over time, dense layer."""
-
-    embedding_size: int = 64
-    """Size of a word vector."""
-    units: int = 64
-    """GRU units, per direction."""
-    layers: int = 1
-    """GRU layers stacked on each other."""
-    bidirectional: bool = True
-    """Read the text in both directions; a one-directional model can answer word by word."""
-    dropout: float = 0.5
-    """Share of word-vector and pooled features dropped while training."""
-    word_dropout: float = 0.25
-    """Share of words read as unknown while training."""
-
-    def __post_init__(self) -> None:
-        _at_least("--embedding-size", self.embedding_size, 1)
-        _at_least("--units", self.units, 1)
-        _at_least("--layers", self.layers, 1)
-        for flag, rate in (("--dropout", self.dropout), ("--word-dropout", self.word_dropout)):
-            if not 0 <= rate < 1:
-                raise ConfigError(f"{flag} must be at least 0 and below 1, got {rate}")
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """How the weights are found: Adam, clipped gradients, early stopping."""
-
-    epochs: int = 15
-    """Most passes over the training rows."""
-    patience: int = 4
-    """Stop after so many epochs without a better validation accuracy."""
-    batch_size: int = 64
-    """Rows per step."""
-    learning_rate: float = 2e-3
-    """Adam's step size."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Keep the learning rate, or let it fall to zero over --epochs along half a cosine."""
-    clip_norm: float = 1.0
-    """Longest gradient, as global norm over all weights; longer ones are scaled down."""
-    seed: int = 0
-    """Seed of the made-up reviews, the split, the initial weights, dropout and shuffling."""
-
-    def __post_init__(self) -> None:
-        _at_least("--epochs", self.epochs, 1)
-        _at_least("--patience", self.patience, 1)
-        _at_least("--batch-size", self.batch_size, 1)
-        _above_zero("--learning-rate", self.learning_rate)
-        _above_zero("--clip-norm", self.clip_norm)
-        if not 0 <= self.seed < 2**32:
-            raise ConfigError(f"--seed must be at least 0 and below 2^32, got {self.seed}")
+OptionalName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Where the result goes and what is reported beside it."""
+    """Where the result goes."""
 
     runs_dir: Path = Path("runs")
     """Folder of the run directories; made when absent."""
-    name: _OptionalName = None
+    name: OptionalName = None
     """Name of the run directory, which must be new; the default is made of data and time."""
-    ngram_baseline: bool = False
-    """Also fit a logistic regression on NB-weighted uni- and bigrams (Wang and Manning, 2012)."""
     debug: bool = False
     """Show TensorFlow's messages, and where an error arose."""
 
@@ -145,28 +43,6 @@ class RunConfig:
             raise ConfigError(
                 f"--name must be a plain name without slashes or leading dot, got {self.name!r}"
             )
-
-
-@dataclass(frozen=True)
-class SentimentConfig:
-    """Train a GRU text classifier and write a run directory.
-
-    Without --data it learns from generated film reviews in which word order decides, in less
-    than a minute on two cores. With --data it reads a folder holding MR (rt-polarity.pos,
-    rt-polarity.neg), SST-2 (stsa.binary.*.txt), IMDB (imdb_train.tsv.gz, imdb_test.tsv.gz) or
-    the UCI sentences (*_labelled.txt), or your own CSV, TSV or JSONL file with two or more
-    classes.
-    Ctrl-C ends training and keeps the best epoch so far.
-    """
-
-    data: DataConfig = field(default_factory=DataConfig)
-    """What to learn from."""
-    model: ModelConfig = field(default_factory=ModelConfig)
-    """The network: embedding, GRU, max pooling over time, dense layer."""
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    """How the weights are found: Adam, clipped gradients, early stopping."""
-    run: RunConfig = field(default_factory=RunConfig)
-    """Where the result goes and what is reported beside it."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -192,6 +68,8 @@ def from_dict(cls: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
 def _to_json(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return to_dict(value)
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
@@ -202,6 +80,10 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
         if value in typing.get_args(hint):
             return value
         raise ConfigError(f"{name} must be one of {typing.get_args(hint)}, got {value!r}")
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{name} must be a list, got {value!r}")
+        return tuple(_from_json(name, typing.get_args(hint)[0], item) for item in value)
     allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if value is None and type(None) in allowed:
         return None
@@ -215,11 +97,40 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
     raise ConfigError(f"{name} must be {expected}, got {value!r}")
 
 
-def _at_least(flag: str, value: int, least: int) -> None:
+def require_at_least(flag: str, value: int, least: int) -> None:
+    """Raises ConfigError where ``value`` is below ``least``."""
     if value < least:
         raise ConfigError(f"{flag} must be at least {least}, got {value}")
 
 
-def _above_zero(flag: str, value: float) -> None:
+def require_above_zero(flag: str, value: float) -> None:
+    """Raises ConfigError where ``value`` is not a finite number above 0."""
     if not 0 < value < float("inf"):
         raise ConfigError(f"{flag} must be a finite number above 0, got {value}")
+
+
+def require_rate(flag: str, value: float) -> None:
+    """Raises ConfigError where ``value`` is no share that can be dropped."""
+    if not 0 <= value < 1:
+        raise ConfigError(f"{flag} must be at least 0 and below 1, got {value}")
+
+
+def require_seed(value: int) -> None:
+    """Raises ConfigError where ``value`` is no seed."""
+    if not 0 <= value < 2**32:
+        raise ConfigError(f"--seed must be at least 0 and below 2^32, got {value}")
+
+
+def require_split(validation_fraction: float, test_fraction: float) -> None:
+    """Raises ConfigError where the shares leave one of the three parts empty."""
+    for flag, fraction in (
+        ("--validation-fraction", validation_fraction),
+        ("--test-fraction", test_fraction),
+    ):
+        if not 0 < fraction < 1:
+            raise ConfigError(f"{flag} must lie between 0 and 1, got {fraction}")
+    if validation_fraction + test_fraction >= 1:
+        raise ConfigError(
+            "--validation-fraction and --test-fraction must leave something to train on, got "
+            f"{validation_fraction} + {test_fraction}"
+        )

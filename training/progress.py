@@ -5,7 +5,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from training.loop import EpochRecord
+from training.fit_state import EpochRecord
 
 
 class TrainingProgress:
@@ -15,14 +15,24 @@ class TrainingProgress:
         console: where to write.
         epochs: most epochs; the time left is for all of them.
         steps: steps per epoch.
+        metric: the validation mean to show beside the loss.
+        style: how to write it, as in format().
     """
 
-    def __init__(self, console: Console, epochs: int, steps: int):
+    def __init__(
+        self,
+        console: Console,
+        epochs: int,
+        steps: int,
+        metric: str = "accuracy",
+        style: str = ".1%",
+    ):
         self._console, self._epochs, self._steps = console, epochs, steps
+        self._metric, self._style = metric, style
         self._bar = Progress(
             TextColumn("epoch {task.fields[epoch]}/" + str(epochs)),
             BarColumn(),
-            TextColumn("loss {task.fields[loss]:.4f}  best val accuracy {task.fields[best]}"),
+            TextColumn("loss {task.fields[loss]:.4f}  best val " + metric + " {task.fields[best]}"),
             TimeElapsedColumn(),
             TextColumn("left at most"),
             TimeRemainingColumn(),
@@ -51,13 +61,13 @@ class TrainingProgress:
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
         """Writes a line."""
-        accuracy = record.validation["accuracy"]
+        value = format(record.validation[self._metric], self._style)
         if best:
-            self._bar.update(self._task, best=f"{accuracy:.1%}")
+            self._bar.update(self._task, best=value)
         self._console.print(
             f"epoch {record.epoch:>{len(str(self._epochs))}}/{self._epochs}  "
             f"loss {record.train['loss']:.4f}  "
-            f"val loss {record.validation['loss']:.4f}  val accuracy {accuracy:.1%}  "
+            f"val loss {record.validation['loss']:.4f}  val {self._metric} {value}  "
             f"{record.seconds:.1f} s{'  *' if best else ''}",
             highlight=False,
             soft_wrap=True,

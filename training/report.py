@@ -5,33 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from training.loop import EpochRecord
-
-_TRAIN, _VALIDATION, _MARK = "#7a7a7a", "#0b63b5", "#c0392b"
-
-
-def draw_curves(epochs: Sequence[EpochRecord], best_epoch: int, path: Path) -> None:
-    """Draws loss and accuracy over the epochs, training and validation, best epoch marked."""
-    figure = Figure(figsize=(9, 3.6), dpi=120, layout="constrained")
-    numbers = [record.epoch for record in epochs]
-    best = next(record for record in epochs if record.epoch == best_epoch)
-    for axes, name in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
-        train = [record.train[name] for record in epochs]
-        validation = [record.validation[name] for record in epochs]
-        axes.plot(numbers, train, ".--", color=_TRAIN, label="training (with dropout)")
-        axes.plot(numbers, validation, ".-", color=_VALIDATION, label="validation")
-        axes.axvline(best_epoch, color=_MARK, linewidth=0.8, linestyle=":")
-        axes.plot(best_epoch, best.validation[name], "o", color=_MARK, markersize=8, mfc="none",
-                  label=f"best epoch {best_epoch}: {best.validation[name]:.4g}")  # fmt: skip
-        axes.set_xlabel("epoch")
-        axes.set_ylabel(name)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.grid(alpha=0.25)
-        axes.legend(fontsize="small")
-    _save(figure, path)
+from training.learning_curves import save_figure
 
 
 def confusion_counts(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
@@ -67,7 +43,7 @@ def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path
             axes.text(column, row, f"{count:,}\n{shares[row, column]:.0%}", ha="center",
                       va="center", color=colour, fontsize="small")  # fmt: skip
     figure.colorbar(image, label="share of the label's rows")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def wilson_interval(share: float, rows: int) -> tuple[float, float]:
@@ -152,8 +128,3 @@ def _cell(text: str, longest: int = 300) -> str:
     text = " ".join(text.split())
     text = text if len(text) <= longest else text[: longest - 1] + "…"
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _save(figure: Figure, path: Path) -> None:
-    FigureCanvasAgg(figure)
-    figure.savefig(path, metadata={"Software": None})

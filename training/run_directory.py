@@ -2,17 +2,15 @@
 
 =========================  ====================================================================
 config.json                task, version and settings; :func:`training.config.from_dict` reads them
-classes.json               class names, in the order of the model's outputs
-vocabulary.txt             one token per line; the line number from 0 is the id
-model.keras                the model of the best epoch: word ids (B, T) in, logits (B, C) out
-metrics.json               accuracy and loss, baselines, counts, versions
+model.keras                the model of the best epoch
+metrics.json               what it achieves, baselines, counts, versions
 history.json               one record per epoch
-test_predictions.jsonl     text, label, predicted, scores of each held-out test row
-curves.png                 loss and accuracy over the epochs
-confusion_matrix.png       label against prediction on the test rows
-report.md                  all this for people
-manifest.json              the files above with their sizes; written last
+report.md                  all this for people, with pictures
+manifest.json              the run's files with their sizes; written last
 =========================  ====================================================================
+
+What else there is depends on the task: :mod:`training.sentiment_run`,
+:mod:`training.forecasting_run`.
 
 A run is built in ``.<name>.partial-<random>`` beside its final place and renamed when it is
 whole, so that under its own name there is either a complete run or none.
@@ -22,35 +20,26 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, cast
+from typing import Any, TypeVar, cast
 
 import keras
 
 import keras_gru
-from training import sentiment_model  # noqa: F401  registers the layers model.keras holds
-from training.config import SentimentConfig, from_dict
-from training.errors import ConfigError, DataError, RunDirectoryError
-from training.vocabulary import TextPreprocessor, Vocabulary, load_vocabulary
+from training.config import from_dict
+from training.errors import ConfigError, RunDirectoryError
 
 MANIFEST = "manifest.json"
 
-
-class LabelledPrediction(NamedTuple):
-    """A held-out row and what the model says of it."""
-
-    text: str
-    label: str
-    predicted: str
-    scores: list[float]
-    """Probability of each class, in the order of the classes."""
+ConfigT = TypeVar("ConfigT")
+RunT = TypeVar("RunT", bound="RunDirectory")
 
 
 class RunDirectory:
-    """A complete run.
+    """A complete run of any task.
 
     Args:
         path: where it lies; :meth:`open` checks it.
@@ -60,7 +49,7 @@ class RunDirectory:
         self.path = path
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "RunDirectory":
+    def open(cls: type[RunT], path: str | os.PathLike[str]) -> RunT:
         """Opens a run and checks that all its files are there at their full size.
 
         Raises:
@@ -95,43 +84,6 @@ class RunDirectory:
         return str(values.get("task")) if isinstance(values, dict) else "unknown"
 
     @cached_property
-    def config(self) -> SentimentConfig:
-        """The settings of the run."""
-        values = self._json("config.json")
-        task = values.pop("task", None) if isinstance(values, dict) else None
-        if task != "sentiment":
-            raise RunDirectoryError(f"{self.path}: expected a sentiment run, got task {task!r}")
-        made_by = str(values.pop("keras_gru", keras_gru.__version__))
-        if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
-            raise RunDirectoryError(
-                f"{self.path}: expected a run of the major version of keras_gru "
-                f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
-                "or use it with the version that wrote it"
-            )
-        try:
-            return from_dict(SentimentConfig, values)
-        except ConfigError as error:
-            raise RunDirectoryError(f"{self.path / 'config.json'}: {error}") from error
-
-    @cached_property
-    def classes(self) -> tuple[str, ...]:
-        """Class names in the order of the model's outputs."""
-        names = self._json("classes.json")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise RunDirectoryError(
-                f"{self.path / 'classes.json'}: expected a list of names, got {names!r:.80}"
-            )
-        return tuple(names)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """The words the model knows."""
-        try:
-            return load_vocabulary(self.path / "vocabulary.txt")
-        except (DataError, ValueError) as error:
-            raise RunDirectoryError(str(error)) from error
-
-    @cached_property
     def metrics(self) -> dict[str, Any]:
         """What the run achieved."""
         return cast(dict[str, Any], self._json("metrics.json"))
@@ -141,44 +93,50 @@ class RunDirectory:
         """One record per epoch."""
         return cast(list[dict[str, Any]], self._json("history.json"))
 
-    def preprocessor(self) -> TextPreprocessor:
-        """Text to word ids, as in training."""
-        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
-
     def load_model(self) -> keras.Model:
-        """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
+        """The model of the best epoch.
 
         Raises:
-            RunDirectoryError: the file is damaged, or the model has another number of classes
-                than the run.
+            RunDirectoryError: the file is damaged.
         """
         path = self.path / "model.keras"
         try:
-            model = keras.models.load_model(path, compile=False)
+            return keras.models.load_model(path, compile=False)
         except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
-        if model.output_shape[-1] != len(self.classes):
-            raise RunDirectoryError(
-                f"{self.path}: expected as many classes as outputs of model.keras, "
-                f"{model.output_shape[-1]}; got {len(self.classes)} in classes.json"
-            )
-        return model
-
-    def test_predictions(self) -> Iterator[LabelledPrediction]:
-        """The held-out test rows with the model's answers, in the order of the data."""
-        path = self.path / "test_predictions.jsonl"
-        try:
-            with path.open(encoding="utf-8", newline="\n") as lines:
-                for line in lines:
-                    yield LabelledPrediction(**json.loads(line))
-        except (OSError, ValueError, TypeError) as error:
-            raise RunDirectoryError(f"cannot read {path}: {error}") from error
 
     def _json(self, name: str) -> Any:
         try:
             return json.loads((self.path / name).read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise RunDirectoryError(f"cannot read {self.path / name}: {error}") from error
+
+
+class TaskRun(RunDirectory, ABC):
+    """A complete run of one task."""
+
+    @property
+    @abstractmethod
+    def config(self) -> Any:
+        """The settings of the run, a dataclass of the task's."""
+
+    def _read_config(self, task: str, config_type: type[ConfigT]) -> ConfigT:
+        """The settings, of a run that must be of this task and of this major version."""
+        values = self._json("config.json")
+        found = values.pop("task", None) if isinstance(values, dict) else None
+        if found != task:
+            raise RunDirectoryError(f"{self.path}: expected a {task} run, got task {found!r}")
+        made_by = str(values.pop("keras_gru", keras_gru.__version__))
+        if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
+            raise RunDirectoryError(
+                f"{self.path}: expected a run of the major version of keras_gru "
+                f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
+                "or use it with the version that wrote it"
+            )
+        try:
+            return from_dict(config_type, values)
+        except ConfigError as error:
+            raise RunDirectoryError(f"{self.path / 'config.json'}: {error}") from error
 
 
 class RunWriter:
@@ -229,8 +187,11 @@ class RunWriter:
             name, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         )
 
-    def publish(self) -> RunDirectory:
+    def publish(self) -> Path:
         """Writes the manifest and renames the run into place.
+
+        Returns:
+            The run's place.
 
         Raises:
             RunDirectoryError: a run of this name has come into being meanwhile.
@@ -244,7 +205,7 @@ class RunWriter:
         self.path.rename(self.final)
         self.path = self.final
         _to_disk(self.final.parent)
-        return RunDirectory.open(self.final)
+        return self.final
 
     def _require_free(self) -> None:
         if os.path.lexists(self.final):

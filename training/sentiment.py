@@ -15,14 +15,16 @@ from rich.console import Console
 from sklearn.metrics import precision_recall_fscore_support
 
 import keras_gru
-from training import baselines, report
+from training import baselines, learning_curves, report
 from training.batches import LengthBucketedBatches
-from training.config import SentimentConfig, to_dict
+from training.config import to_dict
 from training.loop import FitResult, evaluate, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
-from training.run_directory import RunDirectory, RunWriter
+from training.run_directory import RunWriter
+from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData, load_sentiment_data
 from training.sentiment_model import build_sentiment_model
+from training.sentiment_run import SentimentRun
 from training.vocabulary import TextPreprocessor, build_vocabulary, token_ids
 
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
@@ -40,7 +42,7 @@ def accuracy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)
 
 
-def train_sentiment(config: SentimentConfig, console: Console | None = None) -> RunDirectory:
+def train_sentiment(config: SentimentConfig, console: Console | None = None) -> SentimentRun:
     """Trains a classifier and writes its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
@@ -121,7 +123,9 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
             "test_predictions.jsonl",
             "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in predictions),
         )
-        report.draw_curves(result.epochs, result.best_epoch, writer.path / "curves.png")
+        learning_curves.draw_curves(
+            result.epochs, result.best_epoch, ("loss", "accuracy"), writer.path / "curves.png"
+        )
         report.draw_confusion_matrix(
             report.confusion_counts(data.test.labels, predicted, len(data.classes)),
             data.classes,
@@ -131,7 +135,7 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
             "report.md", report.write_summary(metrics, data.classes, _surest_mistakes(predictions))
         )
         writer.write_json("metrics.json", metrics)
-        return writer.publish()
+        return SentimentRun.open(writer.publish())
 
 
 def predict_scores(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from training.config import DataConfig
 from training.errors import DataError
+from training.sentiment_config import DataConfig
 from training.sentiment_corpora import CLASSES, Row, read_corpus
 from training.sentiment_grammar import generate_reviews
 from training.text_files import read_text_file

@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from keras_gru import GRU
-from training.config import ModelConfig
+from training.sentiment_config import ModelConfig
 from training.vocabulary import PADDING, UNKNOWN
 
 

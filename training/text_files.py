@@ -23,7 +23,9 @@ class LabelledRow(NamedTuple):
     label: str
 
 
-class _Record(NamedTuple):
+class Record(NamedTuple):
+    """A row of a file, by column name."""
+
     line: int
     cells: dict[str, str | None]
 
@@ -50,7 +52,7 @@ def read_text_file(
     records = (
         _json_records(path, content)
         if suffix == ".jsonl"
-        else _csv_records(path, content, "," if suffix == ".csv" else "\t")
+        else csv_records(path, content, "," if suffix == ".csv" else "\t")
     )
     rows: list[LabelledRow] = []
     text_key = label_key = ""
@@ -119,7 +121,12 @@ def _kind(path: Path) -> str:
     return suffix.lower()
 
 
-def _csv_records(path: Path, content: str, delimiter: str) -> Iterator[_Record]:
+def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
+    """The rows of a file with a header line, with the line each begins on.
+
+    Raises:
+        DataError: there is no header, or a row does not fit it; names the line.
+    """
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, None)
@@ -135,7 +142,7 @@ def _csv_records(path: Path, content: str, delimiter: str) -> Iterator[_Record]:
                     f"got {len(cells)}"
                 )
             if cells:
-                yield _Record(line, dict(zip(header, cells, strict=True)))
+                yield Record(line, dict(zip(header, cells, strict=True)))
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(
@@ -143,7 +150,7 @@ def _csv_records(path: Path, content: str, delimiter: str) -> Iterator[_Record]:
         ) from error
 
 
-def _json_records(path: Path, content: str) -> Iterator[_Record]:
+def _json_records(path: Path, content: str) -> Iterator[Record]:
     for line, source in enumerate(content.split("\n"), start=1):
         if not source.strip():
             continue
@@ -153,7 +160,7 @@ def _json_records(path: Path, content: str) -> Iterator[_Record]:
             raise DataError(f"{path}, line {line}: not JSON ({error})") from error
         if not isinstance(value, dict):
             raise DataError(f"{path}, line {line}: expected a JSON object, got {source[:40]!r}")
-        yield _Record(line, {key: _json_cell(cell) for key, cell in value.items()})
+        yield Record(line, {key: _json_cell(cell) for key, cell in value.items()})
 
 
 def _json_cell(value: object) -> str | None:

@@ -153,7 +153,7 @@ def exports(tmp_path_factory):
     They are made once for all processes of a test run; tests leave them as they are.
     """
     from serving.file_lock import LockedError, file_lock
-    from training.run_directory import RunDirectory
+    from training.sentiment_run import SentimentRun
 
     parallel = "PYTEST_XDIST_WORKER" in os.environ
     base = tmp_path_factory.getbasetemp()
@@ -168,20 +168,26 @@ def exports(tmp_path_factory):
         except LockedError:
             time.sleep(0.5)
     names = ("one", "both")
-    return Exports(root, {name: RunDirectory.open(root / "runs" / name) for name in names})
+    return Exports(root, {name: SentimentRun.open(root / "runs" / name) for name in names})
 
 
 def make_exports(root):
     from serving.export import export_run
-    from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
     from training.sentiment import train_sentiment
+    from training.sentiment_config import (
+        DataConfig,
+        ModelConfig,
+        SentimentConfig,
+        SentimentRunConfig,
+        TrainingConfig,
+    )
 
     for name, bidirectional, layers in (("one", False, 2), ("both", True, 1)):
         config = SentimentConfig(
             data=DataConfig(reviews=600),
             model=ModelConfig(8, 8, layers=layers, bidirectional=bidirectional),
             training=TrainingConfig(epochs=1),
-            run=RunConfig(runs_dir=root / "runs", name=name),
+            run=SentimentRunConfig(runs_dir=root / "runs", name=name),
         )
         export_run(train_sentiment(config).path, root / name)
 

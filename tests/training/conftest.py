@@ -2,10 +2,26 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
-from training.run_directory import RunDirectory
+from training.config import RunConfig
+from training.forecaster_config import ForecasterConfig
+from training.forecasting_config import (
+    ForecastingConfig,
+    ForecastingTrainingConfig,
+    SeriesConfig,
+)
+from training.forecasting_run import ForecastingRun
+from training.sentiment_config import (
+    DataConfig,
+    ModelConfig,
+    SentimentConfig,
+    SentimentRunConfig,
+    TrainingConfig,
+)
+from training.sentiment_run import SentimentRun
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -22,12 +38,45 @@ def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> Senti
         DataConfig(reviews=400),
         ModelConfig(embedding_size=6, units=5),
         TrainingConfig(epochs=2, batch_size=32, **training),
-        RunConfig(runs_dir=runs_dir, name=name),
+        SentimentRunConfig(runs_dir=runs_dir, name=name),
     )
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
     from training.sentiment import train_sentiment
 
     return train_sentiment(tiny_config(tmp_path_factory.mktemp("runs")))
+
+
+def tiny_forecasting_config(
+    runs_dir: Path, name: str = "waves", data: Path | None = None, **model: object
+) -> ForecastingConfig:
+    return ForecastingConfig(
+        data=SeriesConfig(data, lookback=24, horizon=6, validation_fraction=0.25),
+        model=ForecasterConfig(**{"units": 6, "segment": 6, **model}),
+        training=ForecastingTrainingConfig(epochs=2, learning_rate=5e-3),
+        run=RunConfig(runs_dir, name),
+    )
+
+
+def write_waves(path: Path, rows: int = 320) -> Path:
+    """Two hourly columns of which the second follows the first, with some cells missing."""
+    rng = np.random.default_rng(0)
+    t = np.arange(rows)
+    up = np.sin(2 * np.pi * t / 24) + 0.1 * rng.normal(size=rows)
+    values = np.column_stack([100 + 10 * up, -3 * np.roll(up, 2)])
+    values[40:43, 0] = np.nan
+    frame = pd.DataFrame(values, columns=["up", "down"])
+    frame.insert(0, "time", pd.date_range("2021-05-01", periods=rows, freq="h"))
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def forecasting_run(tmp_path_factory: pytest.TempPathFactory) -> ForecastingRun:
+    from training.forecasting import train_forecasting
+
+    folder = tmp_path_factory.mktemp("runs")
+    data = write_waves(folder / "waves.csv")
+    return train_forecasting(tiny_forecasting_config(folder, data=data))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from training.__main__ import main
-from training.run_directory import RunDirectory
+from training.sentiment_run import SentimentRun
 
 TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
 
@@ -15,7 +15,7 @@ TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size",
 def test_trains_and_says_where_the_run_is_and_what_comes_next(tmp_path, capsys):
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "first"]) == 0
     out = capsys.readouterr().out
-    run = RunDirectory.open(tmp_path / "first")
+    run = SentimentRun.open(tmp_path / "first")
     assert "bag of words" in out
     assert f"{run.metrics['model']['test']['accuracy']:.1%}" in out
     assert f"python -m serving export {run.path} --to models/sentiment" in out
@@ -135,6 +135,6 @@ def test_ctrl_c_keeps_the_best_epoch(tmp_path):
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "the best so far, is kept" in out
-    run = RunDirectory.open(tmp_path / "a")
+    run = SentimentRun.open(tmp_path / "a")
     assert run.metrics["interrupted"] is True
     assert 2 <= run.metrics["epochs"] < 500

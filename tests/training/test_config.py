@@ -4,16 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from training.config import (
+from training.config import from_dict, to_dict
+from training.errors import ConfigError
+from training.sentiment_config import (
     DataConfig,
     ModelConfig,
-    RunConfig,
     SentimentConfig,
+    SentimentRunConfig,
     TrainingConfig,
-    from_dict,
-    to_dict,
 )
-from training.errors import ConfigError
 
 
 def test_json_round_trip():
@@ -21,7 +20,7 @@ def test_json_round_trip():
         DataConfig(data=Path("some/where"), text_column="body", reviews=500),
         ModelConfig(units=7, dropout=0.125, bidirectional=False),
         TrainingConfig(schedule="cosine", seed=9),
-        RunConfig(name="x"),
+        SentimentRunConfig(name="x"),
     )
     assert from_dict(SentimentConfig, json.loads(json.dumps(to_dict(config)))) == config
     assert from_dict(SentimentConfig, {}) == SentimentConfig()
@@ -48,8 +47,8 @@ def test_configs_are_frozen():
         (DataConfig, {"test_fraction": 1.5}, "--test-fraction must lie between 0 and 1"),
         (DataConfig, {"test_fraction": 0.6, "validation_fraction": 0.4}, "leave something"),
         (DataConfig, {"text_column": "x"}, "need --data"),
-        (RunConfig, {"name": "../up"}, "--name must be a plain name"),
-        (RunConfig, {"name": ".hidden"}, "--name must be a plain name"),
+        (SentimentRunConfig, {"name": "../up"}, "--name must be a plain name"),
+        (SentimentRunConfig, {"name": ".hidden"}, "--name must be a plain name"),
         (ModelConfig, {"units": "64"}, "units must be int, got '64'"),
         (ModelConfig, {"units": True}, "units must be int, got True"),
         (ModelConfig, {"unit": 64}, "no field 'unit'"),

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from training.batches import Batch, LengthBucketedBatches
-from training.config import ModelConfig
 from training.errors import DivergenceError
 from training.loop import evaluate, fit, make_eval_step, make_train_step
 from training.sentiment import BATCH_SIGNATURE, accuracy, cross_entropy
+from training.sentiment_config import ModelConfig
 from training.sentiment_model import build_sentiment_model
 
 RNG = np.random.default_rng(1)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from training.loop import EpochRecord
+from training.fit_state import EpochRecord
+from training.learning_curves import draw_curves
 from training.report import (
     confusion_counts,
     draw_confusion_matrix,
-    draw_curves,
     wilson_interval,
     write_summary,
 )
@@ -35,7 +35,7 @@ def test_curves_are_drawn(tmp_path, epochs):
         )
         for i in range(epochs)
     ]
-    draw_curves(records, epochs, tmp_path / "c.png")
+    draw_curves(records, epochs, ("loss", "accuracy"), tmp_path / "c.png")
     image = imread(tmp_path / "c.png")
     assert image.shape[1] > 900
     assert image.std() > 0.05  # not blank

@@ -7,11 +7,12 @@ import tensorflow as tf
 
 from training.errors import RunDirectoryError
 from training.run_directory import RunDirectory, RunWriter
+from training.sentiment_run import SentimentRun
 
 
 @pytest.fixture
 def copied_run(tiny_run, tmp_path):
-    return RunDirectory.open(shutil.copytree(tiny_run.path, tmp_path / "copy"))
+    return SentimentRun.open(shutil.copytree(tiny_run.path, tmp_path / "copy"))
 
 
 def test_holds_what_it_promises(tiny_run):
@@ -21,7 +22,7 @@ def test_holds_what_it_promises(tiny_run):
         "history.json", "test_predictions.jsonl", "curves.png", "confusion_matrix.png",
         "report.md", "manifest.json",
     }  # fmt: skip
-    run = RunDirectory.open(str(tiny_run.path))
+    run = SentimentRun.open(str(tiny_run.path))
     assert run.classes == ("negative", "positive")
     assert run.config.model.units == 5
     assert len(run.history) == 2
@@ -68,16 +69,16 @@ def test_damaged_content_of_right_size(copied_run):
     path = copied_run.path / "model.keras"
     path.write_bytes(b"x" * path.stat().st_size)
     with pytest.raises(RunDirectoryError, match=r"cannot load .*model\.keras"):
-        RunDirectory.open(copied_run.path).load_model()
+        SentimentRun.open(copied_run.path).load_model()
     config = copied_run.path / "config.json"
     values = json.loads(config.read_text())
     values["model"]["units"] = "many"
     config.write_text(json.dumps(values))
     with pytest.raises(RunDirectoryError, match="units must be int, got 'many'"):
-        _ = RunDirectory(copied_run.path).config
+        _ = SentimentRun(copied_run.path).config
     config.write_text('{"task": "forecasting"}')
     with pytest.raises(RunDirectoryError, match="expected a sentiment run, got task 'forecasting'"):
-        _ = RunDirectory(copied_run.path).config
+        _ = SentimentRun(copied_run.path).config
 
 
 def test_damaged_weights_and_classes(copied_run):
@@ -86,15 +87,15 @@ def test_damaged_weights_and_classes(copied_run):
     middle = len(whole) // 2
     path.write_bytes(whole[:middle] + bytes(2000) + whole[middle + 2000 :])
     with pytest.raises(RunDirectoryError, match=r"cannot load .*model\.keras"):
-        RunDirectory.open(copied_run.path).load_model()
+        SentimentRun.open(copied_run.path).load_model()
     path.write_bytes(whole)
     classes = copied_run.path / "classes.json"
     classes.write_text('["negative", "neutral", "positive"]')
     with pytest.raises(RunDirectoryError, match=r"model\.keras, 2; got 3 in classes\.json"):
-        RunDirectory(copied_run.path).load_model()
+        SentimentRun(copied_run.path).load_model()
     classes.write_text("{}")
     with pytest.raises(RunDirectoryError, match=r"classes\.json: expected a list of names, got {}"):
-        _ = RunDirectory(copied_run.path).classes
+        _ = SentimentRun(copied_run.path).classes
 
 
 def test_nothing_under_the_final_name_until_published(tmp_path):
@@ -102,10 +103,10 @@ def test_nothing_under_the_final_name_until_published(tmp_path):
         writer.write_json("x.json", {"a": 1})
         assert not (tmp_path / "runs" / "a").exists()
         assert writer.path.name.startswith(".a.partial-")
-        run = writer.publish()
-    assert run.path == tmp_path / "runs" / "a"
+        path = writer.publish()
+    assert path == RunDirectory.open(path).path == tmp_path / "runs" / "a"
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["a"]
-    assert json.loads((run.path / "manifest.json").read_text()) == {"x.json": 13}
+    assert json.loads((path / "manifest.json").read_text()) == {"x.json": 13}
 
 
 @pytest.mark.parametrize("error", [RuntimeError("crash"), KeyboardInterrupt()])

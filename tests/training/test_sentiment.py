@@ -5,11 +5,17 @@ import numpy as np
 import pytest
 
 from tests.training.conftest import tiny_config
-from training import report
+from training import learning_curves
 from training.baselines import TokenRows
-from training.config import DataConfig, ModelConfig, RunConfig, SentimentConfig, TrainingConfig
 from training.errors import RunDirectoryError
 from training.sentiment import same_words, train_sentiment
+from training.sentiment_config import (
+    DataConfig,
+    ModelConfig,
+    SentimentConfig,
+    SentimentRunConfig,
+    TrainingConfig,
+)
 
 
 def test_the_same_seed_gives_the_same_weights(tiny_run, tmp_path):
@@ -27,7 +33,7 @@ def test_word_order_is_learned_where_a_bag_of_words_cannot(tmp_path):
         DataConfig(reviews=3000),
         training=TrainingConfig(batch_size=32),
         model=ModelConfig(word_dropout=0.1, dropout=0.2),
-        run=RunConfig(tmp_path, "a"),
+        run=SentimentRunConfig(tmp_path, "a"),
     )
     metrics = train_sentiment(config).metrics
     assert metrics["model"]["test"]["accuracy"] >= 0.97
@@ -68,7 +74,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report, "draw_curves", full)
+    monkeypatch.setattr(learning_curves, "draw_curves", full)
     with pytest.raises(RunDirectoryError, match="No space left"):
         train_sentiment(tiny_config(tmp_path))
     assert list(tmp_path.iterdir()) == []
@@ -81,7 +87,7 @@ def test_mr_reaches_75_percent(real_data, tmp_path):
         SentimentConfig(
             DataConfig(data=real_data / "mr"),
             training=TrainingConfig(epochs=3),
-            run=RunConfig(tmp_path, "mr"),
+            run=SentimentRunConfig(tmp_path, "mr"),
         )
     )
     assert run.metrics["model"]["test"]["accuracy"] >= 0.75

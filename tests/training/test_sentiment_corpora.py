@@ -3,8 +3,8 @@ import gzip
 import numpy as np
 import pytest
 
-from training.config import DataConfig
 from training.errors import DataError
+from training.sentiment_config import DataConfig
 from training.sentiment_corpora import read_corpus
 from training.sentiment_data import load_sentiment_data
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from training.config import DataConfig
 from training.errors import DataError
+from training.sentiment_config import DataConfig
 from training.sentiment_corpora import Row
 from training.sentiment_data import hold_out, load_sentiment_data
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from training.config import DataConfig
+from training.sentiment_config import DataConfig
 from training.sentiment_data import load_sentiment_data
 from training.sentiment_grammar import generate_reviews
 

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU
-from training.config import ModelConfig
+from training.sentiment_config import ModelConfig
 from training.sentiment_model import MaskedMaxPooling, WordDropout, build_sentiment_model
 
 RNG = np.random.default_rng(2)

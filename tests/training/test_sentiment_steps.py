@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.config import ModelConfig
+from training.sentiment_config import ModelConfig
 from training.sentiment_model import build_sentiment_model
 from training.sentiment_steps import SentimentSteps
 

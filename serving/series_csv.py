@@ -1,0 +1,110 @@
+"""Series from CSV files, as people keep them: a header, a column of times, columns of numbers."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from serving.errors import InvalidArgument
+
+MISSING = ("", "nan", "na", "null", "none", "?")
+
+
+class Tick(NamedTuple):
+    """One row.
+
+    Attributes:
+        label: What its first column says, for people: the time.
+        values: (C,) float32, NaN where a cell is empty or says so.
+    """
+
+    label: str
+    values: npt.NDArray[np.float32]
+
+
+def read_ticks(lines: TextIO, name: str, columns: Sequence[str] = ()) -> Iterator[Tick]:
+    """The rows of a CSV, as they arrive.
+
+    Args:
+        lines: The text; its first line is the header.
+        name: Of the file, for messages.
+        columns: Which to read, in the order of the model's; by default all but the first.
+
+    Raises:
+        InvalidArgument: A column is missing, or a cell is no number; names line and column.
+    """
+    rows = csv.reader(lines)
+    header = [cell.strip() for cell in next(rows, [])]
+    wanted = list(columns) or header[1:]
+    missing = [column for column in wanted if column not in header]
+    if missing or not wanted:
+        what = f"the column {missing[0]}" if missing else "a time and columns of numbers"
+        raise InvalidArgument(f"{name}: expected a header with {what}; got {','.join(header)!r}")
+    places = [header.index(column) for column in wanted]
+    for row in rows:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise InvalidArgument(
+                f"{name}, line {rows.line_num}: expected {len(header)} cells; got {len(row)}"
+            )
+        where = f"{name}, line {rows.line_num}"
+        values = [_number(row[place], f"{where}, column {header[place]}") for place in places]
+        yield Tick(row[0], np.array(values, np.float32))
+
+
+def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
+    """A whole series, (1, T, C), as the input `history` of a forecaster.
+
+    Args:
+        ticks: Of `read_ticks`.
+        name: Of the file, for messages.
+
+    Raises:
+        InvalidArgument: There is no tick.
+    """
+    values = [tick.values for tick in ticks]
+    if not values:
+        raise InvalidArgument(f"{name}: expected rows of numbers below the header; got none")
+    return np.stack(values)[np.newaxis]
+
+
+def add_csv_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--csv` and `--columns`, for commands that send a series."""
+    parser.add_argument("--csv", metavar="FILE", help="read a series from FILE; - for stdin")
+    parser.add_argument(
+        "--columns",
+        metavar="NAME,NAME",
+        type=lambda names: [name.strip() for name in names.split(",")],
+        default=[],
+        help="columns of --csv to send (default: all but the first)",
+    )
+
+
+@contextlib.contextmanager
+def open_csv(name: str) -> Iterator[TextIO]:
+    """The file, or standard input for `-`, as text."""
+    if name == "-":
+        yield sys.stdin
+        return
+    with Path(name).open(encoding="utf-8-sig", newline="") as lines:
+        yield lines
+
+
+def _number(cell: str, where: str) -> float:
+    text = cell.strip()
+    if text.lower() in MISSING:
+        return math.nan
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidArgument(f"{where}: expected a number or nothing; got {cell!r:.60}") from None

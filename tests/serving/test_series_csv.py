@@ -1,0 +1,56 @@
+import io
+import math
+
+import numpy as np
+import pytest
+
+from serving.errors import InvalidArgument
+from serving.series_csv import read_ticks, stacked
+
+TEXT = """time,load,wind
+2024-01-01,1.5,-3
+2024-01-02,,nan
+"2024-01-03, noon",2e3, 4
+"""
+
+
+def ticks(text, columns=()):
+    return list(read_ticks(io.StringIO(text), "s.csv", columns))
+
+
+def test_all_but_the_first_column_are_read_and_gaps_are_nan():
+    read = ticks(TEXT)
+    assert [tick.label for tick in read] == ["2024-01-01", "2024-01-02", "2024-01-03, noon"]
+    history = stacked(read, "s.csv")
+    assert history.dtype == np.float32
+    np.testing.assert_array_equal(
+        history, [[[1.5, -3], [math.nan, math.nan], [2000, 4]]], strict=False
+    )
+
+
+def test_columns_are_read_in_the_order_asked_for():
+    np.testing.assert_array_equal(ticks(TEXT, ["wind", "load"])[0].values, [-3, 1.5])
+    np.testing.assert_array_equal(ticks(TEXT, ["load"])[2].values, [2000])
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        (TEXT, ["rain"], "s.csv: expected a header with the column rain; got 'time,load,wind'"),
+        ("", [], "expected a header with a time and columns of numbers; got ''"),
+        ("time\n1\n", [], "expected a header with a time and columns of numbers; got 'time'"),
+        (TEXT + "4,5\n", [], "s.csv, line 5: expected 3 cells; got 2"),
+        (TEXT + "4,5,x\n", [], "s.csv, line 5, column wind: expected a number or nothing; got 'x'"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place(text, columns, message):
+    with pytest.raises(InvalidArgument) as caught:
+        ticks(text, columns)
+    assert message in str(caught.value)
+
+
+def test_a_series_needs_a_row():
+    with pytest.raises(
+        InvalidArgument, match="expected rows of numbers below the header; got none"
+    ):
+        stacked(ticks("time,load\n"), "s.csv")

@@ -1,0 +1,52 @@
+import copy
+
+import pytest
+
+from training.forecasting_report import coverage_remarks, not_better_than_naive, write_summary
+
+
+@pytest.fixture
+def metrics(forecasting_run):
+    return copy.deepcopy(forecasting_run.metrics)
+
+
+def test_every_baseline_stands_beside_the_network(metrics):
+    summary = write_summary(metrics)
+    rows = [line for line in summary.split("\n") if line.startswith("|")]
+    for name, floor in metrics["baselines"].items():
+        row = next(line for line in rows if line.startswith(f"| {name}"))
+        assert f"{floor['test']['mse']:.4f}" in row
+    assert f"{metrics['model']['test']['mse']:.4f}" in summary
+    for column in ("up", "down"):
+        values = metrics["model"]["test"]["by_column"][column]
+        row = next(line for line in rows if line.startswith(f"| {column} "))
+        assert f"{values['raw_rmse']:.4g}" in row
+    assert "nan" not in summary.lower()
+
+
+def test_a_network_worse_than_naive_is_said_loudly(metrics):
+    metrics["beats_seasonal_naive"] = True
+    assert not_better_than_naive(metrics) is None
+    assert "DOES NOT BEAT" not in write_summary(metrics)
+    metrics["beats_seasonal_naive"] = False
+    assert "DOES NOT BEAT SEASONAL NAIVE" in write_summary(metrics).split("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("coverage", "words"),
+    [(0.83, None), (0.77, None), (0.769, "3.1 points less"), (0.9, "10.0 points more")],
+)
+def test_coverage_more_than_three_points_off_is_remarked(metrics, coverage, words):
+    metrics["intervals"] = [{"nominal": 0.8, "coverage": coverage, "mean_width": 1.0}]
+    remarks = coverage_remarks(metrics)
+    assert bool(remarks) == bool(words)
+    if words:
+        assert words in remarks[0]
+        assert f"{metrics['model']['validation']['mse']:.4f}" in remarks[1]
+        assert remarks[0] in write_summary(metrics)
+
+
+def test_column_names_do_not_break_the_table(metrics):
+    values = metrics["model"]["test"]["by_column"].pop("up")
+    metrics["model"]["test"]["by_column"]["a|b<c"] = values
+    assert r"| a\|b&lt;c |" in write_summary(metrics)

@@ -1,0 +1,33 @@
+"""The settings of a backtest; see :mod:`training.config`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from training.config import OptionalName, require_at_least
+
+
+@dataclass(frozen=True)
+class BacktestConfig:
+    """Evaluate a forecasting run at several origins in time, rolling through its test part.
+
+    The test part is cut into folds. For each, the ridge regression and the exponential smoothing
+    are fitted anew on all rows before it; the network stays as it was trained. Where the data
+    have grown since, the new rows belong to the last folds.
+    """
+
+    run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """A run directory of ``gru-train forecasting``."""
+    folds: int = 5
+    """Parts of the test part, in the order of time."""
+    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Where the series is now; default: where it was when the run was made."""
+    name: OptionalName = None
+    """Name of the new folder beside the run; default: the run's with -backtest."""
+    debug: bool = False
+    """Show TensorFlow's messages, and where an error arose."""
+
+    def __post_init__(self) -> None:
+        require_at_least("--folds", self.folds, 1)

@@ -1,0 +1,77 @@
+"""What a forecasting network is made of, and the shapes it works on; needs no TensorFlow."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from training.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ForecasterConfig:
+    """The network: what it reads, how it decodes, what it minimises."""
+
+    architecture: Literal["segment", "one_shot", "seq2seq"] = "segment"
+    """segment: GRU over segments, output segments in parallel (SegRNN); one_shot: GRU over the
+    steps, then all horizons at once; seq2seq: a second GRU that is fed its own forecasts."""
+    units: int = 128
+    """Size of the GRU's state."""
+    segment: int = 24
+    """Steps per segment, of architecture segment."""
+    dropout: float = 0.1
+    """Share of the features before the last layer dropped while training."""
+    channel_independent: bool = True
+    """Forecast each target from its own past alone, all with the same weights; other columns are
+    then not read. Otherwise one network reads all columns together."""
+    channel_embedding: bool = True
+    """Give each target a learned vector, of architecture segment with --channel-independent."""
+    normalisation: Literal["none", "last", "reversible", "difference"] = "last"
+    """Per window and column: subtract the last value; or mean and deviation, put back after
+    (RevIN without weights); or read changes from step to step. Models that answer tick by tick
+    are one_shot with none or difference."""
+    linear_skip: bool = False
+    """Add a linear map from the look-back to the forecast, set to the ridge baseline at first, so
+    that the GRU learns what it leaves over."""
+    loss: Literal["mse", "mae", "huber", "quantile"] = "mse"
+    """What training minimises, on standardised values; quantile: the pinball loss of all levels."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the model can answer tick by tick: nothing it reads depends on later ticks."""
+        causal = self.normalisation in ("none", "difference")
+        return self.architecture == "one_shot" and causal and not self.linear_skip
+
+    def __post_init__(self) -> None:
+        for flag, value in (("--units", self.units), ("--segment", self.segment)):
+            if value < 1:
+                raise ConfigError(f"{flag} must be at least 1, got {value}")
+        if self.architecture == "segment" and self.units % 2:
+            raise ConfigError(f"--units must be even for --architecture segment, got {self.units}")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"--dropout must be at least 0 and below 1, got {self.dropout}")
+
+
+@dataclass(frozen=True)
+class ForecastShape:
+    """What a forecaster reads and answers."""
+
+    lookback: int
+    """L, steps read."""
+    horizon: int
+    """H, steps forecast."""
+    channels: int
+    """C, columns read."""
+    targets: tuple[int, ...]
+    """K different column numbers, those forecast."""
+
+    def __post_init__(self) -> None:
+        for name in ("lookback", "horizon", "channels"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        allowed = set(range(self.channels))
+        if not self.targets or len(set(self.targets)) < len(self.targets):
+            raise ValueError(f"targets must be one or more different columns, got {self.targets}")
+        if not set(self.targets) <= allowed:
+            raise ValueError(
+                f"targets must lie in 0 to {self.channels - 1} (channels {self.channels}), "
+                f"got {self.targets}"
+            )

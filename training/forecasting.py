@@ -1,0 +1,295 @@
+"""From a series to a run directory: the forecasting pipeline."""
+
+import platform
+import time
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+import keras_gru
+from training import forecast_pictures, forecasting_report, learning_curves
+from training.config import to_dict
+from training.conformal import LEVELS, quantiles
+from training.forecast_errors import ForecastErrors
+from training.forecast_evaluation import (
+    CHUNK,
+    Evaluation,
+    Predictor,
+    calibrate,
+    evaluate_forecasts,
+    make_predictor,
+)
+from training.forecasting_baselines import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
+from training.forecasting_config import ForecastingConfig, ForecastingTrainingConfig
+from training.forecasting_data import PARTS, ForecastingData, load_forecasting_data
+from training.forecasting_losses import forecast_loss, point_metrics
+from training.forecasting_model import build_forecaster, initialise_linear
+from training.forecasting_run import ForecastingRun, SeriesDescription, evenly
+from training.loop import FitResult, fit, make_eval_step, make_train_step
+from training.progress import TrainingProgress
+from training.run_directory import RunWriter
+from training.series_windows import WindowBatches
+
+_STORED_WINDOWS = 64
+_DECAY, _FIRST_DECAYED_EPOCH = 0.8, 5
+
+
+def train_forecasting(config: ForecastingConfig, console: Console | None = None) -> ForecastingRun:
+    """Trains a forecaster and writes its run directory.
+
+    Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
+    settings give the same weights; on a GPU, or on other processors, they may differ in the last
+    digits, and training magnifies that.
+
+    Args:
+        config: every setting.
+        console: where to show progress; none is shown by default.
+
+    Returns:
+        The run, complete on disk. After SIGINT it holds the best epoch until then and
+        ``metrics["interrupted"]`` is true.
+
+    Raises:
+        TrainingError: settings, data or run directory cannot be used; nothing is left behind.
+    """
+    console = console or Console(quiet=True)
+    started = time.perf_counter()
+    with RunWriter(config.run.runs_dir, config.run.name or _default_name(config)) as writer:
+        writer.write_json(
+            "config.json",
+            {"task": "forecasting", "keras_gru": keras_gru.__version__, **to_dict(config)},
+        )
+        keras.utils.set_random_seed(config.training.seed)
+        with console.status("reading the data ..."):
+            data = load_forecasting_data(config.data)
+        _describe(data, console)
+        with console.status("fitting the baselines ..."):
+            baselines = fit_baselines(data)
+        model = build_forecaster(config.model, data.shape, LEVELS)
+        if config.model.linear_skip:
+            initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
+        result = _train(model, data, config, console)
+        with console.status("testing ..."):
+            predict = make_predictor(model, data)
+            offsets = calibrate(predict, data.windows("validation"), data.series.source)
+            validation, test = (
+                evaluate_forecasts(predict, data.windows(part), offsets)
+                for part in ("validation", "test")
+            )
+        metrics: dict[str, Any] = {
+            "task": "forecasting",
+            "data": _data_summary(data),
+            "model": {
+                "parameters": model.count_params(),
+                "validation": _summary(validation.errors),
+                "test": {**_summary(test.errors), **_details(test.errors, data)},
+            },
+            "intervals": _intervals(test),
+            "baselines": {
+                floor.name: {
+                    "detail": floor.detail,
+                    "validation": _summary(floor.validation),
+                    "test": {**_summary(floor.test), **_details(floor.test, data)},
+                }
+                for floor in baselines.results
+            },
+            "ridge_by_lookback": {
+                str(lookback): {"validation": {"mse": errors[0]}, "test": {"mse": errors[1]}}
+                for lookback, errors in baselines.ridge_by_lookback.items()
+            },
+            "beats_seasonal_naive": beats_seasonal_naive(validation.errors, baselines),
+            "best_epoch": result.best_epoch,
+            "epochs": len(result.epochs),
+            "interrupted": result.interrupted,
+            "seed": config.training.seed,
+            "seconds": round(time.perf_counter() - started, 2),
+            "versions": {
+                "Python": platform.python_version(),
+                **{name: version(name) for name in ("tensorflow", "keras", "numpy")},
+            },
+        }
+        writer.write_json("series.json", to_dict(_description(data)))
+        data.preprocessor.save(writer.path / "scaler.json")
+        np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
+        np.savez_compressed(
+            writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)
+        )
+        model.save(writer.path / "model.keras")
+        writer.write_json("history.json", [to_dict(record) for record in result.epochs])
+        learning_curves.draw_curves(
+            result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
+        )
+        forecast_pictures.draw_all(data, predict, offsets, test, baselines.results, writer.path)
+        writer.write_text("report.md", forecasting_report.write_summary(metrics))
+        writer.write_json("metrics.json", metrics)
+        return ForecastingRun.open(writer.publish())
+
+
+def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bool:
+    """Whether the network's squared error on the validation part is the lower one."""
+    naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
+    return validation.mse < naive.validation.mse
+
+
+def learning_rate_schedule(settings: ForecastingTrainingConfig, steps: int) -> Any:
+    """The learning rate over the training steps, ``steps`` of them per epoch."""
+    rate = settings.learning_rate
+    if settings.schedule == "constant":
+        return rate
+    if settings.schedule == "cosine":
+        return keras.optimizers.schedules.CosineDecay(rate, settings.epochs * steps)
+    later = range(_FIRST_DECAYED_EPOCH, max(settings.epochs, _FIRST_DECAYED_EPOCH) + 1)
+    return keras.optimizers.schedules.PiecewiseConstantDecay(
+        [(epoch - 1) * steps - 1 for epoch in later],  # the boundary itself has the old rate
+        [rate, *(rate * _DECAY ** (epoch - _FIRST_DECAYED_EPOCH + 1) for epoch in later)],
+    )
+
+
+def _train(
+    model: keras.Model, data: ForecastingData, config: ForecastingConfig, console: Console
+) -> FitResult:
+    settings = config.training
+    train = WindowBatches(
+        data.windows("train"),
+        data.preprocessor,
+        settings.batch_size,
+        settings.seed,
+        settings.train_stride,
+    )
+    validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
+    optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train)))
+    signature = (
+        tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32),
+        tf.TensorSpec((None, data.shape.horizon, len(data.shape.targets)), tf.float32),
+    )
+    loss = forecast_loss(config.model.loss, LEVELS)
+    metrics = point_metrics(config.model.loss, LEVELS)
+    eval_step = make_eval_step(model, loss, metrics, signature)
+    train_step = make_train_step(model, optimizer, loss, metrics, signature, settings.clip_norm)
+    with TrainingProgress(console, settings.epochs, len(train), "mse", ".4f") as progress:
+        return fit(
+            model,
+            train_step,
+            eval_step,
+            train,
+            validation.in_order,
+            epochs=settings.epochs,
+            patience=settings.patience,
+            score=lambda means: (-means["loss"],),
+            learning_rate=lambda: float(optimizer.learning_rate),
+            progress=progress,
+        )
+
+
+def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:
+    windows = data.windows("test")
+    rows = evenly(len(windows), _STORED_WINDOWS)
+    histories = windows.histories(rows)
+    bounds = quantiles(predict(histories), offsets, LEVELS)
+    restored = data.preprocessor.restore(bounds).numpy()
+    return {
+        "histories": histories,
+        "origins": windows.origins[rows],
+        "forecasts": restored[..., LEVELS.index(0.5)],
+        "quantiles": restored,
+    }
+
+
+def _description(data: ForecastingData) -> SeriesDescription:
+    series = data.series
+    return SeriesDescription(
+        series.name,
+        series.columns,
+        data.target_columns,
+        series.frequency,
+        data.season,
+        data.shape.lookback,
+        data.shape.horizon,
+        tuple(data.borders),
+        str(series.times[0]),
+        str(series.times[-1]),
+        data.published,
+    )
+
+
+def _data_summary(data: ForecastingData) -> dict[str, Any]:
+    series = data.series
+    rows = {part: data.borders.part(part) for part in PARTS}
+    return {
+        "name": series.name,
+        "columns": list(series.columns),
+        "targets": list(data.target_columns),
+        "frequency": series.frequency,
+        "season": data.season,
+        "lookback": data.shape.lookback,
+        "horizon": data.shape.horizon,
+        "rows": {part: end - begin for part, (begin, end) in rows.items()},
+        "windows": {part: len(data.windows(part)) for part in PARTS},
+        "published_split": data.published,
+        "notes": list(series.notes),
+    }
+
+
+def _summary(errors: ForecastErrors) -> dict[str, float]:
+    return {"mse": errors.mse, "mae": errors.mae}
+
+
+def _details(errors: ForecastErrors, data: ForecastingData) -> dict[str, Any]:
+    deviation = data.preprocessor.deviation[list(data.shape.targets)]
+    absolute, root = errors.raw(deviation)
+    of_column = zip(data.target_columns, *errors.by_column(), absolute, root, strict=True)
+    names = ("mse", "mae", "raw_mae", "raw_rmse")
+    return {
+        "by_horizon": {
+            name: _numbers(values)
+            for name, values in zip(("mse", "mae"), errors.by_horizon(), strict=True)
+        },
+        "by_column": {
+            column: dict(zip(names, _numbers(np.array(values)), strict=True))
+            for column, *values in of_column
+        },
+    }
+
+
+def _intervals(test: Evaluation) -> list[dict[str, Any]]:
+    return [
+        {
+            "nominal": interval.nominal,
+            "coverage": interval.coverage,
+            "by_horizon": _numbers(interval.by_horizon()),
+            "mean_width": float(interval.width.mean()),
+        }
+        for interval in test.intervals
+    ]
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """For JSON, which knows no NaN."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _describe(data: ForecastingData, console: Console) -> None:
+    series, shape = data.series, data.shape
+    console.print(
+        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
+        f"{shape.channels} columns, {len(shape.targets)} of them forecast "
+        f"{shape.horizon} steps ahead from {shape.lookback}",
+        markup=False,
+        highlight=False,
+    )
+    windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
+    split = "published borders" if data.published else "split by time"
+    console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
+    for note in series.notes:
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+
+
+def _default_name(config: ForecastingConfig) -> str:
+    source = config.data.data
+    data = source.resolve().name.split(".")[0] if source else "co2"
+    return f"forecasting-{data}-{datetime.now():%Y%m%d-%H%M%S}"

@@ -1,0 +1,150 @@
+"""A series made ready: split by time, scaled by its training rows, cut into windows."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from training.errors import DataError
+from training.forecaster_config import ForecastShape
+from training.forecasting_config import SeriesConfig
+from training.series import Series
+from training.series_preprocessor import SeriesPreprocessor
+from training.series_sets import Borders, borders_of, load_series, published_borders, steps_of
+from training.series_windows import Windows
+
+PARTS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class ForecastingData:
+    """A series with its split and scale."""
+
+    series: Series
+    borders: Borders
+    shape: ForecastShape
+    season: int
+    preprocessor: SeriesPreprocessor
+
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        """Names of the K columns that are forecast."""
+        return tuple(self.series.columns[column] for column in self.shape.targets)
+
+    @property
+    def published(self) -> bool:
+        """Whether the split is that of published results on a public set."""
+        return self.borders == published_borders(self.series)
+
+    @cached_property
+    def raw(self) -> np.ndarray:
+        """(rows, C) float32: the series."""
+        return self.series.values.astype(np.float32)
+
+    @cached_property
+    def standardised_targets(self) -> np.ndarray:
+        """(rows, K) float32, NaN where a value is missing."""
+        targets = self.series.values[:, list(self.shape.targets)]
+        return self.preprocessor.standardise_targets(targets).astype(np.float32)
+
+    def windows(self, part: str, lookback: int | None = None) -> Windows:
+        """Every window whose forecast steps lie in a part and have any value to compare with.
+
+        What a window reads may reach back before its part, so that a part of n rows has n - H + 1
+        windows; those of the training part begin where there is enough to read.
+
+        Args:
+            part: ``train``, ``validation`` or ``test``.
+            lookback: steps read; those of the shape by default.
+        """
+        begin, end = self.borders.part(part)
+        return self.windows_between(begin, end, lookback)
+
+    def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
+        """As :meth:`windows`, with the forecast steps in rows ``begin`` to ``end - 1``."""
+        lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
+        origins = np.arange(max(begin, lookback), end - horizon + 1)
+        seen = np.isfinite(self.standardised_targets).any(axis=1)
+        count = np.concatenate([[0], np.cumsum(seen)])
+        origins = origins[count[origins + horizon] > count[origins]]
+        return Windows(self.raw, self.standardised_targets, origins, lookback, horizon)
+
+
+def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
+    """Reads a series, splits it by time and scales it by its training rows.
+
+    Raises:
+        DataError: the series cannot be used; says why.
+    """
+    return prepare(load_series(config), config)
+
+
+def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
+    """Splits and scales a series that has been read.
+
+    Raises:
+        DataError: too few rows, or a column that says nothing.
+    """
+    borders = borders_of(series, config)
+    lookback, horizon, season = steps_of(series, config)
+    _require_rows(series, borders, lookback, horizon)
+    names = config.target or tuple(
+        name for name in series.columns if not (config.calendar and _is_calendar(name))
+    )
+    targets = tuple(series.column(name) for name in names)
+    _require_variation(series, borders, targets)
+    return ForecastingData(
+        series,
+        borders,
+        ForecastShape(lookback, horizon, len(series.columns), targets),
+        season,
+        SeriesPreprocessor.fit(series.values[: borders.train], targets),
+    )
+
+
+def _is_calendar(name: str) -> bool:
+    return name in {
+        f"{cycle}_{wave}" for cycle in ("day", "week", "year") for wave in ("sin", "cos")
+    }
+
+
+def _require_rows(series: Series, borders: Borders, lookback: int, horizon: int) -> None:
+    least = {"train": lookback + horizon, "validation": horizon, "test": horizon}
+    for part, rows in least.items():
+        begin, end = borders.part(part)
+        if end - begin < rows:
+            what = (
+                f"look-back {lookback} + horizon {horizon}"
+                if part == "train"
+                else f"the horizon of {horizon}"
+            )
+            raise DataError(
+                f"{series.source}: the {part} part has {end - begin} of {len(series)} rows, "
+                f"expected at least {rows} ({what}); lower --lookback or --horizon, or change "
+                "--validation-fraction and --test-fraction"
+            )
+
+
+def _require_variation(series: Series, borders: Borders, targets: tuple[int, ...]) -> None:
+    train = series.values[: borders.train]
+    for number, name in enumerate(series.columns):
+        values = train[:, number]
+        values = values[np.isfinite(values)]
+        if not len(values):
+            raise DataError(
+                f"{series.source}, column {name!r}: expected values in the training rows (1 to "
+                f"{borders.train}), got only missing ones; leave the column out"
+            )
+        if values.min() == values.max():
+            raise DataError(
+                f"{series.source}, column {name!r}: expected values that vary, got "
+                f"{values[0]:g} in all training rows (1 to {borders.train}); leave the column out"
+            )
+    for number in targets:
+        for part in ("validation", "test"):
+            begin, end = borders.part(part)
+            if not np.isfinite(series.values[begin:end, number]).any():
+                raise DataError(
+                    f"{series.source}, column {series.columns[number]!r}: expected values in the "
+                    f"{part} rows ({begin + 1} to {end}), got only missing ones"
+                )

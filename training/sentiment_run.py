@@ -1,0 +1,91 @@
+"""A run of the sentiment task.
+
+Besides what every run holds (:mod:`training.run_directory`):
+
+=========================  ====================================================================
+classes.json               class names, in the order of the model's outputs
+vocabulary.txt             one token per line; the line number from 0 is the id
+test_predictions.jsonl     text, label, predicted, scores of each held-out test row
+curves.png                 loss and accuracy over the epochs
+confusion_matrix.png       label against prediction on the test rows
+=========================  ====================================================================
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import keras
+
+from training import sentiment_model  # noqa: F401  registers the layers model.keras holds
+from training.errors import DataError, RunDirectoryError
+from training.run_directory import TaskRun
+from training.sentiment_config import SentimentConfig
+from training.vocabulary import TextPreprocessor, Vocabulary, load_vocabulary
+
+
+class LabelledPrediction(NamedTuple):
+    """A held-out row and what the model says of it."""
+
+    text: str
+    label: str
+    predicted: str
+    scores: list[float]
+    """Probability of each class, in the order of the classes."""
+
+
+class SentimentRun(TaskRun):
+    """A complete run of the sentiment task."""
+
+    @cached_property
+    def config(self) -> SentimentConfig:
+        """The settings of the run."""
+        return self._read_config("sentiment", SentimentConfig)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Class names in the order of the model's outputs."""
+        names = self._json("classes.json")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RunDirectoryError(
+                f"{self.path / 'classes.json'}: expected a list of names, got {names!r:.80}"
+            )
+        return tuple(names)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words the model knows."""
+        try:
+            return load_vocabulary(self.path / "vocabulary.txt")
+        except (DataError, ValueError) as error:
+            raise RunDirectoryError(str(error)) from error
+
+    def preprocessor(self) -> TextPreprocessor:
+        """Text to word ids, as in training."""
+        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
+
+    def load_model(self) -> keras.Model:
+        """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
+
+        Raises:
+            RunDirectoryError: the file is damaged, or the model has another number of classes
+                than the run.
+        """
+        model = super().load_model()
+        if model.output_shape[-1] != len(self.classes):
+            raise RunDirectoryError(
+                f"{self.path}: expected as many classes as outputs of model.keras, "
+                f"{model.output_shape[-1]}; got {len(self.classes)} in classes.json"
+            )
+        return model
+
+    def test_predictions(self) -> Iterator[LabelledPrediction]:
+        """The held-out test rows with the model's answers, in the order of the data."""
+        path = self.path / "test_predictions.jsonl"
+        try:
+            with path.open(encoding="utf-8", newline="\n") as lines:
+                for line in lines:
+                    yield LabelledPrediction(**json.loads(line))
+        except (OSError, ValueError, TypeError) as error:
+            raise RunDirectoryError(f"cannot read {path}: {error}") from error

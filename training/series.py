@@ -1,0 +1,33 @@
+"""A table of values at evenly spaced times."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Series:
+    """One or more columns over time."""
+
+    name: str
+    """What it is called in reports and run names."""
+    source: str
+    """What errors name: the file."""
+    columns: tuple[str, ...]
+    """C names."""
+    values: np.ndarray
+    """(N, C) float64; NaN where a value is missing."""
+    times: pd.DatetimeIndex
+    """N times, evenly spaced by :attr:`frequency`."""
+    frequency: str
+    """Pandas' name of the spacing, as ``h``, ``15min``, ``W-SAT`` or ``MS``."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the report should know about the rows."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def column(self, name: str) -> int:
+        """The number of a column."""
+        return self.columns.index(name)

@@ -1,0 +1,99 @@
+"""From raw windows of a series to what the network reads, and its answers back to raw units.
+
+Made of TensorFlow operations alone, so that training and exported models share it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from training.errors import DataError
+
+
+class SeriesPreprocessor:
+    """Fills and standardises windows; restores forecasts.
+
+    Args:
+        mean: (C,) of the training rows.
+        deviation: (C,) standard deviations (ddof 0) of the training rows, above 0.
+        targets: the K column numbers that are forecast.
+    """
+
+    def __init__(self, mean: np.ndarray, deviation: np.ndarray, targets: tuple[int, ...]):
+        self.mean = np.asarray(mean, np.float64)
+        self.deviation = np.asarray(deviation, np.float64)
+        self.targets = tuple(targets)
+        if not (np.isfinite(self.mean).all() and (self.deviation > 0).all()):
+            raise ValueError("mean must be finite and deviation above 0")
+
+    @classmethod
+    def fit(cls, rows: np.ndarray, targets: tuple[int, ...]) -> "SeriesPreprocessor":
+        """Mean and deviation of rows (N, C), over the values that are not NaN."""
+        return cls(np.nanmean(rows, axis=0), np.nanstd(rows, axis=0), targets)
+
+    @classmethod
+    def load(cls, path: Path) -> "SeriesPreprocessor":
+        """Reads what :meth:`save` wrote.
+
+        Raises:
+            DataError: the file is missing or damaged.
+        """
+        try:
+            values = json.loads(path.read_text("utf-8"))
+            return cls(values["mean"], values["deviation"], tuple(values["targets"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"cannot read {path}: {error}") from error
+
+    def save(self, path: Path) -> None:
+        """Writes it as JSON."""
+        values = {
+            "mean": self.mean.tolist(),
+            "deviation": self.deviation.tolist(),
+            "targets": list(self.targets),
+        }
+        path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
+
+    def standardise(self, history: Any) -> tf.Tensor:
+        """Raw windows (B, T, C), NaN where a value is missing, to what the network reads.
+
+        A missing value is replaced by the last one seen before it in its window, or by the next
+        one where there is none before. A column without any value becomes zero, its mean.
+
+        Returns:
+            (B, T, C) float32 without NaN. Rows do not depend on each other.
+        """
+        history = tf.convert_to_tensor(history, tf.float32)
+        missing = tf.math.is_nan(history)
+        filled = tf.cond(tf.reduce_any(missing), lambda: _fill(history), lambda: history)
+        scaled = (filled - tf.constant(self.mean, tf.float32)) / tf.constant(
+            self.deviation, tf.float32
+        )
+        return tf.where(tf.math.is_nan(scaled), 0.0, scaled)
+
+    def standardise_targets(self, values: np.ndarray) -> np.ndarray:
+        """Raw values (..., K) of the targets on the scale of the network; NaN stays."""
+        columns = list(self.targets)
+        return (values - self.mean[columns]) / self.deviation[columns]
+
+    def restore(self, forecast: Any) -> tf.Tensor:
+        """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32."""
+        forecast = tf.convert_to_tensor(forecast, tf.float32)
+        columns = list(self.targets)
+        shape = (len(columns), *(1,) * (len(forecast.shape) - 3))
+        deviation = tf.constant(self.deviation[columns].reshape(shape), tf.float32)
+        return forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
+
+
+def _fill(history: tf.Tensor) -> tf.Tensor:
+    """The value at t is the n-th seen one, n being how many were seen until t, at least one."""
+    columns = tf.transpose(history, (0, 2, 1))  # (B, C, T)
+    gone = tf.math.is_nan(columns)
+    steps = tf.shape(columns)[2]
+    place = tf.range(steps)
+    seen_first = tf.argsort(tf.where(gone, place + steps, place), axis=2)
+    count = tf.cumsum(tf.cast(~gone, tf.int32), axis=2)
+    source = tf.gather(seen_first, tf.maximum(count - 1, 0), batch_dims=2, axis=2)
+    return tf.transpose(tf.gather(columns, source, batch_dims=2, axis=2), (0, 2, 1))
