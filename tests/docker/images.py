@@ -28,32 +28,34 @@ PIP_OPTIONS = ("index-url", "extra-index-url", "timeout", "trusted-host", "proxy
 def build_images(docker, figures):
     """Build every target; names by target, and that of the base image as `base`."""
     base = os.environ.get("BASE_IMAGE") or base_image(docker, figures)
-    arguments = {
+    names = {"base": base}
+    for target in TARGETS:
+        begun = time.monotonic()
+        names[target] = build_image(docker, target, base)
+        seconds = time.monotonic() - begun
+        size = int(docker("image", "inspect", "--format={{.Size}}", names[target]))
+        figures(f"image {target}: {size / 1e6:.0f} MB, built in {seconds:.0f} s")
+    return names
+
+
+def build_image(docker, target, base, **arguments):
+    """Build one target, with more build arguments; gives its name."""
+    arguments |= {
         "BASE_IMAGE": base,
         "SERVING_IMAGE": os.environ.get("SERVING_IMAGE", "engine"),
         "PROMETHEUS_IMAGE": os.environ.get("PROMETHEUS_IMAGE", "prometheus-debian"),
     }
-    names = {target: f"{PREFIX}/{target}" for target in TARGETS}
+    name = f"{PREFIX}/{target}"
     with tempfile.TemporaryDirectory() as directory:
-        secrets = build_secrets(Path(directory))
-        for target, name in names.items():
-            begun = time.monotonic()
-            docker(
-                "build",
-                "--network=host",
-                "--file=docker/Dockerfile",
-                f"--target={target}",
-                f"--tag={name}",
-                *(f"--build-arg={key}={value}" for key, value in arguments.items()),
-                *secrets,
-                ".",
-                cwd=REPOSITORY,
-            )
-            size = int(docker("image", "inspect", "--format={{.Size}}", name))
-            figures(
-                f"image {target}: {size / 1e6:.0f} MB, built in {time.monotonic() - begun:.0f} s"
-            )
-    return {**names, "base": base}
+        docker(
+            *("build", "--network=host", "--file=docker/Dockerfile"),
+            *(f"--target={target}", f"--tag={name}"),
+            *(f"--build-arg={key}={value}" for key, value in arguments.items()),
+            *build_secrets(Path(directory)),
+            ".",
+            cwd=REPOSITORY,
+        )
+    return name
 
 
 def base_image(docker, figures):

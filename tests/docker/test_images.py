@@ -1,13 +1,14 @@
 """Each image alone: what is in it, how it starts and ends."""
 
 import json
+import shutil
 import tarfile
 import time
 
 import httpx
 import pytest
 
-from .images import EMBEDDED
+from .images import EMBEDDED, REPOSITORY, build_image
 
 pytestmark = pytest.mark.docker
 
@@ -98,6 +99,24 @@ def test_official_conventions(docker, images, models, figures):
         docker("stop", "--time=30", container)
         figures(f"engine image: stopped {time.monotonic() - begun:.1f} s after SIGTERM")
         assert docker("inspect", "--format={{.State.ExitCode}}", container).strip() == "0"
+    finally:
+        docker("rm", "--force", container)
+
+
+def test_models_inside(docker, images, models):
+    """An image that brings its models: nothing is mounted."""
+    inside = REPOSITORY / "build" / "models" / "docker-test"
+    shutil.rmtree(inside, ignore_errors=True)
+    shutil.copytree(models / "served", inside)
+    try:
+        folder = str(inside.relative_to(REPOSITORY))
+        name = build_image(docker, "serving-with-models", images["base"], MODELS=folder)
+    finally:
+        shutil.rmtree(inside)
+    container = docker("run", "--detach", *HARDENED, "--network=none", name).strip()
+    try:
+        state = ("inspect", "--format={{.State.Health.Status}}", container)
+        until(lambda: docker(*state).strip() == "healthy")
     finally:
         docker("rm", "--force", container)
 

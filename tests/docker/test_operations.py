@@ -102,12 +102,12 @@ def test_killed_replica_under_load(deployment, docker, figures):
         time.sleep(3)
     entries = gateway_log(deployment, since)
     lost = unanswered(entries)
+    figures(f"a replica killed under load: {load.figures()}; alert ReplicaDown {pending}")
     figures(
-        f"a replica killed under load: {load.figures()}; the gateway asked twice "
-        f"{asked_twice(entries)} x and gave up {lost['REST']} REST and {lost['gRPC']} gRPC requests, "
-        f"which the clients sent again; {before:.0f} requests/s before, {without:.0f} with one replica; "
-        f"alert ReplicaDown {pending}"
+        f"  the gateway asked twice {asked_twice(entries)} x; it gave up {lost['REST']} REST and "
+        f"{lost['gRPC']} gRPC requests, which the clients sent again"
     )
+    figures(f"  {before:.0f} requests/s before, {without:.0f} with one replica")
     assert load.failures == []
     assert lost["REST"] == 0
     assert lost["gRPC"] <= 4  # one for each client that waited for an answer
