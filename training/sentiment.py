@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 
 import keras
@@ -114,7 +113,7 @@ def train_sentiment(
             "seconds": round(time.perf_counter() - started, 2),
             "versions": {
                 "Python": platform.python_version(),
-                **{name: version(name) for name in ("tensorflow", "keras", "numpy")},
+                **{module.__name__: module.__version__ for module in (tf, keras, np)},
             },
         }
         vocabulary.save(writer.path / "vocabulary.txt")
