@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-import keras_gru
 from training import forecast_pictures, forecasting_report, learning_curves
 from training.config import to_dict
 from training.conformal import LEVELS, quantiles
@@ -33,15 +32,15 @@ from training.forecasting_run import ForecastingRun, SeriesDescription, evenly
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
 from training.replicas import Replicas, make_replicas
-from training.run_directory import RunWriter
 from training.series_windows import WindowBatches
+from training.training_run_writer import TrainingRunWriter
 
 _STORED_WINDOWS = 64
 _DECAY, _FIRST_DECAYED_EPOCH = 0.8, 5
 
 
 def train_forecasting(
-    config: ForecastingConfig, console: Console | None = None
+    config: ForecastingConfig, console: Console | None = None, resume: bool = False
 ) -> ForecastingRun | None:
     """Trains a forecaster and writes its run directory.
 
@@ -52,6 +51,7 @@ def train_forecasting(
     Args:
         config: every setting.
         console: where to show progress; none is shown by default.
+        resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -60,25 +60,25 @@ def train_forecasting(
 
     Raises:
         TrainingError: settings, data or run directory cannot be used; nothing is left behind.
+
+    Killed at any moment, it leaves a checkpoint at most, from which ``resume`` leads to the same
+    weights.
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
-        _train(load_forecasting_data(config.data), config, replicas, Console(quiet=True))
+        _train(load_forecasting_data(config.data), config, replicas, None, Console(quiet=True))
         replicas.wait()
         return None
-    with RunWriter(config.run.runs_dir, config.run.name or _default_name(config)) as writer:
-        writer.write_json(
-            "config.json",
-            {"task": "forecasting", "keras_gru": keras_gru.__version__, **to_dict(config)},
-        )
+    name = config.run.name or _default_name(config)
+    with TrainingRunWriter(config, "forecasting", name, resume) as writer:
         with console.status("reading the data ..."):
             data = load_forecasting_data(config.data)
         _describe(data, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data)
-        model, result = _train(data, config, replicas, console)
+        model, result = _train(data, config, replicas, writer, console)
         with console.status("testing ..."):
             predict = make_predictor(model, data)
             offsets = calibrate(predict, data.windows("validation"), data.series.source)
@@ -158,7 +158,11 @@ def learning_rate_schedule(settings: ForecastingTrainingConfig, steps: int) -> A
 
 
 def _train(
-    data: ForecastingData, config: ForecastingConfig, replicas: Replicas, console: Console
+    data: ForecastingData,
+    config: ForecastingConfig,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
 ) -> tuple[keras.Model, FitResult]:
     settings = config.training
     keras.utils.set_random_seed(settings.seed)
@@ -185,6 +189,9 @@ def _train(
     train_step = make_train_step(
         model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
     )
+    checkpoint = None  # of several replicas each would have random numbers of its own to keep
+    if writer is not None and replicas.count == 1:
+        checkpoint = writer.checkpoint([*model.variables, *optimizer.variables])
     with TrainingProgress(console, settings.epochs, len(train), "mse", ".4f") as progress:
         result = fit(
             model,
@@ -197,6 +204,7 @@ def _train(
             score=lambda means: (-means["loss"],),
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
+            checkpoint=checkpoint,
         )
     return model, result
 
