@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test robustness lint lock bench-layer bench-serving clean
+.PHONY: help setup demo test docker-test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 15
@@ -22,6 +22,11 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker Engine if none answers
+	@mkdir -p build && rm -f build/docker-test.txt
+	KERAS_GRU_FIGURES=$(CURDIR)/build/docker-test.txt $(BIN)/python -m pytest tests/docker -m docker
+	@cat build/docker-test.txt
 
 robustness: $(STAMP)  ## the long form of the tests that try to break the server; figures on screen
 	@mkdir -p build && rm -f build/robustness.txt

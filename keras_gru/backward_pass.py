@@ -9,14 +9,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_gru.blocks import Extent, run_block
+from keras_gru.blocks import Extent
 from keras_gru.forward_pass import (
     Constants,
     Operands,
     cut_rows,
     project,
     run_forward,
-    run_inline,
+    runner,
     shared_by_rows,
     wide,
 )
@@ -99,7 +99,7 @@ def _deltas(
         )
         d_outputs = extent.cut(wide(upstream[0]) if keep_outputs else None, timed=True)
         d_final = extent.cut(wide(upstream[-1]))
-        run = run_block if constants.plan.nested else run_inline
+        run = runner(constants.plan)
         results = []
         for rows, kept, d_out, d_last in zip(
             cut_rows(operands, constants, extent), runs, d_outputs, d_final, strict=True

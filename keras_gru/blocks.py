@@ -1,4 +1,4 @@
-"""A batch cut into blocks of rows, and the XLA functions that run them.
+"""A batch cut into blocks of rows, and the functions that run them.
 
 XLA compiles anew for every shape. So that data of many lengths do not set off a storm of
 compilations, sizes that the graph does not know are padded for it: steps to 8, 12, 16, 24, 32,
@@ -52,11 +52,13 @@ class Extent(NamedTuple):
         steps = tf.shape(inputs)[1] if unknown_steps else steps
         block_rows = (rows + plan.blocks - 1) // plan.blocks
         capacity = steps
-        if plan.nested:
+        if plan.compiles_blocks:
             block_rows = _bucket(block_rows, ROWS) if unknown_rows else block_rows
             capacity = _bucket(steps, STEPS) if unknown_steps else steps
         fits = not (unknown_rows or unknown_steps) and rows % plan.blocks == 0
-        return cls(rows, steps, block_rows, capacity, plan.blocks, plan.nested and not fits)
+        return cls(
+            rows, steps, block_rows, capacity, plan.blocks, plan.compiles_blocks and not fits
+        )
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
         """Values per block.
@@ -99,18 +101,34 @@ class Extent(NamedTuple):
         return tf.pad(values, tf.stack(paddings))
 
 
-def run_block(function: Callable[..., Any], tensors: tuple[Any, ...], *options: Any) -> Any:
-    """`function(*tensors, *options)`, compiled by XLA as a function of its own."""
+def run_block(
+    function: Callable[..., Any], tensors: tuple[Any, ...], *options: Any, jit_compile: bool
+) -> Any:
+    """`function(*tensors, *options)` as a function of its own, the same for all calls alike.
+
+    A graph holds its body once, however many layers, directions and signatures call it.
+
+    Args:
+        function: what to run.
+        tensors: its tensors, in tuples or None.
+        *options: its other arguments.
+        jit_compile: whether XLA compiles it.
+    """
     leaves = tf.nest.flatten(tensors)
     shapes = tuple(None if v is None else (v.dtype, tuple(v.shape)) for v in leaves)
-    return _compiled(function, options, shapes)(*tensors)
+    return _function(function, options, shapes, jit_compile or None)(*tensors)
 
 
 @functools.lru_cache(_FUNCTIONS_KEPT)
-def _compiled(function: Callable[..., Any], options: Any, shapes: Any) -> Any:  # noqa: ARG001
+def _function(
+    function: Callable[..., Any],
+    options: Any,
+    shapes: Any,  # noqa: ARG001
+    jit_compile: bool | None,
+) -> Any:
     # One per set of shapes: TensorFlow warns when one function is traced over and over.
     return tf.function(
-        lambda *tensors: function(*tensors, *options), jit_compile=True, autograph=False
+        lambda *tensors: function(*tensors, *options), jit_compile=jit_compile, autograph=False
     )
 
 

@@ -4,7 +4,8 @@ The rule, in this order:
 
 1. In a function that XLA compiles as a whole (`jit_compile=True`): inline, in one block.
 2. In eager code, in a graph traced for export, for a single step and where XLA does not work: plain
-   operations. In a graph, a large batch is cut into two blocks of rows, which run side by side.
+   operations. In a graph, a large batch is cut into two blocks of rows, which run side by side;
+   in an export they are calls of functions that all layers and signatures of a size share.
 3. In any other graph: each block of rows in an XLA function of its own ("nested"), one per core.
 
 Stock TF Serving refuses SavedModels that hold XLA functions; hence the second point.
@@ -48,7 +49,7 @@ class Plan(NamedTuple):
 
     Attributes:
         path: `"xla"` or `"plain"`.
-        nested: whether each block of rows is an XLA function of its own.
+        nested: whether each block of rows is a call of a function, compiled on the path `"xla"`.
         blocks: number of blocks of rows.
         unroll: steps per iteration of the loop.
         project_in_loop: whether the inputs are projected step by step.
@@ -62,12 +63,17 @@ class Plan(NamedTuple):
     project_in_loop: bool
     exported: bool
 
+    @property
+    def compiles_blocks(self) -> bool:
+        """Whether XLA compiles each block of rows on its own."""
+        return self.nested and self.path == "xla"
+
     def for_small_state(self) -> Plan:
         """The same for a batch too small to be worth cutting."""
         return self._replace(blocks=1, project_in_loop=False)
 
     def inline(self) -> Plan:
-        """The same without XLA functions, for derivatives of derivatives."""
+        """The same without functions, for derivatives of derivatives."""
         return self._replace(nested=False, unroll=1)
 
 
@@ -100,22 +106,22 @@ def plan(
     Raises:
         RuntimeError: `path` is `"xla"` where XLA cannot be used.
     """
-    inside, exported = in_xla(), exporting()
+    inside, exported, eager = in_xla(), exporting(), tf.executing_eagerly()
     if path == "xla":
         _check_xla(inside, exported)
-    avoided = path == "plain" or steps == 1 or tf.executing_eagerly() or exported
+    avoided = path == "plain" or steps == 1 or eager or exported
     wanted = path == "xla" or not avoided
-    nested = wanted and not inside and _xla_works()
-    compiled = inside or nested
+    compiles = wanted and not inside and _xla_works()
+    compiled = inside or compiles
     large = steps != 1 and (rows is None or rows * units >= SMALL_STATE)
     cached = (features + units) * 3 * units * itemsize <= CACHED_BYTES
-    parallel = nested or not (inside or tf.executing_eagerly())
-    blocks = min(cores() if nested else PLAIN_BLOCKS, rows or sys.maxsize)
+    parallel = compiles or not (inside or eager)
+    blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
     return Plan(
         path="xla" if compiled else "plain",
-        nested=nested,
+        nested=compiles or (exported and steps != 1 and not (inside or eager)),
         blocks=blocks if parallel and large and not on_gpu() else 1,
-        unroll=1 if compiled or tf.executing_eagerly() else UNROLL,
+        unroll=1 if compiled or eager else UNROLL,
         project_in_loop=large and (cached or not compiled),
         exported=exported,
     )

@@ -6,6 +6,7 @@ precision, and the recurrence in float32.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ def run_forward(
 ) -> list[Trajectory]:
     """Run each block of rows."""
     shared = shared_by_rows(operands, constants, extent)
-    run = run_block if constants.plan.nested else run_inline
+    run = runner(constants.plan)
     rows = cut_rows(operands, constants, extent)
     if shared.kernel is None:
         bias, _ = merge_bias(operands.bias, constants.convention.reset_after)
@@ -85,9 +86,11 @@ def run_forward(
     return [run(forward, (row, shared), constants.mode, keep_outputs, keep_saved) for row in rows]
 
 
-def run_inline(function: Callable[..., Any], tensors: tuple[Any, ...], *options: Any) -> Any:
-    """`blocks.run_block` without XLA."""
-    return function(*tensors, *options)
+def runner(plan: Plan) -> Callable[..., Any]:
+    """What runs `function` with `(tensors, *options)` for each block of rows."""
+    if plan.nested:
+        return functools.partial(run_block, jit_compile=plan.compiles_blocks)
+    return lambda function, tensors, *options: function(*tensors, *options)
 
 
 def cut_rows(operands: Operands, constants: Constants, extent: Extent) -> list[Rows]:

@@ -21,6 +21,8 @@ class ClientOptions:
         cert_file: The client's own certificate (PEM), for servers that ask for one.
         key_file: The private key (PEM) of `cert_file`.
         token: Sent as `authorization: Bearer <token>` with every request.
+        balance: Over gRPC, ask all addresses of the host's name in turn: for a name of many
+            replicas, as that of a headless service in Kubernetes.
     """
 
     timeout: float = 30.0
@@ -30,6 +32,7 @@ class ClientOptions:
     cert_file: str | None = None
     key_file: str | None = None
     token: str | None = None
+    balance: bool = False
 
     def __post_init__(self) -> None:
         if not self.timeout > 0:  # NaN is not

@@ -159,7 +159,10 @@ class SentimentExport:
 
     def _golden_gates(self, texts: list[str]) -> dict[str, Any]:
         # The signature's own arithmetic for the gates; for the scores the model on each prefix.
-        outputs = {name: value.numpy() for name, value in self.module.gates(texts).items()}
+        outputs = {
+            name: value.numpy()
+            for name, value in self.signatures["gates"](tf.constant(texts)).items()
+        }
         ids = self._preprocessor(tf.constant(texts)).numpy()
         for t in range(ids.shape[1]):
             so_far = _softmax(self._logits(ids[:, : t + 1]))
@@ -178,7 +181,7 @@ class SentimentExport:
         state = np.zeros((len(texts), self.module.state_size), np.float32)
         ids = np.zeros((len(texts), 0), np.int32)
         for tokens, _ in self._token_columns(texts):
-            answer = self.module.step(tokens, tf.constant(state))
+            answer = self.signatures["step"](token=tokens, state=tf.constant(state))
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
             scores = _softmax(self._logits(ids))
             requests.append(

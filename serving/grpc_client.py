@@ -47,6 +47,7 @@ _OPTIONS = (
     ("grpc.max_send_message_length", (1 << 31) - 1),
     ("grpc.max_receive_message_length", (1 << 31) - 1),
 )
+_ROUND_ROBIN = ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')
 _PREDICTION, _MODELS = "prediction", "models"
 
 
@@ -193,13 +194,14 @@ class _Channel:
         self._metadata: tuple[tuple[str, str], ...] = ()
         if options.token is not None:
             self._metadata = (("authorization", f"Bearer {options.token}"),)
+        arguments = (*_OPTIONS, *((_ROUND_ROBIN,) if options.balance else ()))
         if tls:
             credentials = grpc.ssl_channel_credentials(
                 options.pem("ca_file"), options.pem("key_file"), options.pem("cert_file")
             )
-            self._channel = grpc_module.secure_channel(address, credentials, _OPTIONS)
+            self._channel = grpc_module.secure_channel(address, credentials, arguments)
         else:
-            self._channel = grpc_module.insecure_channel(address, _OPTIONS)
+            self._channel = grpc_module.insecure_channel(address, arguments)
         self._stubs = {
             _PREDICTION: Stub(self._channel, PREDICTION_SERVICE),
             _MODELS: Stub(self._channel, MODEL_SERVICE),

@@ -74,13 +74,18 @@ def _run(server: Coroutine[Any, Any, None]) -> None:
 
 
 def _versions() -> str:
+    own, tensorflow = _installed("keras-gru"), _installed("tensorflow", "tensorflow-cpu")
+    return f"TensorFlow ModelServer: keras-gru {own}\nTensorFlow Library: {tensorflow}"
+
+
+def _installed(*packages: str) -> str:
+    """The version of the first of these packages that is there."""
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
-        own = version("keras-gru")
-    except PackageNotFoundError:
-        own = "(not installed)"
-    return f"TensorFlow ModelServer: keras-gru {own}\nTensorFlow Library: {version('tensorflow')}"
+    for package in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            return version(package)
+    return "(not installed)"
 
 
 class Server:

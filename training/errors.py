@@ -4,6 +4,7 @@
     ├── ConfigError               a setting out of range or contradicting another
     ├── DataError                 a data file missing, unreadable or not as expected
     ├── RunDirectoryError         a run that cannot be written, or is not whole
+    ├── CheckpointError           a checkpoint that cannot be written, read or continued
     └── DivergenceError           the loss stopped being a number
 
 None of them derives from ValueError: the command-line parser would take that for its own.
@@ -26,6 +27,10 @@ class DataError(TrainingError):
 
 class RunDirectoryError(TrainingError):
     """A run directory cannot be written, or what is there is no complete run."""
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint cannot be written, or what is there cannot be continued."""
 
 
 class DivergenceError(TrainingError):

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from training.loop import EpochRecord
+from training.fit_state import EpochRecord
 
 _TRAIN, _VALIDATION, _MARK = "#7a7a7a", "#0b63b5", "#c0392b"
 

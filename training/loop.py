@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from types import FrameType
 from typing import Any, Protocol, cast
 
@@ -19,27 +20,16 @@ import keras
 import tensorflow as tf
 
 from training.batches import Batch
+from training.checkpoint import Checkpoint
 from training.errors import DivergenceError
+from training.fit_state import EpochRecord, FitState, Totals
+from training.replicas import Replicas
 
 PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 Step = Callable[[Any, Any], Mapping[str, tf.Tensor]]
 """A batch in, the sum over its rows of the loss and of each metric out."""
 Score = Callable[[Mapping[str, float]], tuple[float, ...]]
 """What early stopping maximises, made of validation means; later entries break ties."""
-
-
-@dataclass(frozen=True)
-class EpochRecord:
-    """What one epoch did."""
-
-    epoch: int
-    """Counted from 1."""
-    train: dict[str, float]
-    """Means over the epoch's training rows, with dropout, while the weights moved."""
-    validation: dict[str, float]
-    """Means over the validation rows after the epoch."""
-    learning_rate: float
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -78,6 +68,7 @@ def make_train_step(
     metrics: Mapping[str, PerRowFunction],
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
     clip_norm: float,
+    replicas: Replicas | None = None,
 ) -> Step:
     """One gradient step on the mean loss of a batch, as a graph.
 
@@ -88,24 +79,33 @@ def make_train_step(
         metrics: further per-row functions to report.
         signature: of inputs and targets, with None for all that varies: the graph is traced once.
         clip_norm: the gradients' global norm is scaled down to this.
+        replicas: of the model, in whose scope it and the optimizer were made; one by default.
 
     Returns:
         The step.
     """
-    optimizer.build(model.trainable_variables)
+    replicas = replicas or Replicas()
+    with replicas.scope():
+        optimizer.build(model.trainable_variables)
 
     @tf.function(input_signature=signature)
-    def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
-        with tf.GradientTape() as tape:
-            outputs = model(inputs, training=True)
-            row_losses = loss(targets, outputs)
-            objective = tf.add_n([tf.reduce_mean(row_losses), *model.losses])
-        gradients = [
-            _summed(gradient) for gradient in tape.gradient(objective, model.trainable_variables)
-        ]
-        gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
-        optimizer.apply(gradients)
-        return _sums(row_losses, metrics, targets, outputs)
+    def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        rows = tf.shape(targets)[0]
+
+        def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+            with tf.GradientTape() as tape:
+                outputs = model(inputs, training=True)
+                row_losses = loss(targets, outputs)
+                penalties = [penalty / replicas.count for penalty in model.losses]
+                objective = tf.add_n([replicas.mean(row_losses, rows), *penalties])
+            gradients = replicas.summed(
+                [_summed(each) for each in tape.gradient(objective, model.trainable_variables)]
+            )
+            gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
+            replicas.apply(optimizer, gradients)
+            return _sums(row_losses, metrics, targets, outputs)
+
+        return replicas.run(step, inputs, targets)
 
     return cast(Step, train_step)
 
@@ -115,13 +115,18 @@ def make_eval_step(
     loss: PerRowFunction,
     metrics: Mapping[str, PerRowFunction],
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
+    replicas: Replicas | None = None,
 ) -> Step:
     """Loss and metrics of a batch without dropout, as a graph; arguments as for training."""
+    replicas = replicas or Replicas()
 
-    @tf.function(input_signature=signature)
-    def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+    def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
         outputs = model(inputs, training=False)
         return _sums(loss(targets, outputs), metrics, targets, outputs)
+
+    @tf.function(input_signature=signature)
+    def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        return replicas.run(step, inputs, targets)
 
     return cast(Step, eval_step)
 
@@ -132,7 +137,7 @@ def evaluate(eval_step: Step, batches: Iterable[Batch]) -> dict[str, float]:
     Raises:
         ValueError: there are no rows.
     """
-    totals = _Totals()
+    totals = Totals()
     for inputs, targets in batches:
         totals.add(eval_step(inputs, targets), len(targets))
     return totals.means()
@@ -150,12 +155,14 @@ def fit(
     score: Score,
     learning_rate: Callable[[], float],
     progress: Progress,
+    checkpoint: Checkpoint | None = None,
 ) -> FitResult:
     """Trains until the validation score has not risen for ``patience`` epochs.
 
     The model ends with the weights of its best epoch. SIGINT lets the step in hand finish and
     then ends likewise (an unfinished first epoch counts as one); a second SIGINT interrupts at
-    once.
+    once. With a checkpoint, training goes on where the last one was written, and ends with the
+    weights that it would have had without the break.
 
     Args:
         model: the model both steps work on.
@@ -167,49 +174,57 @@ def fit(
         patience: epochs without a better score before stopping.
         score: of an epoch's validation means; more is better.
         learning_rate: the current learning rate, for the record.
-        progress: told of each step and epoch.
+        progress: told of each step and epoch; of epochs before a break once more.
+        checkpoint: written after each epoch and now and then within; none by default.
 
     Raises:
         DivergenceError: a loss is infinite or not a number.
+        CheckpointError: the checkpoint cannot be written or continued.
     """
-    records: list[EpochRecord] = []
-    best_score: tuple[float, ...] | None = None
-    best_epoch, best_weights = 0, model.get_weights()
+    restored = checkpoint.restore() if checkpoint else None
+    state, best_weights = restored or (FitState(), model.get_weights())
+    for record in state.records:
+        progress.epoch(record, record.epoch == state.best_epoch)
     with _deferred_interrupt() as interrupted:
-        for epoch in range(1, epochs + 1):
-            started = time.perf_counter()
-            totals = _Totals()
-            for step, (inputs, targets) in enumerate(train_batches.epoch(epoch), start=1):
-                totals.add(train_step(inputs, targets), len(targets))
-                loss = totals.means()["loss"]
-                if not math.isfinite(loss):
-                    raise DivergenceError(
-                        f"the training loss became {loss} in epoch {epoch}, step {step}; "
-                        "try a lower --learning-rate"
-                    )
-                progress.step(epoch, step, loss)
+        while state.epoch <= min(epochs, state.best_epoch + patience):
+            started = time.perf_counter() - state.seconds
+            for inputs, targets in islice(train_batches.epoch(state.epoch), state.step, None):
+                state.totals.add(train_step(inputs, targets), len(targets))
+                state.step += 1
+                progress.step(state.epoch, state.step, _finite_loss(state))
                 if interrupted():
                     break
-            if interrupted() and records:
+                if checkpoint and checkpoint.due:
+                    state.seconds = time.perf_counter() - started
+                    checkpoint.save(state, best_weights)
+            if interrupted() and state.records:
                 break
             record = EpochRecord(
-                epoch,
-                totals.means(),
+                state.epoch,
+                state.totals.means(),
                 evaluate(eval_step, validation_batches()),
                 learning_rate(),
                 time.perf_counter() - started,
             )
-            records.append(record)
             current = score(record.validation)
-            best = best_score is None or current > best_score
+            best = state.best_score is None or current > state.best_score
             if best:
-                best_score, best_epoch, best_weights = current, epoch, model.get_weights()
+                state.best_score, state.best_epoch = current, state.epoch
+                best_weights = model.get_weights()
             progress.epoch(record, best)
-            if interrupted() or epoch - best_epoch >= patience:
+            state = FitState(
+                epoch=state.epoch + 1,
+                records=[*state.records, record],
+                best_epoch=state.best_epoch,
+                best_score=state.best_score,
+            )
+            if interrupted():
                 break
+            if checkpoint:
+                checkpoint.save(state, best_weights)
         stopped_early = interrupted()
     model.set_weights(best_weights)
-    return FitResult(tuple(records), best_epoch, stopped_early)
+    return FitResult(tuple(state.records), state.best_epoch, stopped_early)
 
 
 @contextmanager
@@ -232,20 +247,14 @@ def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, previous)
 
 
-class _Totals:
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._rows = 0
-
-    def add(self, sums: Mapping[str, tf.Tensor], rows: int) -> None:
-        for name, value in sums.items():
-            self._sums[name] = self._sums.get(name, 0.0) + float(value)
-        self._rows += rows
-
-    def means(self) -> dict[str, float]:
-        if not self._rows:
-            raise ValueError("expected at least one row, got none")
-        return {name: value / self._rows for name, value in self._sums.items()}
+def _finite_loss(state: FitState) -> float:
+    loss = state.totals.means()["loss"]
+    if not math.isfinite(loss):
+        raise DivergenceError(
+            f"the training loss became {loss} in epoch {state.epoch}, step {state.step}; "
+            "try a lower --learning-rate"
+        )
+    return loss
 
 
 def _summed(gradient: Any) -> Any:

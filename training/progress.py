@@ -5,7 +5,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from training.loop import EpochRecord
+from training.fit_state import EpochRecord
 
 
 class TrainingProgress:

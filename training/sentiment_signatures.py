@@ -28,7 +28,12 @@ class SentimentSignatures(tf.Module):
     ) -> None:
         super().__init__(name="sentiment")
         # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
-        self._logits = partial(model, training=False)
+        self._logits = partial(
+            tf.function(  # one graph for all signatures that call it
+                partial(model, training=False),
+                input_signature=[tf.TensorSpec((None, None), tf.int32)],
+            )
+        )
         self._weights = [variable.value for variable in model.variables]
         steps = SentimentSteps(model)
         self._unroll, self._advance = partial(steps.unroll), partial(steps.advance)
@@ -39,20 +44,22 @@ class SentimentSignatures(tf.Module):
 
     def by_name(self) -> dict[str, Any]:
         """The concrete functions by signature name; `step` only where the model can stream."""
+        # Not attributes of the module: the writer would trace and save those a second time.
+        text = tf.TensorSpec((None,), tf.string, "text")
+        inputs = tf.TensorSpec((None,), tf.string, "inputs")
         with portable():
             signatures = {
-                "serving_default": self.serving_default.get_concrete_function(),
-                "classify": self.classify.get_concrete_function(),
-                "gates": self.gates.get_concrete_function(),
+                "serving_default": tf.function(self.serving_default).get_concrete_function(text),
+                "classify": tf.function(self.classify).get_concrete_function(inputs),
+                "gates": tf.function(self.gates).get_concrete_function(text),
             }
             if self._streams:
-                signatures["step"] = self.step.get_concrete_function(
+                signatures["step"] = tf.function(self.step).get_concrete_function(
                     tf.TensorSpec((None,), tf.string, "token"),
                     tf.TensorSpec((None, self.state_size), tf.float32, "state"),
                 )
         return signatures
 
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "text")])
     def serving_default(self, text: Any) -> dict[str, Any]:
         """Classifies texts.
 
@@ -65,7 +72,6 @@ class SentimentSignatures(tf.Module):
         """
         return self._answers(self._logits(self._preprocessor(text)))
 
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "inputs")])
     def classify(self, inputs: Any) -> dict[str, Any]:
         """Classifies tf.Examples, for TF Serving's Classify API.
 
@@ -82,7 +88,6 @@ class SentimentSignatures(tf.Module):
             "scores": scores,
         }
 
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "text")])
     def gates(self, text: Any) -> dict[str, Any]:
         """Shows what the gates did at each token.
 
@@ -107,7 +112,6 @@ class SentimentSignatures(tf.Module):
             "scores": tf.nn.softmax(shown.logits) * mask,
         }
 
-    @tf.function
     def step(self, token: Any, state: Any) -> dict[str, Any]:
         """Reads on: the answer to everything read so far. Keeps nothing; the caller has the state.
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from training.fit_state import EpochRecord
 from training.learning_curves import draw_curves
-from training.loop import EpochRecord
 from training.report import (
     confusion_counts,
     draw_confusion_matrix,

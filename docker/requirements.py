@@ -1,0 +1,51 @@
+"""Print what an image installs: the project's requirements with some extras.
+
+TensorFlow becomes its CPU build, of the locked version: half the size. (On arm64 the ordinary
+package is the CPU build.) Everything else is pinned by `pip install --constraint
+requirements.lock`.
+
+Usage: python3 docker/requirements.py [EXTRA ...]
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from pathlib import Path
+
+import tomllib
+
+
+def requirements(extras: list[str], machine: str) -> list[str]:
+    """The lines of a requirements file.
+
+    Args:
+        extras: Names of the project's extras.
+        machine: As `platform.machine()` gives it.
+
+    Raises:
+        KeyError: The project has no such extra.
+    """
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    wanted = list(project["dependencies"])
+    for extra in extras:
+        wanted += project["optional-dependencies"][extra]
+    return [_tensorflow(machine) if _name(line) == "tensorflow" else line for line in wanted]
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
+
+
+def _tensorflow(machine: str) -> str:
+    lock = Path("requirements.lock").read_text("utf-8")
+    version = re.search(r"^tensorflow==([^\s;]+)", lock, re.MULTILINE)
+    if version is None:
+        raise SystemExit("requirements.lock: expected a line `tensorflow==...`; found none")
+    package = "tensorflow-cpu" if machine == "x86_64" else "tensorflow"
+    return f"{package}=={version[1]}"
+
+
+if __name__ == "__main__":
+    print("\n".join(requirements(sys.argv[1:], platform.machine())))

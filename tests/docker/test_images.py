@@ -1,0 +1,146 @@
+"""Each image alone: what is in it, how it starts and ends."""
+
+import json
+import shutil
+import tarfile
+import time
+
+import httpx
+import pytest
+
+from .images import EMBEDDED, REPOSITORY, build_image
+
+pytestmark = pytest.mark.docker
+
+OWN = ("engine", "training", "gateway", *(("serving",) if EMBEDDED else ()))
+SHELLS = {"sh", "bash", "dash", "busybox", "zsh"}
+TOOLS = {"apt", "apt-get", "dpkg", "pip", "pip3", "gcc", "curl", "wget", "perl", "ld"}
+HARDENED = ("--init", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL")
+CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
+
+
+@pytest.fixture(scope="module")
+def files(docker, images, tmp_path_factory):
+    """The files of an image, as tarfile's members, and its certificates."""
+    read = {}
+
+    def content(target):
+        if target not in read:
+            path = tmp_path_factory.mktemp("image") / "files.tar"
+            container = docker("create", images[target]).strip()
+            try:
+                docker("export", f"--output={path}", container)
+            finally:
+                docker("rm", container)
+            with tarfile.open(path) as archive:
+                members = archive.getmembers()
+                bundle = [member for member in members if member.name == CERTIFICATES]
+                read[target] = members, b"".join(archive.extractfile(m).read() for m in bundle)
+            path.unlink()
+        return read[target]
+
+    return content
+
+
+@pytest.mark.parametrize("target", OWN)
+def test_nothing_but_the_program(files, target):
+    members, _ = files(target)
+    programs = {m.name.rpartition("/")[2] for m in members if m.isfile() and m.mode & 0o111}
+    assert not programs & (SHELLS | TOOLS)
+    assert [m.name for m in members if m.mode & 0o6000] == []
+    # What the program's user could change: nothing but the temporary directory.
+    loose = {m.name for m in members if not m.issym() and (m.mode & 0o2 or m.uid != 0)}
+    assert loose <= {"tmp"}
+
+
+@pytest.mark.parametrize("target", OWN)
+def test_no_secret_of_the_build_is_left(docker, images, files, target):
+    members, bundle = files(target)
+    secret = (".key", ".netrc", "id_rsa", "pip.conf")
+    assert [m.name for m in members if m.name.endswith(secret)] == []
+    assert [m.name for m in members if m.name.startswith("run/secrets") and m.size] == []
+    if bundle:  # the base image's, not the builder's
+        base = docker("run", "--rm", "--network=none", images["base"], "cat", f"/{CERTIFICATES}")
+        assert bundle.decode() == base
+    (found,) = json.loads(docker("image", "inspect", images[target]))
+    assert not [value for value in found["Config"]["Env"] or () if value.startswith("PIP_")]
+    assert "index-url" not in docker("history", "--no-trunc", images[target])
+
+
+@pytest.mark.parametrize("target", ["engine", "serving", "training", "gateway", "prometheus"])
+def test_users_and_health_checks(docker, images, target):
+    (found,) = json.loads(docker("image", "inspect", images[target]))
+    user = found["Config"]["User"].split(":")[0]
+    assert user.isdecimal()
+    assert int(user) > 1000
+    assert found["Architecture"] in ("amd64", "arm64")
+    assert ("Healthcheck" in found["Config"]) == (target != "training")
+
+
+def test_official_conventions(docker, images, models, figures):
+    """MODEL_NAME, the ports and appended flags, as for `docker run tensorflow/serving`."""
+    container = docker(
+        *("run", "--detach", *HARDENED, "--env=MODEL_NAME=sentiment"),
+        *(f"--volume={models / 'served'}:/models:ro", "--publish=127.0.0.1::8501"),
+        *(images["engine"], "--enable_batching", "--rest_api_timeout_in_ms=20000"),
+    ).strip()
+    try:
+        begun = time.monotonic()
+        url = f"http://{docker('port', container, '8501/tcp').strip()}"
+        until(lambda: httpx.get(f"{url}/readyz", trust_env=False).status_code == 200)
+        figures(f"engine image: ready {time.monotonic() - begun:.1f} s after its start")
+        answer = httpx.post(
+            f"{url}/v1/models/sentiment:predict", json={"instances": ["fine"]}, trust_env=False
+        )
+        assert set(answer.json()["predictions"][0]) == {"label", "probability", "scores"}
+        state = ("inspect", "--format={{.State.Health.Status}}", container)
+        until(lambda: docker(*state).strip() == "healthy")
+        begun = time.monotonic()
+        docker("stop", "--time=30", container)
+        figures(f"engine image: stopped {time.monotonic() - begun:.1f} s after SIGTERM")
+        assert docker("inspect", "--format={{.State.ExitCode}}", container).strip() == "0"
+    finally:
+        docker("rm", "--force", container)
+
+
+def test_models_inside(docker, images, models):
+    """An image that brings its models: nothing is mounted."""
+    inside = REPOSITORY / "build" / "models" / "docker-test"
+    shutil.rmtree(inside, ignore_errors=True)
+    shutil.copytree(models / "served", inside)
+    try:
+        folder = str(inside.relative_to(REPOSITORY))
+        name = build_image(docker, "serving-with-models", images["base"], MODELS=folder)
+    finally:
+        shutil.rmtree(inside)
+    container = docker("run", "--detach", *HARDENED, "--network=none", name).strip()
+    try:
+        state = ("inspect", "--format={{.State.Health.Status}}", container)
+        until(lambda: docker(*state).strip() == "healthy")
+    finally:
+        docker("rm", "--force", container)
+
+
+def test_official_name(docker, images):
+    said = docker(
+        *("run", "--rm", "--entrypoint=tensorflow_model_server", images["engine"], "--version")
+    )
+    assert said.startswith("TensorFlow ModelServer: ")
+    assert "TensorFlow Library: 2." in said
+
+
+def test_size_of_the_engine(docker, images):
+    """The CPU build, no headers, no symbols: doubling it should not go unnoticed."""
+    assert int(docker("image", "inspect", "--format={{.Size}}", images["engine"])) < 1.3e9
+
+
+def until(done, seconds=120):
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if done():
+                return
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

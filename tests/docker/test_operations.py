@@ -1,0 +1,180 @@
+"""What operators do and what happens to them, while clients ask: new versions, stops, crashes.
+
+The tests run in this order: version 1 serves at first, version 2 after the first test.
+"""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from .images import PREFIX, REPOSITORY
+from .steady_load import MODEL, answer, steady_load
+
+pytestmark = pytest.mark.docker
+
+
+def gateway_log(deployment, since):
+    """What the gateway wrote of each request."""
+    log = deployment.docker("logs", f"--since={since}", deployment.container("gateway"))
+    return [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+
+
+def asked_twice(entries):
+    """Requests that the gateway gave to a second replica."""
+    return sum("," in entry["upstream"] for entry in entries)
+
+
+def unanswered(entries):
+    """Requests that the gateway gave up; by transport."""
+    rest = sum(entry["status"] >= 500 for entry in entries)
+    return {"REST": rest, "gRPC": sum(entry["grpc_status"] == "14" for entry in entries)}
+
+
+def now():
+    return f"{time.time():.3f}"
+
+
+def run_serving(*arguments):
+    command = [sys.executable, "-m", "serving", *arguments]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def newest(client):
+    """The highest version that serves."""
+    states = client.status(MODEL)
+    return max((one.version for one in states if one.state == "AVAILABLE"), default=0)
+
+
+def test_new_version_under_load(deployment, models, figures):
+    with deployment.client("grpcs") as client:
+        first = answer(client)
+        with steady_load(deployment) as load:
+            time.sleep(1)
+            begun = time.monotonic()
+            run_serving(
+                *("publish", str(models / "next" / MODEL)), "--to", str(deployment.models / MODEL)
+            )
+            deadline = time.monotonic() + 120
+            # Both replicas, though each is asked at random.
+            while not all(newest(client) == 2 for _ in range(8)):
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+            took = time.monotonic() - begun
+            time.sleep(1)
+        second = answer(client)
+    figures(f"new version under load: {load.figures()}; both replicas had it after {took:.0f} s")
+    assert load.failures == []
+    assert first != second
+    assert load.answers == {first, second}
+
+
+def test_graceful_restart_under_load(deployment, figures):
+    since = now()
+    with steady_load(deployment) as load:
+        time.sleep(1)
+        deployment.compose("restart", "--timeout=30", "serving-1")
+        deployment.wait_healthy("serving-1")
+        time.sleep(3)
+    again = asked_twice(gateway_log(deployment, since))
+    figures(f"a replica restarted under load: {load.figures()}; the gateway asked twice {again} x")
+    assert load.failures == []
+    assert len(load.answers) == 1
+
+
+def test_killed_replica_under_load(deployment, docker, figures):
+    """The gateway sends again what it can; gRPC that was under way is left to the clients."""
+    since = now()
+    killed = deployment.container("serving-2")
+    with steady_load(deployment, threads=4, retries=3) as load:
+        time.sleep(2)
+        before = len(load.seconds) / 2
+        docker("kill", "--signal=KILL", killed)
+        time.sleep(5)
+        without = (len(load.seconds) - 2 * before) / 5
+        pending = until_alert(deployment, "ReplicaDown")
+        docker("start", killed)
+        deployment.wait_healthy("serving-2")
+        time.sleep(3)
+    entries = gateway_log(deployment, since)
+    lost = unanswered(entries)
+    figures(f"a replica killed under load: {load.figures()}; alert ReplicaDown {pending}")
+    figures(
+        f"  the gateway asked twice {asked_twice(entries)} x; it gave up {lost['REST']} REST and "
+        f"{lost['gRPC']} gRPC requests, which the clients sent again"
+    )
+    figures(f"  {before:.0f} requests/s before, {without:.0f} with one replica")
+    assert load.failures == []
+    assert lost["REST"] == 0
+    assert lost["gRPC"] <= 4  # one for each client that waited for an answer
+    assert len(load.answers) == 1
+    assert shares(deployment) == {"serving-1", "serving-2"}
+
+
+def until_alert(deployment, name, seconds=30):
+    """The alert's state, once there is one."""
+    deadline = time.monotonic() + seconds
+    while not (found := deployment.query(f'ALERTS{{alertname="{name}"}}')):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    return found[0]["metric"]["alertstate"]
+
+
+def shares(deployment):
+    """The replicas that answer now."""
+    since = now()
+    with deployment.client("https") as client:
+        for _ in range(20):
+            answer(client)
+    addresses = {"10.213.87.11:8501": "serving-1", "10.213.87.12:8501": "serving-2"}
+    return {addresses[entry["upstream"]] for entry in gateway_log(deployment, since)}
+
+
+BALANCED = """
+import re
+import httpx
+from serving.client import connect
+
+def answered(replica):
+    page = httpx.get(f"http://{replica}:8501/monitoring/prometheus/metrics").text
+    found = re.search(r'request_count\\{model_name="sentiment",status="OK"\\} (\\d+)', page)
+    return int(found[1]) if found else 0
+
+replicas = ("serving-1", "serving-2")
+before = [answered(one) for one in replicas]
+with connect("grpc://serving:8500", balance=True) as client:
+    for _ in range(40):
+        client.predict(["fine"], "sentiment")
+print(*(answered(one) - count for one, count in zip(replicas, before)))
+"""
+
+
+def test_clients_balance_over_a_name_of_many_addresses(deployment, docker, images):
+    """As over a headless service: `serving` is the name of both replicas."""
+    said = docker(
+        *("run", "--rm", f"--network={PREFIX}_engine", "--entrypoint=python3"),
+        *(images["engine"], "-c", BALANCED),
+    )
+    assert all(10 <= int(count) <= 30 for count in said.split()), said
+
+
+@pytest.mark.parametrize("scheme", ["https", "grpcs"])
+def test_load(deployment, tmp_path, scheme, figures):
+    report = tmp_path / "load.json"
+    run_serving(
+        *("load-test", f"--url={scheme}://{deployment.gateway}", "--model", MODEL),
+        *("--golden", str(deployment.models / MODEL / "2"), "--seconds=4", "--concurrency=16"),
+        *(f"--ca_file={deployment.certificate}", f"--json={report}"),
+        f"--token_file={deployment.secrets / 'operator.key'}",
+    )
+    summary = json.loads(report.read_text())
+    latency = summary["latency"]
+    figures(
+        f"load over {scheme}, 16 clients: {summary['throughput']:.0f} requests/s, "
+        f"p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms"
+    )
+    assert not summary["errors"]
