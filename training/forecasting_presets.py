@@ -13,8 +13,8 @@ _SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, drop
 _TRAINING = ForecastingTrainingConfig(
     epochs=6, patience=3, batch_size=32, learning_rate=5e-4, schedule="cosine"
 )
-# ETTh2 drifts between its parts, and ETTh1 within a month: the closed-form linear map is hard to
-# beat there, so the GRU learns what it leaves over, with little freedom.
+# ETTh2 drifts between its parts, and so does ETTh1 within a month: the closed-form linear map is
+# hard to beat there, so the GRU learns what it leaves over, with little freedom.
 _RESIDUAL = replace(_SEGMENTS, units=128, dropout=0.5, channel_embedding=False, linear_skip=True)
 _SHORT = replace(_TRAINING, epochs=4, batch_size=64, learning_rate=3e-4)
 
