@@ -1,5 +1,7 @@
 """Builds the run directory of a training, which may be cut short and continued."""
 
+import glob
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +36,9 @@ class TrainingRunWriter(RunWriter):
                 f"{self.final} was begun and cut short; go on with `gru-train resume "
                 f"{self.final}`, choose another --name, or remove {self._checkpoint}"
             )
+        if self._resume:  # what the killed process was building
+            for left in self.final.parent.glob(f".{glob.escape(self.final.name)}.partial-*"):
+                shutil.rmtree(left, ignore_errors=True)
         super().__enter__()
         self.write_json("config.json", self._settings)
         return self

@@ -172,7 +172,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
         np.testing.assert_array_equal(value, expected)
     broken, whole = (RunDirectory.open(tmp_path / name).metrics for name in ("broken", "whole"))
     assert broken["model"] == whole["model"]
-    assert not checkpoint.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "whole"]
 
 
 def test_a_broken_run_is_not_overwritten(tmp_path, capsys):
