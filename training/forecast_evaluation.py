@@ -66,25 +66,29 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
     return lambda histories: np.asarray(predict(histories).numpy())
 
 
-def calibrate(predict: Predictor, windows: Windows, source: str) -> np.ndarray:
+def require_calibration(data: ForecastingData) -> None:
+    """Raises DataError where the validation part cannot calibrate some step of some column."""
+    windows = data.windows("validation")
+    for step in range(windows.horizon):
+        seen = np.isfinite(windows.targets[windows.origins + step]).any(axis=0)
+        if not seen.all():
+            raise DataError(
+                f"{data.series.source}, column {data.target_columns[int(seen.argmin())]!r}: "
+                f"expected a value {step + 1} steps ahead in some validation window, to calibrate "
+                "intervals, got only missing ones; raise --validation-fraction"
+            )
+
+
+def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:
     """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
 
     Of very many windows evenly spaced ones are taken: neighbours say nearly the same.
-
-    Raises:
-        DataError: some step of some column has no value to compare with.
     """
     per_window = windows.horizon * windows.targets.shape[1] * len(LEVELS)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
     answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
-    try:
-        return interval_offsets(windows.futures(rows), np.concatenate(answers), LEVELS)
-    except ValueError as error:
-        raise DataError(
-            f"{source}: the validation part cannot calibrate intervals: {error}; raise "
-            "--validation-fraction"
-        ) from error
+    return interval_offsets(windows.futures(rows), np.concatenate(answers), LEVELS)
 
 
 def evaluate_forecasts(

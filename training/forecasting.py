@@ -22,6 +22,7 @@ from training.forecast_evaluation import (
     calibrate,
     evaluate_forecasts,
     make_predictor,
+    require_calibration,
 )
 from training.forecasting_baselines import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
 from training.forecasting_config import ForecastingConfig, ForecastingTrainingConfig
@@ -75,13 +76,14 @@ def train_forecasting(
     with TrainingRunWriter(config, "forecasting", name, resume) as writer:
         with console.status("reading the data ..."):
             data = load_forecasting_data(config.data)
+            require_calibration(data)
         _describe(data, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data)
         model, result = _train(data, config, replicas, writer, console)
         with console.status("testing ..."):
             predict = make_predictor(model, data)
-            offsets = calibrate(predict, data.windows("validation"), data.series.source)
+            offsets = calibrate(predict, data.windows("validation"))
             validation, test = (
                 evaluate_forecasts(predict, data.windows(part), offsets)
                 for part in ("validation", "test")
