@@ -14,6 +14,7 @@ from rich.console import Console
 from training import forecast_pictures, forecasting_report, learning_curves
 from training.config import to_dict
 from training.conformal import LEVELS, quantiles
+from training.epoch_decay import EpochDecay
 from training.forecast_errors import ForecastErrors
 from training.forecast_evaluation import (
     CHUNK,
@@ -37,7 +38,6 @@ from training.series_windows import WindowBatches
 from training.training_run_writer import TrainingRunWriter
 
 _STORED_WINDOWS = 64
-_DECAY, _FIRST_DECAYED_EPOCH = 0.8, 5
 
 
 def train_forecasting(
@@ -60,7 +60,7 @@ def train_forecasting(
         others None.
 
     Raises:
-        TrainingError: settings, data or run directory cannot be used; nothing is left behind.
+        TrainingError: settings, data or run directory cannot be used; no run is left behind.
 
     Killed at any moment, it leaves a checkpoint at most, from which ``resume`` leads to the same
     weights.
@@ -152,11 +152,7 @@ def learning_rate_schedule(settings: ForecastingTrainingConfig, steps: int) -> A
         return rate
     if settings.schedule == "cosine":
         return keras.optimizers.schedules.CosineDecay(rate, settings.epochs * steps)
-    later = range(_FIRST_DECAYED_EPOCH, max(settings.epochs, _FIRST_DECAYED_EPOCH) + 1)
-    return keras.optimizers.schedules.PiecewiseConstantDecay(
-        [(epoch - 1) * steps - 1 for epoch in later],  # the boundary itself has the old rate
-        [rate, *(rate * _DECAY ** (epoch - _FIRST_DECAYED_EPOCH + 1) for epoch in later)],
-    )
+    return EpochDecay(rate, steps)
 
 
 def _train(

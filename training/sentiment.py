@@ -60,7 +60,7 @@ def train_sentiment(
         ``metrics["interrupted"]`` is true.
 
     Raises:
-        TrainingError: settings, data or run directory cannot be used; nothing is left behind.
+        TrainingError: settings, data or run directory cannot be used; no run is left behind.
 
     Killed at any moment, it leaves a checkpoint at most, from which ``resume`` leads to the same
     weights.
