@@ -1,4 +1,4 @@
-"""The whole line in one command: train, export, serve, ask over REST and gRPC.
+"""The whole line in one command: train, export, serve, ask over REST and gRPC, for both tasks.
 
 `make demo` runs it. Everything it makes lies under demo_output/; everything it starts, it stops.
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OUTPUT = Path("demo_output")
+PICTURE = OUTPUT / "forecast.png"
 PAIRS = 4
 START_TIMEOUT = 60.0  # seconds
 STOP_TIMEOUT = 10.0  # seconds
@@ -52,22 +53,33 @@ def main() -> int:
 def _demonstrate() -> int:
     began = time.monotonic()
     console = _console()
-    name = time.strftime("demo-%Y%m%d-%H%M%S")
-    run = OUTPUT / "runs" / name
-    models = OUTPUT / "models" / "sentiment"
-    _title("1  Train a GRU on generated reviews in which word order decides")
-    _run("-m", "training", "sentiment", "--runs-dir", str(run.parent), "--name", name)
-    _title("2  Export it: raw text in, label out, checked in a fresh process")
-    _run("-m", "serving", "export", str(run), "--to", str(models))
-    _title("3  Serve it as tensorflow_model_server would, and ask over both transports")
-    with _server(models.resolve()) as (rest, grpc):
-        wrong = _ask(run, rest, grpc)
+    _title("1  Train a GRU on generated reviews in which word order decides, and export it")
+    reviews, sentiment = _train_and_export("sentiment")
+    _title("2  Train a GRU on weekly CO2 at Mauna Loa, and export it: raw ppm in, intervals out")
+    series, co2 = _train_and_export("co2", "forecasting", "--preset", "co2")
+    _title("3  Serve both as tensorflow_model_server would, and ask over both transports")
+    with _server(sentiment, co2) as (rest, grpc):
+        wrong = _ask_about_reviews(reviews, rest, grpc)
+        wrong += _ask_about_co2(series, rest, grpc)
     _title("What is left")
-    console.print(f"run      {run}   report.md, curves.png, confusion_matrix.png")
-    console.print(f"model    {_newest(models)}")
+    for run in (reviews, series):
+        console.print(f"run      {run}   report.md and its pictures")
+    for base_path in (sentiment, co2):
+        console.print(f"model    {_newest(base_path)}")
+    console.print(f"picture  {PICTURE}")
     console.print(f"server   {OUTPUT / 'server.log'}")
     console.print(f"took     {time.monotonic() - began:.0f} s")
     return 1 if wrong else 0
+
+
+def _train_and_export(name: str, *command: str) -> tuple[Path, Path]:
+    """The run and the base path of the served model that come of a command of gru-train."""
+    run = OUTPUT / "runs" / time.strftime(f"{name}-%Y%m%d-%H%M%S")
+    models = OUTPUT / "models" / name
+    place = ("--runs-dir", str(run.parent), "--name", run.name)
+    _run("-m", "training", *(command or (name,)), *place)
+    _run("-m", "serving", "export", str(run), "--to", str(models))
+    return run, models
 
 
 @functools.cache
@@ -158,14 +170,20 @@ def _run(*arguments: str) -> None:
 
 
 @contextlib.contextmanager
-def _server(base_path: Path) -> Iterator[tuple[str, str]]:
+def _server(*base_paths: Path) -> Iterator[tuple[str, str]]:
     """The embedded server on two free ports; gives its REST and gRPC addresses."""
     rest_port, grpc_port = _free_ports(2)
+    config = OUTPUT / "models.config"
+    models = [
+        f'config {{ name: "{path.name}" base_path: "{path.resolve()}" '
+        'model_platform: "tensorflow" }'
+        for path in base_paths
+    ]
+    config.write_text("model_config_list {\n  " + "\n  ".join(models) + "\n}\n", "utf-8")
     flags = (
         f"--port={grpc_port}",
         f"--rest_api_port={rest_port}",
-        f"--model_name={base_path.name}",
-        f"--model_base_path={base_path}",
+        f"--model_config_file={config}",
     )
     console = _console()
     console.print(f"[dim]python -m serving serve {' '.join(flags)}[/dim]")
@@ -196,19 +214,24 @@ def _listens(port: int) -> bool:
     return False
 
 
-def _ask(run: Path, rest: str, grpc: str) -> int:
-    """Ask about pairs of held-out reviews made of the same words; returns the wrong answers."""
-    from rich.table import Table
-
+def _ask(rest: str, grpc: str, model: str, inputs: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The answers of a model by transport."""
     from serving.client import connect
 
-    pairs = _same_words_pairs(run)[:PAIRS]
-    rows = [row for pair in pairs for row in pair]
-    texts = [row["text"] for row in rows]
     answers = {}
     for transport, url in (("REST", rest), ("gRPC", grpc)):
         with connect(url) as client:
-            answers[transport] = client.predict({"text": texts}, model="sentiment")
+            answers[transport] = client.predict(inputs, model=model)
+    return answers
+
+
+def _ask_about_reviews(run: Path, rest: str, grpc: str) -> int:
+    """Ask about pairs of held-out reviews made of the same words; returns the wrong answers."""
+    from rich.table import Table
+
+    pairs = _same_words_pairs(run)[:PAIRS]
+    rows = [row for pair in pairs for row in pair]
+    answers = _ask(rest, grpc, "sentiment", {"text": [row["text"] for row in rows]})
     table = Table(title="Held-out reviews: the two of each pair have the same words")
     table.add_column("review", ratio=1)
     table.add_column("label")
@@ -225,6 +248,63 @@ def _ask(run: Path, rest: str, grpc: str) -> int:
         table.add_row(row["text"], row["label"], *cells, end_section=i % 2 == 1)
     _console().print(table)
     return wrong
+
+
+def _ask_about_co2(run: Path, rest: str, grpc: str) -> int:
+    """Ask for a held-out half year, and draw it; returns how many answers are no better than none.
+
+    Three years of raw measurements go in. What came is in a later test window's history.
+    """
+    import numpy as np
+    from rich.table import Table
+
+    with np.load(run / "test_windows.npz") as windows:
+        histories, origins = windows["histories"], windows["origins"]
+        steps = windows["forecasts"].shape[1]
+    asked = max(i for i, origin in enumerate(origins) if origin + steps <= origins[-1])
+    gap = origins[-1] - origins[asked]
+    came = histories[-1, len(histories[-1]) - gap :][:steps, 0]
+    answers = _ask(rest, grpc, "co2", {"history": histories[asked : asked + 1]})
+    forecast = answers["gRPC"]["forecast"][0, :, 0]
+    bounds = answers["gRPC"]["quantiles"][0, :, 0]
+    first = json.loads((run / "series.json").read_text("utf-8"))["first_time"]
+    weeks = np.datetime64(first, "D") + 7 * np.arange(
+        origins[asked] - histories.shape[1], origins[asked] + steps
+    )
+    table = Table(title="CO2 at Mauna Loa in ppm, a half year that the model never saw")
+    for name in ("week", "REST", "gRPC", "80 % interval", "95 % interval", "came"):
+        table.add_column(name)
+    for step in range(0, steps, 5):
+        low, lower, _, upper, high = bounds[step]
+        values = [f"{answer['forecast'][0, step, 0]:.1f}" for answer in answers.values()]
+        intervals = [f"{lower:.1f}-{upper:.1f}", f"{low:.1f}-{high:.1f}"]
+        table.add_row(str(weeks[step - steps]), *values, *intervals, f"{came[step]:.1f}")
+    _console().print(table)
+    _draw(weeks, histories[asked, :, 0], came, forecast, bounds)
+    unchanged = np.abs(histories[asked, -1, 0] - came).mean()
+    errors = [np.abs(answer["forecast"][0, :, 0] - came).mean() for answer in answers.values()]
+    return sum(error >= unchanged for error in errors)
+
+
+def _draw(weeks: Any, history: Any, came: Any, forecast: Any, bounds: Any) -> None:
+    """The picture of the forecast with its intervals."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    past, future = weeks[: len(history)], weeks[len(history) :]
+    for low, name, shade in ((0, "95 % interval", 0.16), (1, "80 % interval", 0.30)):
+        axes.fill_between(
+            future, bounds[:, low], bounds[:, -1 - low], alpha=shade, color="#0b63b5", lw=0,
+            label=name,
+        )  # fmt: skip
+    axes.plot(past, history, color="#333333", lw=1, label="history that was sent")
+    axes.plot(future, came, ".", color="#333333", ms=4, label="what came")
+    axes.plot(future, forecast, color="#0b63b5", lw=1.5, label="forecast")
+    axes.set_ylabel("CO2 (ppm)")
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize="small", loc="upper left")
+    figure.savefig(PICTURE)
 
 
 def _same_words_pairs(run: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -1,11 +1,11 @@
 """How long does a streamed step take, and how far does a long stream drift from the sequence?
 
-    python benchmarks/streaming.py models/sentiment --steps 10000 --json streaming.json
+    python -m benchmarks.streaming models/sentiment --steps 10000 --json streaming.json
 
-Starts the server on the newest version of an exported one-directional model (trained with
---max-tokens above the steps, as the sequence is cut there), feeds it one token after the other
-over both transports, and compares every score and hidden state with those of the signature
-`gates` on the whole text.
+Starts the server on the newest version of an exported model that streams (a text classifier
+trained with --max-tokens above the steps, as the sequence is cut there; or a forecaster), feeds
+it one token or tick after the other over both transports, and compares every answer and hidden
+state with those of the signature `gates` on the whole text or series.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 from serving.client import Client, connect
 from serving.errors import ServingError
-from serving.golden import read_golden
+from serving.golden import difference, read_golden
 from serving.publishing import find_version
 from serving.streaming import StreamingSession
 
@@ -55,8 +55,7 @@ def main() -> int:
         for url in (f"grpc://localhost:{ports[0]}", f"http://localhost:{ports[1]}"):
             with connect(url, timeout=600) as client:
                 wait(client)
-                tokens = some_tokens(version, client, arguments.steps)
-                rows.append(stream(client, tokens))
+                rows.append(measure(version, client, arguments.steps))
                 show(rows[-1])
     finally:
         server.terminate()
@@ -66,51 +65,66 @@ def main() -> int:
     return 0
 
 
-def some_tokens(version: Path, client: Client, count: int) -> list[str]:
+def measure(version: Path, client: Client, steps: int) -> dict[str, Any]:
+    """Stream pieces of the golden requests, again and again, and compare with the whole."""
+    golden = [r for r in read_golden(version) if r["signature_name"] == "serving_default"]
+    if "text" in golden[0]["inputs"]:
+        tokens = some_tokens(golden, client, steps)
+        whole = client.predict([" ".join(tokens)], "m", signature="gates")
+        read = [token.decode() for token in whole["tokens"][0]]
+        if read != tokens:
+            raise SystemExit(
+                f"expected a model that reads {len(tokens)} tokens of a text, got {len(read)}: "
+                "train it with a larger --max-tokens"
+            )
+        return stream(client, tokens, whole, "scores")
+    rows = [row for request in golden for row in np.array(request["inputs"]["history"])]
+    ticks = np.nan_to_num(np.concatenate(rows).astype(np.float32))
+    ticks = np.resize(ticks, (steps, ticks.shape[1]))
+    whole = client.predict({"history": ticks[np.newaxis]}, "m", signature="gates")
+    return stream(client, list(ticks), whole, "forecast")
+
+
+def some_tokens(golden: list[dict[str, Any]], client: Client, count: int) -> list[str]:
     """Tokens of the golden texts, again and again."""
-    texts = [
-        text
-        for request in read_golden(version)
-        if request["signature_name"] == "serving_default"
-        for text in request["inputs"]["text"]
-    ]
+    texts = [text for request in golden for text in request["inputs"]["text"]]
     answer = client.predict([" ".join(texts)], "m", signature="gates", output_filter=["tokens"])
     tokens = [token.decode() for token in answer["tokens"][0]]
     return list(itertools.islice(itertools.cycle(tokens), count))
 
 
-def stream(client: Client, tokens: list[str]) -> dict[str, Any]:
-    """Feed the tokens; latencies in milliseconds, largest differences from the sequence."""
-    whole = client.predict(
-        [" ".join(tokens)], "m", signature="gates", output_filter=["scores", "state", "tokens"]
-    )
-    read = [token.decode() for token in whole["tokens"][0]]
-    if read != tokens:
-        raise SystemExit(
-            f"expected a model that reads {len(tokens)} tokens of a text, got {len(read)}: train "
-            "it with a larger --max-tokens"
-        )
+def stream(
+    client: Client, pieces: list[Any], whole: dict[str, np.ndarray], answer: str
+) -> dict[str, Any]:
+    """Feed the pieces; latencies in milliseconds, largest differences from the sequence.
+
+    Args:
+        client: of either transport.
+        pieces: tokens or ticks.
+        whole: what `gates` answers to all of them.
+        answer: the output to compare, of `gates` and of `step`.
+    """
     session = StreamingSession(client, "m")
-    seconds, scores, states = [], [], []
-    hidden = whole["state"][0].reshape(len(tokens), -1)
-    for token in tokens:
+    seconds, answers, states = [], [], []
+    hidden = whole["state"][0].reshape(len(pieces), -1)
+    for piece in pieces:
         started = time.perf_counter()
-        answer = session.feed(token)
+        fed = session.feed(piece)
         seconds.append(time.perf_counter() - started)
-        scores.append(answer.outputs["scores"][0])
+        answers.append(fed.outputs[answer][0].ravel())
         states.append(session.saved.state[: hidden.shape[1]])
-    apart = np.abs(np.array(scores) - whole["scores"][0])
-    hidden_apart = np.abs(np.array(states, np.float32) - hidden)
+    apart = difference(whole[answer][0].reshape(len(pieces), -1), np.array(answers))
+    hidden_apart = difference(hidden, np.array(states, np.float32))
     milliseconds = 1000 * np.array(seconds)
     return {
         "transport": client.url.partition(":")[0],
-        "steps": len(tokens),
+        "steps": len(pieces),
         "p50": float(np.percentile(milliseconds, 50)),
         "p95": float(np.percentile(milliseconds, 95)),
         "p99": float(np.percentile(milliseconds, 99)),
         "max": float(milliseconds.max()),
-        "steps_per_second": len(tokens) / float(np.sum(seconds)),
-        "largest_score_difference": float(apart.max()),
+        "steps_per_second": len(pieces) / float(np.sum(seconds)),
+        "largest_answer_difference": float(apart.max()),
         "largest_state_difference": float(hidden_apart.max()),
         "steps_equal_bit_for_bit": int((np.maximum(apart.max(1), hidden_apart.max(1)) == 0).sum()),
     }
@@ -121,7 +135,7 @@ def show(row: dict[str, Any]) -> None:
     print(
         f"{row['transport']}: {row['steps']:,} steps, {row['steps_per_second']:.0f}/s; ms p50 "
         f"{row['p50']:.2f}, p95 {row['p95']:.2f}, p99 {row['p99']:.2f}, max {row['max']:.1f}\n"
-        f"  from the sequence: scores {row['largest_score_difference']:.1e}, states "
+        f"  from the sequence: answers {row['largest_answer_difference']:.1e}, states "
         f"{row['largest_state_difference']:.1e} at most; "
         f"{row['steps_equal_bit_for_bit']:,} steps equal bit for bit",
         flush=True,

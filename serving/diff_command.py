@@ -18,6 +18,7 @@ from serving.golden import (
     Engine,
     Request,
     VerificationError,
+    difference,
     local_engine,
     read_golden,
     row_count,
@@ -82,7 +83,7 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
     Args:
         old: directory of one version.
         new: of the other.
-        tolerance: numbers this close are equal.
+        tolerance: numbers this close are equal, as in `serving.golden.replay`.
 
     Returns:
         `signatures`: what differs in them, as sentences; `outputs`: per signature and output the
@@ -139,7 +140,7 @@ class _Tally:
         if old.dtype == object:
             differing: _Array = np.asarray(old != new)
         else:
-            gap = np.abs(old.astype(np.float64) - new.astype(np.float64))
+            gap = difference(old, new)
             differing = ~(gap <= tolerance)
             self.largest = max(self.largest, float(gap.max(initial=0)))
             self.total += float(gap.sum())

@@ -67,7 +67,10 @@ class ForecastingExport:
             longer = np.concatenate([first[:, :3] + 1, first], axis=1)
             requests.append(self._golden_forecast(longer, first))
         if "gates" in self.signatures:
-            requests.append(self._golden_gates(self._windows[:1]))
+            shown = self._windows[:1]
+            requests.append(
+                self._golden_gates(shown[:, -_STEPS:] if self.module.reads_all else shown)
+            )
         if "step" in self.signatures:
             requests += self._golden_steps(_begun(first))
         return requests

@@ -1,7 +1,8 @@
 """The command line of the training package: ``python -m training``, also ``gru-train``.
 
 Exit status: 0 the run is complete; 2 a setting or the data cannot be used, one line says why;
-130 interrupted (by Ctrl-C the run is kept if training had begun; by SIGTERM nothing is).
+130 interrupted (by Ctrl-C the run is kept if training had begun; by SIGTERM its checkpoint, with
+which `resume` goes on).
 """
 
 import os
@@ -10,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from tempfile import TemporaryFile
 from typing import Annotated, Any
 
@@ -17,9 +19,11 @@ import tyro
 from rich.console import Console
 
 from training.backtest_config import BacktestConfig
+from training.checkpoint import checkpoint_path, read_settings
 from training.errors import TrainingError
 from training.forecasting_config import ForecastingConfig
 from training.forecasting_presets import preset_in
+from training.resume_config import ResumeConfig
 from training.sentiment_config import SentimentConfig
 
 INTERRUPTED = 130
@@ -46,7 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         errors.print(f"gru-train: error: {error}", markup=False, highlight=False)
         return error.exit_code
     except KeyboardInterrupt:
-        errors.print("gru-train: interrupted; nothing was kept")
+        errors.print(
+            "gru-train: interrupted; no run was written. If training had begun, "
+            "`gru-train resume RUN` goes on with it"
+        )
         return INTERRUPTED
 
 
@@ -58,6 +65,7 @@ def _parse(arguments: Sequence[str]) -> Any:
             ForecastingConfig,
             tyro.conf.subcommand("forecasting", default=preset_in(arguments)),
         ]
+        | Annotated[ResumeConfig, tyro.conf.subcommand("resume")]
         | Annotated[BacktestConfig, tyro.conf.subcommand("backtest")]
     )
     return tyro.cli(
@@ -69,12 +77,12 @@ def _parse(arguments: Sequence[str]) -> Any:
     )
 
 
-def _sentiment(config: SentimentConfig) -> int:
+def _sentiment(config: SentimentConfig, resume: bool = False) -> int:
     console = Console(soft_wrap=True)
     _load_tensorflow(console, config.run.debug)
     from training.sentiment import train_sentiment
 
-    run = train_sentiment(config, console)
+    run = train_sentiment(config, console, resume)
 
     model, baselines = run.metrics["model"], run.metrics["baselines"]
     results = {"GRU": (model["validation"]["accuracy"], model["test"]["accuracy"])}
@@ -87,15 +95,18 @@ def _sentiment(config: SentimentConfig) -> int:
     return _conclude(console, run, "models/sentiment")
 
 
-def _forecasting(config: ForecastingConfig) -> int:
+def _forecasting(config: ForecastingConfig, resume: bool = False) -> int:
     console = Console(soft_wrap=True)
     _load_tensorflow(console, config.run.debug)
     from training.forecasting import train_forecasting
     from training.forecasting_report import coverage_remarks, not_better_than_naive
 
-    run = train_forecasting(config, console)
+    run = train_forecasting(config, console, resume)
+    if run is None:
+        console.print("done; the first worker writes the run", highlight=False)
+        return 0
 
-    results = {"GRU": run.metrics["model"], **run.metrics["baselines"]}
+    results = {run.metrics["model"]["name"]: run.metrics["model"], **run.metrics["baselines"]}
     width = max(map(len, [*results, "mean squared error"]))
     console.print(f"\n{'mean squared error':{width}}  validation    test", style="bold")
     for name, result in results.items():
@@ -115,6 +126,17 @@ def _forecasting(config: ForecastingConfig) -> int:
     return _conclude(console, run, "models/forecasting")
 
 
+def _resume(config: ResumeConfig) -> int:
+    from training.run_directory import read_config
+
+    path = checkpoint_path(config.run_path)
+    types = {"sentiment": SentimentConfig, "forecasting": ForecastingConfig}
+    settings = read_config(read_settings(path), types, path)
+    run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)
+    settings = replace(settings, run=replace(run, debug=config.debug))
+    return (_sentiment if isinstance(settings, SentimentConfig) else _forecasting)(settings, True)
+
+
 def _backtest(config: BacktestConfig) -> int:
     console = Console(soft_wrap=True)
     _load_tensorflow(console, config.debug)
@@ -131,6 +153,7 @@ def _backtest(config: BacktestConfig) -> int:
 _COMMANDS: dict[type, Callable[[Any], int]] = {
     SentimentConfig: _sentiment,
     ForecastingConfig: _forecasting,
+    ResumeConfig: _resume,
     BacktestConfig: _backtest,
 }
 

@@ -195,7 +195,7 @@ def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
     axes.set_xlabel("fold and its first time")
     axes.set_ylabel("mean squared error, standardised")
     axes.grid(alpha=0.25)
-    axes.legend(fontsize="small")
+    figure.legend(fontsize="small", loc="outside right upper")
     save_figure(figure, path)
 
 

@@ -117,10 +117,6 @@ class Checkpoint:
             variable.assign(array)
         return state, best
 
-    def remove(self) -> None:
-        """Removes the file, when the run is complete."""
-        self.path.unlink(missing_ok=True)
-
 
 @contextmanager
 def _archive(path: Path) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from training.learning_curves import save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"
 _FLOORS = ("#b0b0b0", "#e08214", "#2c9c4a", "#8e44ad")
-_MOST_PANELS, _SHOWN_HISTORY, _MOST_LAGS, _MOST_BARS = 4, 2.0, 200, 30
+_MOST_PANELS, _SHOWN_HISTORY, _MOST_LAGS, _MOST_BARS, _MOST_NAMES = 4, 2.0, 200, 30, 8
 
 
 def draw_all(
@@ -157,7 +157,7 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
     left, right = figure.subplots(1, 2)
     residuals = test.first_residuals
     lags = int(min(2 * data.season + 1, _MOST_LAGS, len(residuals) // 2))
-    few = residuals.shape[1] <= len(_FLOORS)
+    few = residuals.shape[1] <= _MOST_NAMES
     for k, name in enumerate(data.target_columns):
         values = residuals[:, k]
         if np.isfinite(values).sum() > 2 and np.nanstd(values) > 0:

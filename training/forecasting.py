@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-import keras_gru
 from training import forecast_pictures, forecasting_report, learning_curves
 from training.config import to_dict
 from training.conformal import LEVELS, quantiles
@@ -32,14 +31,17 @@ from training.forecasting_model import build_forecaster, initialise_linear
 from training.forecasting_run import ForecastingRun, SeriesDescription, evenly
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
-from training.run_directory import RunWriter
+from training.replicas import Replicas, make_replicas
 from training.series_windows import WindowBatches
+from training.training_run_writer import TrainingRunWriter
 
 _STORED_WINDOWS = 64
 _DECAY, _FIRST_DECAYED_EPOCH = 0.8, 5
 
 
-def train_forecasting(config: ForecastingConfig, console: Console | None = None) -> ForecastingRun:
+def train_forecasting(
+    config: ForecastingConfig, console: Console | None = None, resume: bool = False
+) -> ForecastingRun | None:
     """Trains a forecaster and writes its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
@@ -49,31 +51,34 @@ def train_forecasting(config: ForecastingConfig, console: Console | None = None)
     Args:
         config: every setting.
         console: where to show progress; none is shown by default.
+        resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
-        ``metrics["interrupted"]`` is true.
+        ``metrics["interrupted"]`` is true. Of several workers only the first writes it; for the
+        others None.
 
     Raises:
         TrainingError: settings, data or run directory cannot be used; nothing is left behind.
+
+    Killed at any moment, it leaves a checkpoint at most, from which ``resume`` leads to the same
+    weights.
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
-    with RunWriter(config.run.runs_dir, config.run.name or _default_name(config)) as writer:
-        writer.write_json(
-            "config.json",
-            {"task": "forecasting", "keras_gru": keras_gru.__version__, **to_dict(config)},
-        )
-        keras.utils.set_random_seed(config.training.seed)
+    replicas = make_replicas(config.training.distribute)
+    if not replicas.writes:
+        _train(load_forecasting_data(config.data), config, replicas, None, Console(quiet=True))
+        replicas.wait()
+        return None
+    name = config.run.name or _default_name(config)
+    with TrainingRunWriter(config, "forecasting", name, resume) as writer:
         with console.status("reading the data ..."):
             data = load_forecasting_data(config.data)
         _describe(data, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data)
-        model = build_forecaster(config.model, data.shape, LEVELS)
-        if config.model.linear_skip:
-            initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
-        result = _train(model, data, config, console)
+        model, result = _train(data, config, replicas, writer, console)
         with console.status("testing ..."):
             predict = make_predictor(model, data)
             offsets = calibrate(predict, data.windows("validation"), data.series.source)
@@ -85,6 +90,7 @@ def train_forecasting(config: ForecastingConfig, console: Console | None = None)
             "task": "forecasting",
             "data": _data_summary(data),
             "model": {
+                "name": "GRU with linear skip" if config.model.linear_skip else "GRU",
                 "parameters": model.count_params(),
                 "validation": _summary(validation.errors),
                 "test": {**_summary(test.errors), **_details(test.errors, data)},
@@ -127,6 +133,7 @@ def train_forecasting(config: ForecastingConfig, console: Console | None = None)
         forecast_pictures.draw_all(data, predict, offsets, test, baselines.results, writer.path)
         writer.write_text("report.md", forecasting_report.write_summary(metrics))
         writer.write_json("metrics.json", metrics)
+        replicas.wait()
         return ForecastingRun.open(writer.publish())
 
 
@@ -151,9 +158,14 @@ def learning_rate_schedule(settings: ForecastingTrainingConfig, steps: int) -> A
 
 
 def _train(
-    model: keras.Model, data: ForecastingData, config: ForecastingConfig, console: Console
-) -> FitResult:
+    data: ForecastingData,
+    config: ForecastingConfig,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
+) -> tuple[keras.Model, FitResult]:
     settings = config.training
+    keras.utils.set_random_seed(settings.seed)
     train = WindowBatches(
         data.windows("train"),
         data.preprocessor,
@@ -162,17 +174,26 @@ def _train(
         settings.train_stride,
     )
     validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
-    optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train)))
+    with replicas.scope():
+        model = build_forecaster(config.model, data.shape, LEVELS)
+        optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train)))
+    if config.model.linear_skip:
+        initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
     signature = (
         tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32),
         tf.TensorSpec((None, data.shape.horizon, len(data.shape.targets)), tf.float32),
     )
     loss = forecast_loss(config.model.loss, LEVELS)
     metrics = point_metrics(config.model.loss, LEVELS)
-    eval_step = make_eval_step(model, loss, metrics, signature)
-    train_step = make_train_step(model, optimizer, loss, metrics, signature, settings.clip_norm)
+    eval_step = make_eval_step(model, loss, metrics, signature, replicas)
+    train_step = make_train_step(
+        model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
+    )
+    checkpoint = None  # of several replicas each would have random numbers of its own to keep
+    if writer is not None and replicas.count == 1:
+        checkpoint = writer.checkpoint([*model.variables, *optimizer.variables])
     with TrainingProgress(console, settings.epochs, len(train), "mse", ".4f") as progress:
-        return fit(
+        result = fit(
             model,
             train_step,
             eval_step,
@@ -183,7 +204,9 @@ def _train(
             score=lambda means: (-means["loss"],),
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
+            checkpoint=checkpoint,
         )
+    return model, result
 
 
 def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:

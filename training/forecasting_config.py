@@ -92,6 +92,9 @@ class ForecastingTrainingConfig:
     """Longest gradient, as global norm over all weights; longer ones are scaled down."""
     train_stride: int = 1
     """Train on every so-manieth window only, in each epoch on others."""
+    distribute: Literal["none", "mirrored", "workers"] = "none"
+    """Share every batch among this machine's GPUs, or among the processes that the environment
+    variable TF_CONFIG names; of these the first writes the run."""
     seed: int = 0
     """Seed of the initial weights, dropout and shuffling."""
 

@@ -88,18 +88,30 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
     _require_rows(series, borders, lookback, horizon)
+    if season > borders.train:
+        raise DataError(
+            f"{series.source}: expected a season of at most the {borders.train} training rows, got "
+            f"{season}; set --season"
+        )
     names = config.target or tuple(
         name for name in series.columns if not (config.calendar and _is_calendar(name))
     )
     targets = tuple(series.column(name) for name in names)
     _require_variation(series, borders, targets)
-    return ForecastingData(
+    data = ForecastingData(
         series,
         borders,
         ForecastShape(lookback, horizon, len(series.columns), targets),
         season,
         SeriesPreprocessor.fit(series.values[: borders.train], targets),
     )
+    for part in PARTS:
+        if not len(data.windows(part)):
+            raise DataError(
+                f"{series.source}: no window of the {part} part has a value to forecast; all of "
+                "them are missing"
+            )
+    return data
 
 
 def _is_calendar(name: str) -> bool:

@@ -25,9 +25,11 @@ def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
 def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
     """What to say of intervals whose coverage is not what they promise, and why it is not."""
     remarks = []
+    short = False
     for interval in metrics["intervals"]:
         gap = interval["coverage"] - interval["nominal"]
         if round(abs(gap), 4) > TOLERANCE:
+            short = short or gap < 0
             remarks.append(
                 f"The {interval['nominal']:.0%} interval covers {interval['coverage']:.1%} of the "
                 f"test values, {abs(gap) * 100:.1f} points {'more' if gap > 0 else 'less'} than "
@@ -35,13 +37,16 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
             )
     if remarks:
         errors = {part: metrics["model"][part]["mse"] for part in ("validation", "test")}
-        apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
         remarks.append(
             "Intervals promise what they do only where the errors stay as they were on the "
             f"validation windows: their mean squared error is {errors['validation']:.4f}, that of "
-            f"the test windows {errors['test']:.4f}. The validation part is {apart:.1f} horizons "
-            "long, and the epoch was chosen on it too; a larger --validation-fraction calibrates "
-            "better."
+            f"the test windows {errors['test']:.4f}."
+        )
+    if short:
+        apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
+        remarks.append(
+            f"The validation part is {apart:.1f} horizons long, and the epoch was chosen on it "
+            "too; a larger --validation-fraction may calibrate better."
         )
     return remarks
 
@@ -86,7 +91,7 @@ def _introduction(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _comparison(metrics: Mapping[str, Any]) -> list[str]:
-    rows = {"**GRU**": metrics["model"]}
+    rows = {f"**{metrics['model']['name']}**": metrics["model"]}
     for name, floor in metrics["baselines"].items():
         rows[f"{name}, {floor['detail']}" if floor["detail"] else name] = floor
     lines = [

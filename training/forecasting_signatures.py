@@ -146,8 +146,8 @@ class ForecastingSignatures(tf.Module):
         Returns:
             ``forecast`` and ``quantiles`` as of :meth:`serving_default`, and the new ``state``.
         """
-        missing = tf.math.is_nan(value)
-        self._refuse_infinite("value", value)
+        with tf.control_dependencies([_finite("value", value)]):
+            missing = tf.math.is_nan(value)
         known = self._standardise(tf.where(missing, tf.zeros_like(value), value)[:, tf.newaxis])
         standardised = tf.where(missing, value, known[:, 0])
         forecast, after = self._advance(standardised, state)
@@ -158,46 +158,49 @@ class ForecastingSignatures(tf.Module):
 
     def _prepared(self, history: Any) -> Any:
         """What the model reads: checked, cut, standardised and filled."""
-        length = tf.shape(history)[1]
-        enough = tf.strings.format(
-            f"history: expected at least {self.least_steps} steps, got {{}}", length
-        )
-        self._refuse_infinite("history", history)
-        with tf.control_dependencies(
-            [tf.debugging.Assert(length >= self.least_steps, [enough], name="long_enough")]
-        ):
+        with tf.control_dependencies([self._long_enough(history), _finite("history", history)]):
             history = tf.identity(history)
         if not self._streams:
             history = history[:, -self._lookback :]
-        empty = tf.reduce_all(
-            tf.math.is_nan(tf.gather(history, self._read, axis=-1)), axis=1
-        )  # (B, columns read)
-        first = tf.concat([tf.where(empty), tf.zeros((1, 2), tf.int64)], 0)[0]
-        message = tf.strings.join(
-            [
-                "history: row ",
-                tf.strings.as_string(first[0]),
-                " has no value of column ",
-                tf.gather(self._columns, first[1]),
-                " in the steps read, the last ",
-                tf.strings.as_string(tf.shape(history)[1]),
-                "; expected at least one that is not NaN",
-            ]
-        )
-        some = tf.debugging.Assert(tf.logical_not(tf.reduce_any(empty)), [message], name="some")
-        with tf.control_dependencies([some]):
+        with tf.control_dependencies([self._some_value(history)]):
             history = self._standardise(tf.identity(history))
         if not self._streams:
             history = tf.ensure_shape(history, (None, self._lookback, self._channels))
         return history
 
-    def _refuse_infinite(self, name: str, values: Any) -> None:
-        message = f"{name}: expected finite numbers, or NaN where missing, got infinity"
-        finite = tf.logical_not(tf.reduce_any(tf.math.is_inf(values)))
-        tf.debugging.Assert(finite, [message], name="finite")
+    def _long_enough(self, history: Any) -> Any:
+        length = tf.shape(history)[1]
+        needed = f"history: expected at least {self.least_steps} steps, got "
+        message = tf.strings.join([needed, tf.strings.as_string(length)])
+        return tf.debugging.Assert(length >= self.least_steps, [message], name="long_enough")
+
+    def _some_value(self, history: Any) -> Any:
+        """That each column read has a value in each row of (B, T, C)."""
+        read = tf.gather(history, self._read, axis=-1)
+        empty = tf.reduce_all(tf.math.is_nan(read), axis=1)  # (B, columns read)
+        row, column = tf.unstack(tf.concat([tf.where(empty), tf.zeros((1, 2), tf.int64)], 0)[0])
+        message = tf.strings.join(
+            [
+                "history: row ",
+                tf.strings.as_string(row),
+                " has no value of column ",
+                tf.gather(self._columns, column),
+                " in the steps read, the last ",
+                tf.strings.as_string(tf.shape(history)[1]),
+                "; expected at least one that is not NaN",
+            ]
+        )
+        filled = tf.logical_not(tf.reduce_any(empty))
+        return tf.debugging.Assert(filled, [message], name="some_value")
 
     def _answers(self, forecasts: Any) -> dict[str, Any]:
         """Outputs for (B, H, K, 1) or (B, H, K, Q), standardised."""
         served = quantiles(forecasts, self._offsets, self._levels)
         raw = self._restore(served)
         return {"forecast": raw[..., self._middle], "quantiles": raw}
+
+
+def _finite(name: str, values: Any) -> Any:
+    message = f"{name}: expected finite numbers, or NaN where missing, got infinity"
+    finite = tf.logical_not(tf.reduce_any(tf.math.is_inf(values)))
+    return tf.debugging.Assert(finite, [message], name="finite")

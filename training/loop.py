@@ -23,6 +23,7 @@ from training.batches import Batch
 from training.checkpoint import Checkpoint
 from training.errors import DivergenceError
 from training.fit_state import EpochRecord, FitState, Totals
+from training.replicas import Replicas
 
 PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 Step = Callable[[Any, Any], Mapping[str, tf.Tensor]]
@@ -67,6 +68,7 @@ def make_train_step(
     metrics: Mapping[str, PerRowFunction],
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
     clip_norm: float,
+    replicas: Replicas | None = None,
 ) -> Step:
     """One gradient step on the mean loss of a batch, as a graph.
 
@@ -77,24 +79,33 @@ def make_train_step(
         metrics: further per-row functions to report.
         signature: of inputs and targets, with None for all that varies: the graph is traced once.
         clip_norm: the gradients' global norm is scaled down to this.
+        replicas: of the model, in whose scope it and the optimizer were made; one by default.
 
     Returns:
         The step.
     """
-    optimizer.build(model.trainable_variables)
+    replicas = replicas or Replicas()
+    with replicas.scope():
+        optimizer.build(model.trainable_variables)
 
     @tf.function(input_signature=signature)
-    def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
-        with tf.GradientTape() as tape:
-            outputs = model(inputs, training=True)
-            row_losses = loss(targets, outputs)
-            objective = tf.add_n([tf.reduce_mean(row_losses), *model.losses])
-        gradients = [
-            _summed(gradient) for gradient in tape.gradient(objective, model.trainable_variables)
-        ]
-        gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
-        optimizer.apply(gradients)
-        return _sums(row_losses, metrics, targets, outputs)
+    def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        rows = tf.shape(targets)[0]
+
+        def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+            with tf.GradientTape() as tape:
+                outputs = model(inputs, training=True)
+                row_losses = loss(targets, outputs)
+                penalties = [penalty / replicas.count for penalty in model.losses]
+                objective = tf.add_n([replicas.mean(row_losses, rows), *penalties])
+            gradients = replicas.summed(
+                [_summed(each) for each in tape.gradient(objective, model.trainable_variables)]
+            )
+            gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
+            replicas.apply(optimizer, gradients)
+            return _sums(row_losses, metrics, targets, outputs)
+
+        return replicas.run(step, inputs, targets)
 
     return cast(Step, train_step)
 
@@ -104,13 +115,18 @@ def make_eval_step(
     loss: PerRowFunction,
     metrics: Mapping[str, PerRowFunction],
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
+    replicas: Replicas | None = None,
 ) -> Step:
     """Loss and metrics of a batch without dropout, as a graph; arguments as for training."""
+    replicas = replicas or Replicas()
 
-    @tf.function(input_signature=signature)
-    def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+    def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
         outputs = model(inputs, training=False)
         return _sums(loss(targets, outputs), metrics, targets, outputs)
+
+    @tf.function(input_signature=signature)
+    def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        return replicas.run(step, inputs, targets)
 
     return cast(Step, eval_step)
 

@@ -21,6 +21,7 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +37,7 @@ MANIFEST = "manifest.json"
 
 ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT", bound="RunDirectory")
+WriterT = TypeVar("WriterT", bound="RunWriter")
 
 
 class RunDirectory:
@@ -122,21 +124,37 @@ class TaskRun(RunDirectory, ABC):
 
     def _read_config(self, task: str, config_type: type[ConfigT]) -> ConfigT:
         """The settings, of a run that must be of this task and of this major version."""
-        values = self._json("config.json")
-        found = values.pop("task", None) if isinstance(values, dict) else None
-        if found != task:
-            raise RunDirectoryError(f"{self.path}: expected a {task} run, got task {found!r}")
-        made_by = str(values.pop("keras_gru", keras_gru.__version__))
-        if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
-            raise RunDirectoryError(
-                f"{self.path}: expected a run of the major version of keras_gru "
-                f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
-                "or use it with the version that wrote it"
-            )
-        try:
-            return from_dict(config_type, values)
-        except ConfigError as error:
-            raise RunDirectoryError(f"{self.path / 'config.json'}: {error}") from error
+        return cast(ConfigT, read_config(self._json("config.json"), {task: config_type}, self.path))
+
+
+def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> Any:
+    """The settings that a run or a checkpoint was written with.
+
+    Args:
+        values: JSON values; of training.config.to_dict, with the task and the version.
+        config_types: the dataclass of each task that will do.
+        source: where the values come from, for messages.
+
+    Raises:
+        RunDirectoryError: they are of another task or major version, or not as expected.
+    """
+    values = dict(values) if isinstance(values, dict) else {}
+    task = values.pop("task", None)
+    if task not in config_types:
+        raise RunDirectoryError(
+            f"{source}: expected a {' or '.join(config_types)} run, got task {task!r}"
+        )
+    made_by = str(values.pop("keras_gru", keras_gru.__version__))
+    if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
+        raise RunDirectoryError(
+            f"{source}: expected a run of the major version of keras_gru "
+            f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
+            "or use it with the version that wrote it"
+        )
+    try:
+        return from_dict(config_types[task], values)
+    except ConfigError as error:
+        raise RunDirectoryError(f"{source}: {error}") from error
 
 
 class RunWriter:
@@ -153,7 +171,7 @@ class RunWriter:
         self.final = runs_dir / name
         self.path = self.final  # until entered
 
-    def __enter__(self) -> "RunWriter":
+    def __enter__(self: WriterT) -> WriterT:
         self._require_free()
         try:
             self.final.parent.mkdir(parents=True, exist_ok=True)

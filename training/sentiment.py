@@ -14,17 +14,16 @@ import tensorflow as tf
 from rich.console import Console
 from sklearn.metrics import precision_recall_fscore_support
 
-import keras_gru
 from training import baselines, learning_curves, report
 from training.batches import LengthBucketedBatches
 from training.config import to_dict
 from training.loop import FitResult, evaluate, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
-from training.run_directory import RunWriter
 from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData, load_sentiment_data
 from training.sentiment_model import build_sentiment_model
 from training.sentiment_run import SentimentRun
+from training.training_run_writer import TrainingRunWriter
 from training.vocabulary import TextPreprocessor, build_vocabulary, token_ids
 
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
@@ -42,7 +41,9 @@ def accuracy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     return tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)
 
 
-def train_sentiment(config: SentimentConfig, console: Console | None = None) -> SentimentRun:
+def train_sentiment(
+    config: SentimentConfig, console: Console | None = None, resume: bool = False
+) -> SentimentRun:
     """Trains a classifier and writes its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
@@ -52,6 +53,7 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
     Args:
         config: every setting.
         console: where to show progress; none is shown by default.
+        resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -59,14 +61,14 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
 
     Raises:
         TrainingError: settings, data or run directory cannot be used; nothing is left behind.
+
+    Killed at any moment, it leaves a checkpoint at most, from which ``resume`` leads to the same
+    weights.
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
-    with RunWriter(config.run.runs_dir, config.run.name or _default_name(config)) as writer:
-        writer.write_json(
-            "config.json",
-            {"task": "sentiment", "keras_gru": keras_gru.__version__, **to_dict(config)},
-        )
+    name = config.run.name or _default_name(config)
+    with TrainingRunWriter(config, "sentiment", name, resume) as writer:
         keras.utils.set_random_seed(config.training.seed)
         with console.status("reading the data ..."):
             data = load_sentiment_data(config.data, config.training.seed)
@@ -80,7 +82,7 @@ def train_sentiment(config: SentimentConfig, console: Console | None = None) -> 
             }
         _describe(data, console)
         model = build_sentiment_model(config.model, len(vocabulary), len(data.classes))
-        result, losses = _train(model, parts, config, console)
+        result, losses = _train(model, parts, config, writer, console)
         with console.status("testing ..."):
             scores = predict_scores(model, parts["test"].ids)
         floors = _baselines(parts, len(data.classes), config.run.ngram_baseline, console)
@@ -156,6 +158,7 @@ def _train(
     model: keras.Model,
     parts: dict[str, baselines.TokenRows],
     config: SentimentConfig,
+    writer: TrainingRunWriter,
     console: Console,
 ) -> tuple[FitResult, dict[str, dict[str, float]]]:
     """Fits the model; also returns loss and accuracy on validation and test."""
@@ -191,6 +194,7 @@ def _train(
             score=lambda means: (means["accuracy"], -means["loss"]),
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
+            checkpoint=writer.checkpoint([*model.variables, *optimizer.variables]),
         )
     with console.status("testing ..."):
         losses = {

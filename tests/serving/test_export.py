@@ -23,6 +23,7 @@ from serving.golden import (
     GOLDEN,
     VerificationError,
     WrongAnswerError,
+    difference,
     local_engine,
     read_golden,
     replay,
@@ -379,3 +380,10 @@ def test_portability_faults_are_found(version, tmp_path):
         "python": {"needs the Python process that made it"},
         "compiled": {"needs XLA, which TensorFlow Serving has off"},
     }
+
+
+def test_differences_are_relative_to_large_numbers_alone():
+    small = difference(np.array([0.5, -0.25]), np.array([0.5, -0.375], np.float32))
+    np.testing.assert_array_equal(small, [0, 0.125])
+    large = difference(np.array([400.0, 0.5]), np.array([402.0, 0.5]))
+    np.testing.assert_array_equal(large, [2 / 400, 0])

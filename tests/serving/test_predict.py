@@ -81,8 +81,12 @@ def test_wrong_data(url, capsys, tmp_path):
     ("argv", "said"),
     [
         (["--model", "affine", "text"], "texts: the model takes"),
-        (["--model", "text"], "expected either texts or --json FILE; got neither"),
-        (["--model", "text", "--json", "x", "t"], "got both"),
+        (["--model", "text"], "expected either texts or --csv FILE or --json FILE; got none"),
+        (
+            ["--model", "text", "a", "--csv", "b.csv"],
+            "expected either texts or --csv FILE or --json FILE; got several",
+        ),
+        (["--model", "text", "--json", "x", "t"], "got several"),
         (["--model", "text", "--json", "/nix/x.json"], "/nix/x.json: No such file"),
         (["--model", "text", "--signature", "s", "t"], "--signature: expected one of"),
         (["--model", "text", "--version", "1", "--label", "l", "t"], "version or label, not both"),

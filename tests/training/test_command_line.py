@@ -2,11 +2,17 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 
 from training.__main__ import main
+from training.checkpoint import Checkpoint
+from training.fit_state import FitState
+from training.run_directory import RunDirectory
 from training.sentiment_run import SentimentRun
 
 TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
@@ -109,7 +115,7 @@ def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr("training.sentiment.load_sentiment_data", terminated)
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
-    assert "interrupted; nothing was kept" in capsys.readouterr().err
+    assert "interrupted; no run was written" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -138,3 +144,56 @@ def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     run = SentimentRun.open(tmp_path / "a")
     assert run.metrics["interrupted"] is True
     assert 2 <= run.metrics["epochs"] < 500
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_equals_uninterrupted(tmp_path):
+    def weights(name):
+        return keras.models.load_model(tmp_path / name / "model.keras", compile=False).get_weights()
+
+    settings = ["--reviews", "1500", "--epochs", "6", "--patience", "6", "--units", "8",
+                "--runs-dir", str(tmp_path)]  # fmt: skip
+    assert main(["sentiment", *settings, "--name", "whole"]) == 0
+    checkpoint = tmp_path / ".broken.checkpoint"
+    arguments = ["sentiment", *settings, "--name", "broken"]
+    for _ in range(2):
+        with subprocess.Popen([sys.executable, "-m", "training", *arguments],
+                              cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:  # fmt: skip
+            before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+            while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.kill()
+        assert not (tmp_path / "broken").exists()
+        arguments = ["resume", str(tmp_path / "broken")]
+    assert main(arguments) == 0
+    for value, expected in zip(weights("broken"), weights("whole"), strict=True):
+        np.testing.assert_array_equal(value, expected)
+    broken, whole = (RunDirectory.open(tmp_path / name).metrics for name in ("broken", "whole"))
+    assert broken["model"] == whole["model"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "whole"]
+
+
+def test_a_broken_run_is_not_overwritten(tmp_path, capsys):
+    Checkpoint(tmp_path / ".a.checkpoint", {}, []).save(FitState(), [])
+    assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 2
+    message = capsys.readouterr().err
+    assert f"`gru-train resume {tmp_path / 'a'}`" in message
+    assert "was begun and cut short" in message
+    assert [path.name for path in tmp_path.iterdir()] == [".a.checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (None, "there is no checkpoint"),
+        ({"task": "chess"}, "expected a sentiment or forecasting run, got task 'chess'"),
+        ({"task": "sentiment", "keras_gru": "99.0"}, "got one of 99.0"),
+    ],
+)
+def test_what_cannot_be_resumed_is_told(tmp_path, capsys, settings, message):
+    if settings is not None:
+        Checkpoint(tmp_path / ".a.checkpoint", settings, []).save(FitState(), [])
+    assert main(["resume", str(tmp_path / "a")]) == 2
+    assert message in capsys.readouterr().err

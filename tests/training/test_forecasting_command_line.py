@@ -48,7 +48,7 @@ def hours(rows, cell="{}"):
     ("arguments", "message"),
     [
         (lambda tmp: ["--data", str(tmp / "none.csv")], "there is no file"),
-        (lambda tmp: csv(tmp, hours(40)), "the train part has 18 of 40 rows, expected at least 30"),
+        (lambda tmp: csv(tmp, hours(40)), "the train part has 22 of 40 rows, expected at least 30"),
         (lambda tmp: csv(tmp, hours(90, "7")), "column 'a': expected values that vary, got 7"),
         (lambda tmp: csv(tmp, hours(90, "x{}")), "line 2, column 'a': expected a number"),
         (lambda tmp: [*csv(tmp, hours(90)), "--target", "b"], "has no column 'b'"),

@@ -128,6 +128,18 @@ def test_columns_that_say_nothing_are_named():
         prepare(table, CONFIG)
 
 
+def test_a_training_part_whose_values_are_all_read_and_none_forecast():
+    table = series(columns=("a",))
+    table.values[12:140] = np.nan
+    with pytest.raises(DataError, match="no window of the train part has a value to forecast"):
+        prepare(table, CONFIG)
+
+
+def test_a_season_longer_than_the_training_part():
+    with pytest.raises(DataError, match="a season of at most the 140 training rows, got 141"):
+        prepare(series(), replace(CONFIG, season=141))
+
+
 def test_unknown_target():
     with pytest.raises(DataError, match="--target: the built-in CO2 series has no column 'x'"):
         load_forecasting_data(SeriesConfig(target=("x",)))
