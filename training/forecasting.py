@@ -18,12 +18,17 @@ from training.epoch_decay import EpochDecay
 from training.forecast_errors import ForecastErrors
 from training.forecast_evaluation import (
     CHUNK,
-    Evaluation,
     Predictor,
     calibrate,
     evaluate_forecasts,
     make_predictor,
     require_calibration,
+)
+from training.forecast_summary import (
+    data_summary,
+    error_details,
+    error_summary,
+    interval_summary,
 )
 from training.forecasting_baselines import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
 from training.forecasting_config import ForecastingConfig, ForecastingTrainingConfig
@@ -90,19 +95,19 @@ def train_forecasting(
             )
         metrics: dict[str, Any] = {
             "task": "forecasting",
-            "data": _data_summary(data),
+            "data": data_summary(data),
             "model": {
                 "name": "GRU with linear skip" if config.model.linear_skip else "GRU",
                 "parameters": model.count_params(),
-                "validation": _summary(validation.errors),
-                "test": {**_summary(test.errors), **_details(test.errors, data)},
+                "validation": error_summary(validation.errors),
+                "test": {**error_summary(test.errors), **error_details(test.errors, data)},
             },
-            "intervals": _intervals(test),
+            "intervals": interval_summary(test),
             "baselines": {
                 floor.name: {
                     "detail": floor.detail,
-                    "validation": _summary(floor.validation),
-                    "test": {**_summary(floor.test), **_details(floor.test, data)},
+                    "validation": error_summary(floor.validation),
+                    "test": {**error_summary(floor.test), **error_details(floor.test, data)},
                 }
                 for floor in baselines.results
             },
@@ -236,62 +241,6 @@ def _description(data: ForecastingData) -> SeriesDescription:
         str(series.times[-1]),
         data.published,
     )
-
-
-def _data_summary(data: ForecastingData) -> dict[str, Any]:
-    series = data.series
-    rows = {part: data.borders.part(part) for part in PARTS}
-    return {
-        "name": series.name,
-        "columns": list(series.columns),
-        "targets": list(data.target_columns),
-        "frequency": series.frequency,
-        "season": data.season,
-        "lookback": data.shape.lookback,
-        "horizon": data.shape.horizon,
-        "rows": {part: end - begin for part, (begin, end) in rows.items()},
-        "windows": {part: len(data.windows(part)) for part in PARTS},
-        "published_split": data.published,
-        "notes": list(series.notes),
-    }
-
-
-def _summary(errors: ForecastErrors) -> dict[str, float]:
-    return {"mse": errors.mse, "mae": errors.mae}
-
-
-def _details(errors: ForecastErrors, data: ForecastingData) -> dict[str, Any]:
-    deviation = data.preprocessor.deviation[list(data.shape.targets)]
-    absolute, root = errors.raw(deviation)
-    of_column = zip(data.target_columns, *errors.by_column(), absolute, root, strict=True)
-    names = ("mse", "mae", "raw_mae", "raw_rmse")
-    return {
-        "by_horizon": {
-            name: _numbers(values)
-            for name, values in zip(("mse", "mae"), errors.by_horizon(), strict=True)
-        },
-        "by_column": {
-            column: dict(zip(names, _numbers(np.array(values)), strict=True))
-            for column, *values in of_column
-        },
-    }
-
-
-def _intervals(test: Evaluation) -> list[dict[str, Any]]:
-    return [
-        {
-            "nominal": interval.nominal,
-            "coverage": interval.coverage,
-            "by_horizon": _numbers(interval.by_horizon()),
-            "mean_width": float(interval.width.mean()),
-        }
-        for interval in test.intervals
-    ]
-
-
-def _numbers(values: np.ndarray) -> list[float | None]:
-    """For JSON, which knows no NaN."""
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def _describe(data: ForecastingData, console: Console) -> None:
