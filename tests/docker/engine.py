@@ -14,7 +14,9 @@ PACKAGES = {
     "docker-compose": "docker-compose",
     "iptables-save": "iptables",
     "openssl": "openssl",
+    "curl": "curl",
 }
+SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "keras_gru"
 START_SECONDS = 60
 
@@ -96,6 +98,8 @@ def docker_engine(build):
     Raises:
         EngineError: There is none, and this user or system cannot start one.
     """
+    # The daemon and iptables are in folders that are not in every PATH.
+    os.environ["PATH"] = f"{os.environ['PATH']}:{SYSTEM_PATH}"
     try:
         docker = Docker()
     except EngineError:
