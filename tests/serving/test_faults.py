@@ -379,7 +379,7 @@ def test_stop_under_load(models, tmp_path):
 
     with running(tmp_path / "log", f"--model_base_path={base}", "--model_name=m") as server:
         with connect(server.rest) as client:
-            steps = _steps_of(client, 0.3)
+            steps = _steps_of(client, 0.5)
         begun = threading.Barrier(9)
         asking = [
             threading.Thread(target=ask_slowly, args=(url,))
@@ -390,7 +390,7 @@ def test_stop_under_load(models, tmp_path):
             one.start()
         with load(server, "m") as seen:
             begun.wait()
-            time.sleep(0.3)
+            time.sleep(1)  # until all have arrived: eight of half a second keep two cores longer
             before = seen.counted
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(40) == 0
