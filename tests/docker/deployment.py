@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from serving.client import connect
+from tests.ports import free_ports
 
 from .images import PREFIX, REPOSITORY
 
@@ -122,11 +122,3 @@ def deployed(docker, models, build, figures):
 
 def take_down(deployment):
     deployment.compose("down", "--volumes", "--remove-orphans", "--timeout=30")
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports

@@ -1,7 +1,6 @@
 """One server for all tests, a real process on real sockets."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG = """
@@ -43,14 +44,6 @@ class Running:
     @property
     def grpc(self):
         return f"localhost:{self.port}"
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def start(*flags, environment=None, prefix=(), **popen):

@@ -20,8 +20,9 @@ from serving.protos.model_management_pb2 import ReloadConfigRequest
 from serving.protos.services import MODEL_SERVICE, Stub
 from serving.server import Server
 from serving.tls import rest_context
+from tests.ports import free_ports
 
-from .conftest import free_ports, running, wait_until
+from .conftest import running, wait_until
 from .load import X, publish
 from .test_conformance_tables import examples, predict
 from .test_grpc_service import BOTH, several

@@ -13,8 +13,9 @@ from serving.client import connect
 from serving.connection_arguments import check_texts
 from serving.errors import ServingError, Unavailable
 from serving.streaming import StreamingSession, StreamState
+from tests.ports import free_ports
 
-from .conftest import REPOSITORY, free_ports
+from .conftest import REPOSITORY
 from .strange_servers import certificate, rpc, secure, web
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from serving.client import connect
 from serving.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable
-
-from .conftest import free_ports
+from tests.ports import free_ports
 
 
 @pytest.fixture(scope="module", params=["rest", "grpc"])

@@ -20,8 +20,9 @@ from serving.golden import read_golden
 from serving.predictor import Predictor
 from serving.results import Explanation, Sentiment
 from serving.streaming import AsyncStreamingSession, StreamingSession, StreamState
+from tests.ports import free_ports
 
-from .conftest import REPOSITORY, free_ports, running, start, wait_until
+from .conftest import REPOSITORY, running, start, wait_until
 
 TEXT = "To be fair, at first it isn't dull, but then the script is not funny."
 CONFIG = """

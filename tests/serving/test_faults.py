@@ -19,9 +19,10 @@ import pytest
 
 from serving.client import connect
 from serving.errors import DeadlineExceeded
+from tests.ports import free_ports
 
 from . import hostile
-from .conftest import answers, free_ports, running, start, wait_until
+from .conftest import answers, running, start, wait_until
 from .load import THIRD, X, load, publish
 
 QUICK_LOADS = ("--max_num_load_retries=0", "--load_retry_interval_micros=-1")

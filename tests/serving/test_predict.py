@@ -12,8 +12,9 @@ import serving.predict
 from serving import __main__
 from serving.__main__ import COMMANDS, main
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
+from tests.ports import free_ports
 
-from .conftest import REPOSITORY, free_ports
+from .conftest import REPOSITORY
 
 
 @pytest.fixture(params=["rest", "grpc"])

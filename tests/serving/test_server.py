@@ -17,8 +17,9 @@ import pytest
 from serving.client import connect
 from serving.errors import NotFound
 from serving.flags import usage
+from tests.ports import free_ports
 
-from .conftest import REPOSITORY, answers, free_ports, running, start, wait_until
+from .conftest import REPOSITORY, answers, running, start, wait_until
 
 
 def ended(*flags):

@@ -10,8 +10,9 @@ from serving.__main__ import main
 from serving.client import connect
 from serving.errors import FailedPrecondition, InvalidArgument, Unavailable
 from serving.streaming import StreamingSession, StreamState
+from tests.ports import free_ports
 
-from .conftest import free_ports, running, wait_until
+from .conftest import running, wait_until
 
 TICKS = [[1.0, 10.0], [3.0, -4.0], [2.0, 0.5], [6.0, 6.0]]
 MEANS = np.cumsum(TICKS, axis=0) / np.arange(1, 5)[:, None]

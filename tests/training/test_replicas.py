@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.ports import free_ports
 from tests.training.conftest import write_waves
 from training.errors import ConfigError
 from training.forecasting_run import ForecastingRun
@@ -23,6 +23,7 @@ import sys, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from training.__main__ import main
+from tests.ports import free_ports
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -44,14 +45,6 @@ def finish(*processes):
     for process, output in zip(processes, outputs, strict=True):
         assert process.returncode == 0, output
     return outputs
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 @pytest.mark.slow
