@@ -14,7 +14,7 @@ import tensorflow as tf
 from serving.golden import difference
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.warmup import predict_record
-from training.conformal import quantiles
+from training.conformal import MEDIAN, quantiles
 from training.forecasting_run import ForecastingRun
 from training.forecasting_signatures import ForecastingSignatures
 
@@ -142,7 +142,7 @@ class ForecastingExport:
             "signature_name": "serving_default",
             "inputs": {"history": _plain(asked)},
             "outputs": {
-                "forecast": _plain(raw[..., list(self._run.levels).index(0.5)]),
+                "forecast": _plain(raw[..., list(self._run.levels).index(MEDIAN)]),
                 "quantiles": _plain(raw),
             },
         }

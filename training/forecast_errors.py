@@ -11,7 +11,8 @@ from training.series_windows import Windows
 
 Forecaster = Callable[[np.ndarray], np.ndarray]
 """Standardised histories (B, L, C) in, standardised forecasts (B, H, K) out."""
-_CHUNK = 256
+CHUNK = 256
+"""Windows at a time."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def measure(
 ) -> ForecastErrors:
     """The errors of a forecaster on windows of its own look-back."""
     sums = ErrorSums(windows.horizon, windows.targets.shape[1])
-    for rows in windows.chunks(_CHUNK):
+    for rows in windows.chunks(CHUNK):
         histories = preprocessor.standardise(windows.histories(rows)).numpy()
         sums.add(windows.futures(rows), forecaster(histories))
     return sums.means()

@@ -7,15 +7,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from training.conformal import LEVELS, interval_offsets, quantiles
+from training.conformal import LEVELS, MEDIAN, interval_offsets, quantiles
 from training.errors import DataError
-from training.forecast_errors import ErrorSums, ForecastErrors
+from training.forecast_errors import CHUNK, ErrorSums, ForecastErrors
 from training.forecasting_data import ForecastingData
 from training.series_windows import Windows
 
 Predictor = Callable[[np.ndarray], np.ndarray]
 """Raw histories (B, L, C) in, standardised answers (B, H, K, Q or 1) out."""
-CHUNK = 256
 _MOST_RESIDUALS = 60_000_000
 
 
@@ -103,7 +102,7 @@ def evaluate_forecasts(
         levels: of the quantiles.
     """
     H, K = offsets.shape[:2]
-    middle, pairs = levels.index(0.5), len(levels) // 2
+    middle, pairs = levels.index(MEDIAN), len(levels) // 2
     sums = ErrorSums(H, K)
     inside, width = np.zeros((pairs, H, K)), np.zeros((pairs, H, K))
     first = []

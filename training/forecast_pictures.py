@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from statsmodels.tsa.stattools import acf
 
-from training.conformal import LEVELS, quantiles
+from training.conformal import LEVELS, MEDIAN, quantiles
 from training.forecast_evaluation import Evaluation, Predictor
 from training.forecasting_baselines import LAST_VALUE, BaselineResult
 from training.forecasting_data import ForecastingData
@@ -76,7 +76,7 @@ def draw_forecasts(
             axes.fill_between(times, bounds[:, pair], bounds[:, -1 - pair], color=_MODEL,
                               alpha=0.16 + 0.14 * pair, linewidth=0,
                               label=f"{nominal:.0%} interval")  # fmt: skip
-        axes.plot(times, bounds[:, LEVELS.index(0.5)], color=_MODEL, linewidth=1.4,
+        axes.plot(times, bounds[:, LEVELS.index(MEDIAN)], color=_MODEL, linewidth=1.4,
                   label="forecast")  # fmt: skip
         axes.axvline(times[0], color=_TRUTH, linewidth=0.6, linestyle=":")
         axes.set_title(_plain(data.target_columns[k]), loc="left", fontsize="medium")

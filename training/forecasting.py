@@ -1,9 +1,7 @@
 """From a series to a run directory: the forecasting pipeline."""
 
-import platform
 import time
 from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 
 import keras
@@ -13,11 +11,9 @@ from rich.console import Console
 
 from training import forecast_pictures, forecasting_report, learning_curves
 from training.config import to_dict
-from training.conformal import LEVELS, quantiles
-from training.epoch_decay import EpochDecay
-from training.forecast_errors import ForecastErrors
+from training.conformal import LEVELS, MEDIAN, quantiles
+from training.forecast_errors import CHUNK, ForecastErrors
 from training.forecast_evaluation import (
-    CHUNK,
     Predictor,
     calibrate,
     evaluate_forecasts,
@@ -31,14 +27,16 @@ from training.forecast_summary import (
     interval_summary,
 )
 from training.forecasting_baselines import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
-from training.forecasting_config import ForecastingConfig, ForecastingTrainingConfig
+from training.forecasting_config import ForecastingConfig
 from training.forecasting_data import PARTS, ForecastingData, load_forecasting_data
 from training.forecasting_losses import forecast_loss, point_metrics
 from training.forecasting_model import build_forecaster, initialise_linear
 from training.forecasting_run import ForecastingRun, SeriesDescription, evenly
+from training.learning_rate import learning_rate_schedule
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
 from training.replicas import Replicas, make_replicas
+from training.run_summary import run_summary
 from training.series_windows import WindowBatches
 from training.training_run_writer import TrainingRunWriter
 
@@ -116,15 +114,7 @@ def train_forecasting(
                 for lookback, errors in baselines.ridge_by_lookback.items()
             },
             "beats_seasonal_naive": beats_seasonal_naive(validation.errors, baselines),
-            "best_epoch": result.best_epoch,
-            "epochs": len(result.epochs),
-            "interrupted": result.interrupted,
-            "seed": config.training.seed,
-            "seconds": round(time.perf_counter() - started, 2),
-            "versions": {
-                "Python": platform.python_version(),
-                **{name: version(name) for name in ("tensorflow", "keras", "numpy")},
-            },
+            **run_summary(result, config.training.seed, started),
         }
         writer.write_json("series.json", to_dict(_description(data)))
         data.preprocessor.save(writer.path / "scaler.json")
@@ -148,16 +138,6 @@ def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bo
     """Whether the network's squared error on the validation part is the lower one."""
     naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
     return validation.mse < naive.validation.mse
-
-
-def learning_rate_schedule(settings: ForecastingTrainingConfig, steps: int) -> Any:
-    """The learning rate over the training steps, ``steps`` of them per epoch."""
-    rate = settings.learning_rate
-    if settings.schedule == "constant":
-        return rate
-    if settings.schedule == "cosine":
-        return keras.optimizers.schedules.CosineDecay(rate, settings.epochs * steps)
-    return EpochDecay(rate, steps)
 
 
 def _train(
@@ -221,7 +201,7 @@ def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray
     return {
         "histories": histories,
         "origins": windows.origins[rows],
-        "forecasts": restored[..., LEVELS.index(0.5)],
+        "forecasts": restored[..., LEVELS.index(MEDIAN)],
         "quantiles": restored,
     }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import numpy as np
@@ -12,16 +12,7 @@ from keras_gru import portable
 from training.conformal import MEDIAN, quantiles
 from training.forecaster_config import ForecasterConfig, ForecastShape
 from training.forecasting_steps import ForecasterSteps
-
-
-class Preprocessor(Protocol):
-    """From raw units to standardised ones and back, as `training.series_preprocessor` does."""
-
-    def standardise(self, history: Any) -> Any:
-        """(B, T, C) raw with NaN to standardised without."""
-
-    def restore(self, forecast: Any) -> Any:
-        """(B, H, K, ...) standardised to raw."""
+from training.series_preprocessor import SeriesPreprocessor
 
 
 class ForecastingSignatures(tf.Module):
@@ -45,7 +36,7 @@ class ForecastingSignatures(tf.Module):
         model: keras.Model,
         config: ForecasterConfig,
         shape: ForecastShape,
-        preprocessor: Preprocessor,
+        preprocessor: SeriesPreprocessor,
         columns: Sequence[str],
         levels: Sequence[float],
         offsets: np.ndarray,

@@ -1,7 +1,6 @@
 """From labelled texts to a run directory: the sentiment pipeline."""
 
 import json
-import platform
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,8 +16,10 @@ from sklearn.metrics import precision_recall_fscore_support
 from training import baselines, learning_curves, report
 from training.batches import LengthBucketedBatches
 from training.config import to_dict
+from training.learning_rate import learning_rate_schedule
 from training.loop import FitResult, evaluate, fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
+from training.run_summary import run_summary
 from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData, load_sentiment_data
 from training.sentiment_model import build_sentiment_model
@@ -106,15 +107,7 @@ def train_sentiment(
             },
             "same_words": same_words(parts["test"], predicted, floors[1].test_predictions),
             "per_class": _per_class(data, predicted),
-            "best_epoch": result.best_epoch,
-            "epochs": len(result.epochs),
-            "interrupted": result.interrupted,
-            "seed": config.training.seed,
-            "seconds": round(time.perf_counter() - started, 2),
-            "versions": {
-                "Python": platform.python_version(),
-                **{module.__name__: module.__version__ for module in (tf, keras, np)},
-            },
+            **run_summary(result, config.training.seed, started),
         }
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
@@ -172,10 +165,7 @@ def _train(
         )
         for name, rows in parts.items()
     }
-    rate: Any = settings.learning_rate
-    if settings.schedule == "cosine":
-        steps = settings.epochs * len(batches["train"])
-        rate = keras.optimizers.schedules.CosineDecay(rate, steps)
+    rate = learning_rate_schedule(settings, len(batches["train"]))
     optimizer = keras.optimizers.Adam(rate)
     metrics = {"accuracy": accuracy}
     eval_step = make_eval_step(model, cross_entropy, metrics, BATCH_SIGNATURE)

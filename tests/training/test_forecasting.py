@@ -1,15 +1,13 @@
 import json
 from dataclasses import replace
 
-import keras
 import numpy as np
 import pytest
 
 from tests.training.conftest import tiny_forecasting_config, write_waves
 from training import forecast_pictures
 from training.errors import DataError, RunDirectoryError
-from training.forecasting import learning_rate_schedule, train_forecasting
-from training.forecasting_config import ForecastingTrainingConfig
+from training.forecasting import train_forecasting
 from training.forecasting_data import load_forecasting_data
 
 
@@ -84,18 +82,6 @@ def test_other_networks_and_targets(tmp_path, model):
     if model.get("linear_skip"):  # begins at ridge on all of the look-back
         ridge = run.metrics["ridge_by_lookback"]["24"]["validation"]["mse"]
         assert run.history[0]["validation"]["mse"] < 1.2 * ridge
-
-
-def test_learning_rates():
-    settings = ForecastingTrainingConfig(epochs=7, learning_rate=0.1)
-    decay = learning_rate_schedule(settings, 10)
-    rates = [float(decay(step)) for step in (0, 39, 40, 49, 50, 69)]
-    np.testing.assert_allclose(rates, [0.1, 0.1, 0.08, 0.08, 0.064, 0.0512], rtol=1e-6)
-    cosine = learning_rate_schedule(replace(settings, schedule="cosine"), 10)
-    assert isinstance(cosine, keras.optimizers.schedules.CosineDecay)
-    assert float(cosine(35)) == pytest.approx(0.05)
-    assert float(cosine(70)) == pytest.approx(0.0, abs=1e-9)
-    assert learning_rate_schedule(replace(settings, schedule="constant"), 10) == 0.1
 
 
 def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):

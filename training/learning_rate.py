@@ -1,9 +1,35 @@
-"""A learning rate that falls from epoch to epoch, after a few at full height."""
+"""The learning rate over the steps of a training."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
+
+
+class RateSettings(Protocol):
+    """The fields of a task's settings that are read here."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the first step."""
+
+    @property
+    def schedule(self) -> str:
+        """``constant``, ``cosine`` or ``decay``."""
+
+    @property
+    def epochs(self) -> int:
+        """Most epochs."""
+
+
+def learning_rate_schedule(settings: RateSettings, steps: int) -> Any:
+    """The learning rate over the training steps, ``steps`` of them per epoch."""
+    rate = settings.learning_rate
+    if settings.schedule == "constant":
+        return rate
+    if settings.schedule == "cosine":
+        return keras.optimizers.schedules.CosineDecay(rate, settings.epochs * steps)
+    return EpochDecay(rate, steps)
 
 
 @keras.saving.register_keras_serializable(package="training")
