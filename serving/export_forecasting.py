@@ -149,7 +149,7 @@ class ForecastingExport:
 
     def _golden_gates(self, window: np.ndarray) -> dict[str, Any]:
         # The signature's own arithmetic; the tests compare it with the layer's equations.
-        outputs = self.module.gates(tf.constant(window))
+        outputs = self.signatures["gates"](history=tf.constant(window))
         return {
             "method": "predict",
             "signature_name": "gates",
@@ -164,7 +164,7 @@ class ForecastingExport:
         steps = windows.shape[1]
         for t in range(steps):
             value = windows[:, t]
-            answer = self.module.step(tf.constant(value), tf.constant(state))
+            answer = self.signatures["step"](value=tf.constant(value), state=tf.constant(state))
             outputs = {name: answer[name].numpy() for name in ("forecast", "quantiles", "state")}
             if t == steps - 1:
                 whole = self._golden_forecast(windows, windows)["outputs"]

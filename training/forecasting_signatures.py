@@ -66,18 +66,20 @@ class ForecastingSignatures(tf.Module):
 
         `gates` is for the architectures segment and one_shot, `step` for models that stream.
         """
+        # Not attributes of the module: the writer would trace and save those a second time.
         history = tf.TensorSpec((None, None, self._channels), tf.float32, "history")
         value = tf.TensorSpec((None, self._channels), tf.float32, "value")
         state = tf.TensorSpec((None, self.state_size), tf.float32, "state")
         with portable():
-            signatures = {"serving_default": self.serving_default.get_concrete_function(history)}
+            signatures = {
+                "serving_default": tf.function(self.serving_default).get_concrete_function(history)
+            }
             if self._opens:
-                signatures["gates"] = self.gates.get_concrete_function(history)
+                signatures["gates"] = tf.function(self.gates).get_concrete_function(history)
             if self._streams:
-                signatures["step"] = self.step.get_concrete_function(value, state)
+                signatures["step"] = tf.function(self.step).get_concrete_function(value, state)
         return signatures
 
-    @tf.function
     def serving_default(self, history: Any) -> dict[str, Any]:
         """Forecasts.
 
@@ -90,7 +92,6 @@ class ForecastingSignatures(tf.Module):
         """
         return self._answers(self._forecast(self._prepared(history)))
 
-    @tf.function
     def gates(self, history: Any) -> dict[str, Any]:
         """Shows what the gates did at each segment or step.
 
@@ -124,7 +125,6 @@ class ForecastingSignatures(tf.Module):
             answers["forecast"] = tf.reshape(flat, rows)
         return answers
 
-    @tf.function
     def step(self, value: Any, state: Any) -> dict[str, Any]:
         """Reads on: the forecast after everything read so far. The caller keeps the state.
 

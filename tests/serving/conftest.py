@@ -73,7 +73,7 @@ def running(log, *flags, ready=True, environment=None, prefix=()):
     finally:
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(90)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

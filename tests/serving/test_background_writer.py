@@ -19,7 +19,7 @@ def test_put_does_not_wait_and_what_is_too_much_is_dropped(caplog):
     go, written = threading.Event(), []
 
     def slowly(items):
-        go.wait(10)
+        go.wait(60)
         written.extend(items)
 
     writer = BackgroundWriter("the log", slowly, limit=5)

@@ -94,7 +94,7 @@ def ask(callers, session, x, fetches=("y",), timeout_ms=0):
     return callers.submit(session.run, {"x": np.asarray(x)}, list(fetches), timeout_ms)
 
 
-def wait_for(condition, seconds=10):
+def wait_for(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -109,7 +109,7 @@ def hold(callers, session, gate):
     """Occupy the one batch thread; what comes next has to wait."""
     gate.open.clear()
     first = ask(callers, session, [[0]])
-    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=60)
     return first
 
 
@@ -117,18 +117,18 @@ def test_a_full_batch_runs_at_once_and_answers_go_to_their_callers(make, callers
     session, gate = make(max_batch_size=6, batch_timeout_micros=PATIENT)
     asked = [ask(callers, session, np.full((n, 2), n)) for n in (1, 2, 3)]
     for n, answer in zip((1, 2, 3), asked, strict=True):
-        np.testing.assert_array_equal(answer.result(10)[0], np.full((n, 2), 2 * n))
+        np.testing.assert_array_equal(answer.result(60)[0], np.full((n, 2), 2 * n))
     (batch,) = gate.batches
     assert sorted(batch[:, 0]) == [1, 2, 2, 3, 3, 3]
 
 
 def test_a_batch_that_is_not_full_runs_after_the_timeout(make, callers):
-    session, gate = make(max_batch_size=100, batch_timeout_micros=200_000)
+    session, gate = make(max_batch_size=100, batch_timeout_micros=1_000_000)
     started = time.monotonic()
     asked = [ask(callers, session, [[n]]) for n in range(3)]
     for n, answer in enumerate(asked):
-        assert answer.result(10)[0] == [[2 * n]]
-    assert 0.19 < time.monotonic() - started < 5
+        assert answer.result(60)[0] == [[2 * n]]
+    assert 0.99 < time.monotonic() - started < 30
     assert len(gate.batches) == 1
 
 
@@ -137,9 +137,9 @@ def test_what_does_not_fit_closes_the_batch(make, callers):
     first = ask(callers, session, np.ones((3, 1)))
     wait_for(lambda: enqueued(session) == 3)
     second = ask(callers, session, np.ones((2, 1)))
-    assert len(first.result(10)[0]) == 3
+    assert len(first.result(60)[0]) == 3
     third = ask(callers, session, np.ones((2, 1)))
-    assert len(second.result(10)[0]) == len(third.result(10)[0]) == 2
+    assert len(second.result(60)[0]) == len(third.result(60)[0]) == 2
     assert [len(batch) for batch in gate.batches] == [3, 4]
 
 
@@ -149,8 +149,8 @@ def test_a_free_thread_takes_all_that_waits(make, callers):
     rest = [ask(callers, session, [[n]]) for n in range(1, 9)]
     wait_for(lambda: enqueued(session) == 8)
     gate.open.set()
-    assert [answer.result(10)[0][0, 0] for answer in rest] == list(range(2, 18, 2))
-    first.result(10)
+    assert [answer.result(60)[0][0, 0] for answer in rest] == list(range(2, 18, 2))
+    first.result(60)
     assert [len(batch) for batch in gate.batches] == [1, 8]
 
 
@@ -159,10 +159,10 @@ def test_as_many_batches_run_at_once_as_there_are_threads(make, callers):
     gate.open.clear()
     asked = [ask(callers, session, [[n]]) for n in range(8)]
     for _ in range(3):
-        assert gate.entered.acquire(timeout=10)
+        assert gate.entered.acquire(timeout=60)
     assert not gate.entered.acquire(timeout=0.2)
     gate.open.set()
-    assert sorted(int(answer.result(10)[0][0, 0]) for answer in asked) == list(range(0, 16, 2))
+    assert sorted(int(answer.result(60)[0][0, 0]) for answer in asked) == list(range(0, 16, 2))
 
 
 def test_different_shapes_dtypes_and_outputs_share_no_batch(make, callers):
@@ -177,7 +177,7 @@ def test_different_shapes_dtypes_and_outputs_share_no_batch(make, callers):
     wait_for(lambda: enqueued(session) == 10)
     gate.open.set()
     for (x, fetches), answer in zip(kinds * 2, asked, strict=True):
-        outputs = answer.result(10)
+        outputs = answer.result(60)
         assert len(outputs) == len(fetches)
         assert (outputs[0].shape, outputs[0].dtype) == (x.shape, x.dtype)
     assert [len(batch) for batch in gate.batches] == [1, 2, 2, 2, 2, 2]
@@ -210,7 +210,7 @@ def test_full_queue(make, callers):
     other = ask(callers, session, [[9]], ("y", "x"))
     gate.open.set()
     for answer in [*waiting, other]:
-        answer.result(10)
+        answer.result(60)
 
 
 def test_requests_of_many_shapes_cannot_outgrow_the_queue(make, callers):
@@ -272,8 +272,8 @@ def test_large_requests_are_split(make, callers):
     large = ask(callers, session, x)
     wait_for(lambda: enqueued(session) == 13)
     gate.open.set()
-    np.testing.assert_array_equal(large.result(10)[0], 2 * x)
-    np.testing.assert_array_equal(small.result(10)[0], [[0], [2], [4]])
+    np.testing.assert_array_equal(large.result(60)[0], 2 * x)
+    np.testing.assert_array_equal(small.result(60)[0], [[0], [2], [4]])
     assert [batch[:, 0].tolist() for batch in gate.batches[1:]] == [
         [0, 1, 2, 0],
         [1, 2, 3, 4],
@@ -323,8 +323,8 @@ def test_batches_are_filled_up_to_an_allowed_size(make, callers):
     first = ask(callers, session, [[1], [2], [3]])
     wait_for(lambda: enqueued(session) == 3)
     last = ask(callers, session, [[7], [6]])
-    assert first.result(10)[0].tolist() == [[2], [4], [6]]
-    assert last.result(10)[0].tolist() == [[14], [12]]
+    assert first.result(60)[0].tolist() == [[2], [4], [6]]
+    assert last.result(60)[0].tolist() == [[14], [12]]
     # Surplus rows repeat the first row of the last task.
     assert gate.batches[0][:, 0].tolist() == [1, 2, 3, 7, 6, 7, 7, 7]
     counted = parsed(metrics.render())
@@ -342,10 +342,10 @@ def test_batches_are_filled_up_to_an_allowed_size(make, callers):
 def test_a_bad_request_spoils_no_other(make, callers):
     session, gate = make(max_batch_size=3, batch_timeout_micros=PATIENT)
     good, bad, fine = (ask(callers, session, [[n]]) for n in (4, -1, 6))
-    assert good.result(10)[0] == [[8]]
-    assert fine.result(10)[0] == [[12]]
+    assert good.result(60)[0] == [[8]]
+    assert fine.result(60)[0] == [[12]]
     with pytest.raises(InvalidArgument, match="negative: -1"):
-        bad.result(10)
+        bad.result(60)
     assert [len(batch) for batch in gate.batches] == [3, 1, 1, 1]
 
 
@@ -355,7 +355,7 @@ def test_a_crash_of_the_session_reaches_every_caller(make, callers, caplog):
     asked = [ask(callers, session, [[n]]) for n in range(2)]
     for answer in asked:
         with pytest.raises(Internal, match="ZeroDivisionError"):
-            answer.result(10)
+            answer.result(60)
     assert "a batch of 2 requests failed" in caplog.text
 
 
@@ -366,10 +366,10 @@ def test_deadline_while_waiting(make, callers):
     with pytest.raises(ResourceExhausted) as caught:
         session.run({"x": np.array([[1]])}, ["y"], timeout_ms=150)
     assert str(caught.value) == "Run() timeout exceeded while waiting in batching queue"
-    assert 0.14 < time.monotonic() - started < 5
+    assert 0.14 < time.monotonic() - started < 30
     assert enqueued(session) == 0
     gate.open.set()
-    first.result(10)
+    first.result(60)
     assert session.run({"x": np.array([[3]])}, ["y"])[0] == [[6]]
     assert [batch[0, 0] for batch in gate.batches] == [0, 3]
 
@@ -380,9 +380,9 @@ def test_deadline_while_running_leaves_the_neighbour_alone(make, callers):
     patient = ask(callers, session, [[1]], timeout_ms=20_000)
     hasty = ask(callers, session, [[2]], timeout_ms=300)
     with pytest.raises(DeadlineExceeded, match=r"^Timed out waiting for notification$"):
-        hasty.result(10)
+        hasty.result(60)
     gate.open.set()
-    assert patient.result(10)[0] == [[2]]
+    assert patient.result(60)[0] == [[2]]
     (timeout,) = gate.timeouts
     assert 15_000 < timeout <= 20_000
 
@@ -391,7 +391,7 @@ def test_no_deadline_if_one_of_the_batch_has_none(make, callers):
     session, gate = make(max_batch_size=2, batch_timeout_micros=PATIENT)
     asked = [ask(callers, session, [[1]], timeout_ms=ms) for ms in (0, 9000)]
     for answer in asked:
-        answer.result(10)
+        answer.result(60)
     assert gate.timeouts == [0]
 
 
@@ -404,7 +404,7 @@ def test_close_waits_for_runs_that_nobody_waits_for(make, callers):
     time.sleep(0.1)
     assert not gate.closed
     gate.open.set()
-    closing.result(10)
+    closing.result(60)
     assert gate.closed
 
 
@@ -413,7 +413,7 @@ def test_scheduler_runs_what_waits_before_it_closes(make, callers):
     waiting = ask(callers, session, [[1]])
     wait_for(lambda: enqueued(session) == 1)
     session._scheduler.close()
-    assert waiting.result(10)[0] == [[2]]
+    assert waiting.result(60)[0] == [[2]]
     with pytest.raises(Unavailable, match="closed"):
         session.run({"x": np.array([[1]])}, ["y"])
 
@@ -545,8 +545,8 @@ def test_padded_requests_share_a_batch(make, callers):
     wait_for(lambda: enqueued(session) == 1)
     long = ask(callers, session, [[1, 2, 3, 4]])
     # Outputs stay at the padded length.
-    assert short.result(10)[0].tolist() == [[10, 12, 10, 10]]
-    assert long.result(10)[0].tolist() == [[2, 4, 6, 8]]
+    assert short.result(60)[0].tolist() == [[10, 12, 10, 10]]
+    assert long.result(60)[0].tolist() == [[2, 4, 6, 8]]
     assert len(gate.batches) == 1
 
 

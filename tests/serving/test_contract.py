@@ -195,8 +195,8 @@ def test_deadline(client):
     client.metadata("affine")
     started = time.monotonic()
     with pytest.raises(DeadlineExceeded):
-        client.predict(np.int64(10**9), "affine", signature="spin", timeout=0.5)
-    assert time.monotonic() - started < 3
+        client.predict(np.int64(10**12), "affine", signature="spin", timeout=0.5)
+    assert time.monotonic() - started < 60
 
 
 def test_large_request_and_answer(client):
@@ -208,7 +208,7 @@ def test_large_request_and_answer(client):
 @pytest.mark.parametrize("scheme", ["http://", "grpc://"])
 def test_server_down(scheme):
     (port,) = free_ports(1)
-    with connect(f"{scheme}localhost:{port}", retries=1, timeout=5) as client:
+    with connect(f"{scheme}localhost:{port}", retries=1, timeout=60) as client:
         started = time.monotonic()
         flag = "rest_api_port" if scheme == "http://" else "port"
         with pytest.raises(
@@ -217,7 +217,7 @@ def test_server_down(scheme):
             f"gru-serve serve .*--{flag}={port}",
         ):
             client.status("m")
-        assert 0.05 < time.monotonic() - started < 5
+        assert 0.05 < time.monotonic() - started < 30
 
 
 def test_many_threads_share_a_client(client):

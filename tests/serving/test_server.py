@@ -158,7 +158,7 @@ def test_life(models, tmp_path):
             wait_until(lambda: not answers(server))
             asking.join()
         assert slow["x"].shape == ()
-        assert server.process.wait(30) == 0
+        assert server.process.wait(90) == 0
         assert server.log.read_text().rstrip().endswith("Stopped.")
 
 
@@ -237,7 +237,7 @@ def test_stop_while_waiting_for_a_model(tmp_path):
     wait_until(lambda: "No versions of servable" in log.read_text())
     assert "--rest_api_port cannot be same as --port." in log.read_text()
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 0
+    assert process.wait(90) == 0
 
 
 def certificate(directory):

@@ -149,7 +149,7 @@ def test_profiler_over_grpc(optioned, tmp_path):
         )
         recording = stub.Profile.future(request, timeout=30)
         while not recording.done():
-            stub.Terminate(TerminateRequest(session_id="s"), timeout=10)
+            stub.Terminate(TerminateRequest(session_id="s"), timeout=60)
         assert not recording.result().empty_trace
         assert (tmp_path / "s" / "h_1.xplane.pb").stat().st_size > 0
         for wrong, text in (
@@ -226,13 +226,13 @@ def test_one_thread_runs_one_model_at_a_time(narrow, scheme):
         while True:
             started = time.monotonic()
             client.predict(np.int64(steps), "affine", signature="spin")
-            if time.monotonic() - started > 0.5:
+            if time.monotonic() - started > 1:
                 break
             steps *= 2
         with ThreadPoolExecutor(2) as threads:
             slow = threads.submit(client.predict, np.int64(2 * steps), "affine", signature="spin")
             slow.add_done_callback(lambda _: order.append("slow"))
-            time.sleep(0.2)
+            time.sleep(1)
             quick = threads.submit(client.predict, small, "affine")
             quick.add_done_callback(lambda _: order.append("quick"))
     assert order == ["slow", "quick"]

@@ -151,7 +151,7 @@ def test_batching_with_a_parameters_file(version, load, tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert answers == [[[9.0, 12.0]]] * 4
     assert batches(metrics) == {(): 1}
     with pytest.raises(InvalidArgument, match="Task size 5 is larger"):
