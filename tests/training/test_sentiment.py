@@ -8,7 +8,7 @@ from tests.training.conftest import tiny_config
 from training import learning_curves
 from training.baselines import TokenRows
 from training.errors import RunDirectoryError
-from training.sentiment import same_words, train_sentiment
+from training.sentiment import train_sentiment
 from training.sentiment_config import (
     DataConfig,
     ModelConfig,
@@ -16,6 +16,7 @@ from training.sentiment_config import (
     SentimentRunConfig,
     TrainingConfig,
 )
+from training.sentiment_report import same_words
 
 
 def test_the_same_seed_gives_the_same_weights(tiny_run, tmp_path):
