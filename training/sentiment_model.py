@@ -1,4 +1,4 @@
-"""The text classifier: embedding, GRU, max pooling over time, dense layer.
+"""The text classifier: embedding, GRU, pooling over time, dense layer.
 
 Word dropout follows Iyyer et al. (2015), "Deep Unordered Composition Rivals Syntactic Methods for
 Text Classification", section 3; here the dropped word is read as unknown, which also trains the
@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from keras_gru import GRU
+from training.pooling import pooling_layer
 from training.sentiment_config import ModelConfig
 from training.vocabulary import PADDING, UNKNOWN
 
@@ -49,36 +50,6 @@ class WordDropout(keras.layers.Layer):
         return {**super().get_config(), "rate": self.rate, "seed": self.seed}
 
 
-@keras.saving.register_keras_serializable(package="training")
-class MaskedMaxPooling(keras.layers.Layer):
-    """The greatest value of each feature over the time steps that are not masked.
-
-    A row without any such step, for instance an empty text, yields zeros.
-    """
-
-    def __init__(self, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.built = True
-
-    def call(self, sequence: Any, mask: Any = None) -> Any:
-        """Maps (B, T, D) with mask (B, T) to (B, D)."""
-        if mask is None:
-            return ops.max(sequence, axis=1)
-        mask = ops.expand_dims(ops.cast(mask, "bool"), -1)  # (B, T, 1)
-        lowest = ops.full_like(sequence, float("-inf"))
-        greatest = ops.max(ops.where(mask, sequence, lowest), axis=1)
-        return ops.where(ops.any(mask, axis=1), greatest, ops.zeros_like(greatest))
-
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:  # noqa: ARG002
-        """There is no time axis left to mask."""
-        return
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """(B, T, D) becomes (B, D)."""
-        return (input_shape[0], input_shape[2])
-
-
 def build_sentiment_model(
     config: ModelConfig, vocabulary_size: int, class_count: int
 ) -> keras.Model:
@@ -103,7 +74,7 @@ def build_sentiment_model(
         if config.bidirectional:
             layer = keras.layers.Bidirectional(layer, name=f"bidirectional_{number}")
         x = layer(x)
-    x = MaskedMaxPooling(name="max_pooling")(x)
+    x = pooling_layer(config.pooling, config.bidirectional, "pooling")(x)
     x = keras.layers.Dropout(config.dropout, name="pooled_dropout")(x)
     logits = keras.layers.Dense(class_count, dtype="float32", name="logits")(x)
     return keras.Model(token_ids, logits, name="sentiment")
