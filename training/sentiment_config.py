@@ -59,6 +59,25 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
+class PretrainingConfig:
+    """Word vectors learned from texts without labels, before training."""
+
+    unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Folder with IMDB, or a .txt file (.gz) with one text a line; default: no pre-training."""
+    vector_size: int = 300
+    """Numbers in a pre-trained vector, which stands before the one that is learned."""
+    vector_words: int = 40000
+    """Words with a pre-trained vector, the most frequent first."""
+    window: int = 5
+    """Words on either side that count as a word's company."""
+
+    def __post_init__(self) -> None:
+        require_at_least("--vector-size", self.vector_size, 1)
+        require_at_least("--vector-words", self.vector_words, 1)
+        require_at_least("--window", self.window, 1)
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """The network: embedding, GRU, pooling over time, dense layer."""
 
@@ -135,6 +154,8 @@ class SentimentConfig:
 
     data: DataConfig = field(default_factory=DataConfig)
     """What to learn from."""
+    pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
+    """Word vectors learned from texts without labels, before training."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The network: embedding, GRU, pooling over time, dense layer."""
     training: TrainingConfig = field(default_factory=TrainingConfig)

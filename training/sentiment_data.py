@@ -131,7 +131,7 @@ def hold_out(
     """
     members: dict[str, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
-        members[row.group if row.group is not None else _key(row.text)].append(index)
+        members[row.group if row.group is not None else text_key(row.text)].append(index)
     strata: dict[tuple[int, ...], list[list[int]]] = defaultdict(list)
     for indices in members.values():
         strata[tuple(sorted({rows[index].label for index in indices}))].append(indices)
@@ -159,13 +159,13 @@ def fixed_folds(rows: Sequence[Row]) -> np.ndarray:
     """
     first: dict[str, int] = {}
     for index, row in enumerate(rows):
-        first.setdefault(_key(row.text), index)
+        first.setdefault(text_key(row.text), index)
     dealt: dict[str, int] = {}
     for label in sorted({row.label for row in rows}):
         keys = [key for key, index in first.items() if rows[index].label == label]
         keys.sort(key=lambda key: sha256(key.encode()).digest())
         dealt.update({key: rank % FOLDS for rank, key in enumerate(keys)})
-    return np.array([dealt[_key(row.text)] for row in rows])
+    return np.array([dealt[text_key(row.text)] for row in rows])
 
 
 def _fold(rows: Sequence[Row], fold: int) -> tuple[list[Row], list[Row], list[Row]]:
@@ -202,11 +202,12 @@ def _class_order(labels: set[str]) -> tuple[str, ...]:
 
 
 def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
-    taken = {_key(row.text) for row in others}
-    return [row for row in rows if _key(row.text) not in taken]
+    taken = {text_key(row.text) for row in others}
+    return [row for row in rows if text_key(row.text) not in taken]
 
 
-def _key(text: str) -> str:
+def text_key(text: str) -> str:
+    """What two texts have in common that count as the same: all but case and blanks."""
     return " ".join(text.casefold().split())
 
 
