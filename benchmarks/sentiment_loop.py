@@ -24,6 +24,8 @@ from rich.console import Console
 
 from training.baselines import TokenRows
 from training.batches import Batch, LengthBucketedBatches
+from training.config import require_at_least
+from training.errors import TrainingError
 from training.loop import fit, make_eval_step, make_train_step
 from training.progress import TrainingProgress
 from training.sentiment import BATCH_SIGNATURE, accuracy, cross_entropy
@@ -88,11 +90,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5, help="epochs that count")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures")
     arguments = parser.parse_args(argv)
-    contest = prepare(
-        DataConfig(data=arguments.data, reviews=arguments.reviews),
-        ModelConfig(arguments.embedding_size, arguments.units),
-        TrainingConfig(batch_size=arguments.batch_size),
-    )
+    try:
+        require_at_least("--rounds", arguments.rounds, 1)
+        contest = prepare(
+            DataConfig(data=arguments.data, reviews=arguments.reviews),
+            ModelConfig(arguments.embedding_size, arguments.units),
+            TrainingConfig(batch_size=arguments.batch_size),
+        )
+    except TrainingError as error:
+        parser.error(str(error))
     results = run(contenders(contest), arguments.rounds)
     tokens = sum(map(len, contest.train.ids))
     print(markdown(results, tokens))

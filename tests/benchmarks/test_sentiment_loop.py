@@ -60,7 +60,11 @@ def test_the_loop_is_compared_with_the_faster_fit():
     assert "nan" not in text
 
 
-@pytest.mark.parametrize("argument", ["--rounds=x", "--nonsense"])
-def test_what_it_does_not_know_is_refused(argument):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--rounds", "0"], "--rounds must be at least 1, got 0"), (["--data", "/no"], "/no")],
+)
+def test_what_cannot_be_run_is_said(arguments, message, capsys):
     with pytest.raises(SystemExit, match="2"):
-        main([argument])
+        main(arguments)
+    assert message in capsys.readouterr().err
