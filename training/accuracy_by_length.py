@@ -55,4 +55,4 @@ def wilson_interval(share: float, rows: int) -> tuple[float, float]:
     z2 = 1.959964**2
     centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
     half = (z2 * (share * (1 - share) / rows + z2 / (4 * rows**2))) ** 0.5 / (1 + z2 / rows)
-    return centre - half, centre + half
+    return min(share, centre - half), max(share, centre + half)  # against rounding at 0 and 1

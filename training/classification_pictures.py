@@ -69,10 +69,9 @@ def draw_calibration(
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     edges = np.linspace(1 / logits.shape[1], 1, 26)
     lowest = 1.0
-    kinds = (
-        (logits, _BEFORE, "o--", "as trained"),
-        (logits / temperature, _AFTER, "o-", f"temperature {temperature:.3g}"),
-    )
+    kinds = [(logits / temperature, _AFTER, "o-", f"temperature {temperature:.3g}")]
+    if temperature != 1:
+        kinds.insert(0, (logits, _BEFORE, "o--", "as trained"))
     for divided, colour, style, name in kinds:
         curve = reliability(labels, divided)
         low, high = np.transpose(

@@ -94,17 +94,20 @@ def _twins(same_words: Mapping[str, Any]) -> list[str]:
 
 
 def _calibration(calibration: Mapping[str, Any]) -> list[str]:
-    temperature, remark = calibration["temperature"], calibration["remark"]
-    if remark is None:
-        why = "under which the validation rows are the likeliest"
-    else:
-        why = f"though the validation rows do not determine it: {remark}"
-    test = calibration["test"]
+    remark = calibration["remark"]
     lines = [
-        f"The model's logits are divided by the temperature {temperature:.3f}, {why} (Guo et al., "
-        "2017). No answer changes by that, only how sure it is. All probabilities of this run "
-        "and of its exports are those after the division.",
+        f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
+        + (
+            " (Guo et al., 2017), under which the validation rows are the likeliest."
+            if remark is None
+            else f": {remark}."
+        ),
+        "No answer changes by that, only how sure it is. All probabilities of this run and of its "
+        "exports are those after the division.",
         "",
+    ]
+    test = calibration["test"]
+    lines += [
         f"| test rows, {test['before']['bins']} bins | negative log-likelihood | expected "
         "calibration error |",
         "|---|---:|---:|",

@@ -42,7 +42,9 @@ def fit_temperature(labels: np.ndarray, logits: np.ndarray) -> Temperature:
         logits: (N, C).
     """
     if np.all(logits.argmax(axis=1) == labels):
-        return Temperature(1.0, f"all {len(labels):,} validation rows are right")
+        return Temperature(
+            1.0, f"there is no best one, as all {len(labels):,} validation rows are right"
+        )
     found = minimize_scalar(
         lambda log_t: negative_log_likelihood(labels, logits / math.exp(log_t)),
         bounds=(math.log(LOWEST), math.log(HIGHEST)),
@@ -52,5 +54,5 @@ def fit_temperature(labels: np.ndarray, logits: np.ndarray) -> Temperature:
     for bound in (LOWEST, HIGHEST):
         if abs(found.x - math.log(bound)) < 1e-4:
             side = "below" if bound == LOWEST else "above"
-            return Temperature(bound, f"the best one lies {side} {bound:g}, the end of the search")
+            return Temperature(bound, f"the best one lies {side} it, beyond the end of the search")
     return Temperature(math.exp(found.x))

@@ -13,6 +13,13 @@ def test_wilson_interval_against_published_values():
     np.testing.assert_allclose(wilson_interval(0.0, 20), (0.0, 0.1611), atol=5e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 7, 600])
+def test_wilson_interval_holds_the_share_and_is_no_wider_than_0_to_1(rows):
+    for right in range(rows + 1):
+        low, high = wilson_interval(right / rows, rows)
+        assert -1e-12 < low <= right / rows <= high < 1 + 1e-12
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_bins_hold_every_row_once_and_a_length_lies_in_one(seed):
     lengths = np.random.default_rng(seed).integers(1, 400, 1000)

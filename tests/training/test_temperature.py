@@ -57,7 +57,8 @@ def test_the_end_of_the_search_is_said(scale, shift, bound):
     logits[0] = scale * np.eye(3)[(labels[0] + 1 - shift) % 3]
     found = fit_temperature(labels, logits)
     assert found.value == bound
-    assert f"{bound:g}, the end of the search" in found.remark
+    side = "above" if bound == HIGHEST else "below"
+    assert f"the best one lies {side} it" in found.remark
 
 
 def test_the_run_keeps_it(tiny_run, tmp_path):
