@@ -50,7 +50,10 @@ class SentimentExport:
         )
         with portable():  # else XLA would compile for many of the lengths
             self._logits.get_concrete_function()
-        self.module = SentimentSignatures(self._model, self._preprocessor, run.classes)
+        self._temperature = run.temperature.value
+        self.module = SentimentSignatures(
+            self._model, self._preprocessor, run.classes, self._temperature
+        )
         self.signatures: dict[str, Any] = self.module.by_name()
         self._texts = ["", *(row.text for row in itertools.islice(run.test_predictions(), 200))]
 
@@ -125,7 +128,7 @@ class SentimentExport:
             answer = self.signatures["step"](token=tokens, state=state)
             state = answer["state"]
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
-            expected = _softmax(self._logits(ids))
+            expected = self._scores_of(ids)
             gap = np.abs(expected - answer["scores"].numpy())[alive]
             largest, steps = max(largest, float(gap.max())), steps + 1
             differing += int((gap.max(axis=1) > 0).sum())
@@ -142,13 +145,19 @@ class SentimentExport:
             "task": self.task,
             "classes": list(self._run.classes),
             "parameters": self._model.count_params(),
+            "temperature": self._temperature,
             "vocabulary_size": len(self._run.vocabulary),
             "streaming": "step" in self.signatures,
             "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
         }
 
     def _scores(self, texts: Sequence[str]) -> np.ndarray:
-        return _softmax(self._logits(self._preprocessor(tf.constant(texts))))
+        return self._scores_of(self._preprocessor(tf.constant(texts)))
+
+    def _scores_of(self, token_ids: Any) -> np.ndarray:
+        logits = self._logits(token_ids) / np.float32(self._temperature)
+        scores: np.ndarray = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
+        return scores
 
     def _answers(self, scores: np.ndarray) -> dict[str, Any]:
         return {
@@ -165,7 +174,7 @@ class SentimentExport:
         }
         ids = self._preprocessor(tf.constant(texts)).numpy()
         for t in range(ids.shape[1]):
-            so_far = _softmax(self._logits(ids[:, : t + 1]))
+            so_far = self._scores_of(ids[:, : t + 1])
             outputs["scores"][:, t] = so_far * (ids[:, t : t + 1] != 0)
         tokens = [[token.decode() for token in row] for row in outputs.pop("tokens")]
         return {
@@ -183,7 +192,7 @@ class SentimentExport:
         for tokens, _ in self._token_columns(texts):
             answer = self.signatures["step"](token=tokens, state=tf.constant(state))
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
-            scores = _softmax(self._logits(ids))
+            scores = self._scores_of(ids)
             requests.append(
                 {
                     "method": "predict",
@@ -212,11 +221,6 @@ def _classify_record(examples: Sequence[Mapping[str, Any]], signature_name: str)
     request.model_spec.signature_name = signature_name
     request.input.CopyFrom(parse_examples(json.dumps({"examples": list(examples)}).encode())[0])
     return log
-
-
-def _softmax(logits: Any) -> np.ndarray:
-    scores: np.ndarray = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
-    return scores
 
 
 def _plain(array: np.ndarray) -> Any:

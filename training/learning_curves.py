@@ -1,5 +1,6 @@
 """How a model learned, as a picture."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,4 +45,6 @@ def draw_curves(
 def save_figure(figure: Figure, path: Path) -> None:
     """Writes a figure as PNG, the same bytes for the same figure."""
     FigureCanvasAgg(figure)
-    figure.savefig(path, metadata={"Software": None})
+    with warnings.catch_warnings():  # letters that the font lacks become boxes
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        figure.savefig(path, metadata={"Software": None})

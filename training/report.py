@@ -1,61 +1,25 @@
-"""Pictures and a summary of a classification run, for people."""
+"""A classification run as Markdown."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
+from training.accuracy_by_length import wilson_interval
 
-from training.learning_curves import save_figure
-
-
-def confusion_counts(labels: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    """(C, C) counts: row = label, column = prediction."""
-    counts = np.zeros((classes, classes), int)
-    np.add.at(counts, (labels, predicted), 1)
-    return counts
-
-
-def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path) -> None:
-    """Draws how often each class was taken for each, coloured by share of the row.
-
-    Args:
-        counts: (C, C), from :func:`confusion_counts`.
-        classes: C names.
-        path: the PNG file.
-    """
-    size = float(np.clip(1.2 + 0.75 * len(classes), 3.6, 16))
-    figure = Figure(figsize=(size + 1, size), dpi=120, layout="constrained")
-    axes = figure.subplots()
-    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    short = [name if len(name) <= 20 else name[:19] + "…" for name in classes]
-    names = [name.replace("$", r"\$") for name in short]  # a pair of them would start a formula
-    axes.set_xticks(range(len(names)), names, rotation=45 if len(names) > 3 else 0,
-                    ha="right" if len(names) > 3 else "center")  # fmt: skip
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("predicted")
-    axes.set_ylabel("label")
-    if len(names) <= 20:
-        for (row, column), count in np.ndenumerate(counts):
-            colour = "white" if shares[row, column] > 0.5 else "black"
-            axes.text(column, row, f"{count:,}\n{shares[row, column]:.0%}", ha="center",
-                      va="center", color=colour, fontsize="small")  # fmt: skip
-    figure.colorbar(image, label="share of the label's rows")
-    save_figure(figure, path)
-
-
-def wilson_interval(share: float, rows: int) -> tuple[float, float]:
-    """95 % confidence interval of a share observed in ``rows`` independent rows (Wilson, 1927)."""
-    z2 = 1.959964**2
-    centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
-    half = (z2 * (share * (1 - share) / rows + z2 / (4 * rows**2))) ** 0.5 / (1 + z2 / rows)
-    return centre - half, centre + half
+_GATES = (
+    "The surest answers to short test rows, right and wrong. Each column of a map is a token, each "
+    "row a unit, sorted by its mean update gate. An update gate near 1 keeps the state, near 0 "
+    "writes the token into it; a reset gate near 0 has the candidate ignore what was read before. "
+    "Below them the answer to the text up to that token.",
+    "",
+    "![gates](gates.png)",
+)
 
 
 def write_summary(
-    metrics: Mapping[str, Any], classes: Sequence[str], mistakes: Sequence[Mapping[str, Any]]
+    metrics: Mapping[str, Any],
+    classes: Sequence[str],
+    mistakes: Sequence[Mapping[str, Any]],
+    gates: bool,
 ) -> str:
     """The run as Markdown.
 
@@ -64,6 +28,7 @@ def write_summary(
         classes: class names.
         mistakes: test rows got wrong, the surest first: ``text``, ``label``, ``predicted`` and
             ``probability`` of the prediction.
+        gates: whether there is a picture of gates.
     """
     data, model = metrics["data"], metrics["model"]
     rows = data["rows"]
@@ -100,6 +65,8 @@ def write_summary(
             f"| {_cell(name)} | {values['precision']:.2%} | {values['recall']:.2%} | "
             f"{values['f1']:.2%} | {values['rows']:,} |"
         )
+    lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
+    lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
         lines += ["", "## The surest mistakes", ""]
         lines += ["| label | predicted | probability | text |", "|---|---|---:|---|"]
@@ -108,6 +75,8 @@ def write_summary(
                 f"| {_cell(row['label'])} | {_cell(row['predicted'])} | {row['probability']:.2%} "
                 f"| {_cell(row['text'])} |"
             )
+    if gates:
+        lines += ["", "## Gates", "", *_GATES]
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
     lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
     return "\n".join(lines) + "\n"
@@ -122,6 +91,48 @@ def _twins(same_words: Mapping[str, Any]) -> list[str]:
         f"and differ in label. The GRU gets both right in {same_words['gru']:.2%} of them, the "
         f"bag of words in {same_words['bag_of_words']:.2%}.",
     ]
+
+
+def _calibration(calibration: Mapping[str, Any]) -> list[str]:
+    remark = calibration["remark"]
+    lines = [
+        f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
+        + (
+            " (Guo et al., 2017), under which the validation rows are the likeliest."
+            if remark is None
+            else f": {remark}."
+        ),
+        "No answer changes by that, only how sure it is. All probabilities of this run and of its "
+        "exports are those after the division.",
+        "",
+    ]
+    test = calibration["test"]
+    lines += [
+        f"| test rows, {test['before']['bins']} bins | negative log-likelihood | expected "
+        "calibration error |",
+        "|---|---:|---:|",
+    ]
+    for when, name in (("before", "as trained"), ("after", "after division")):
+        values = test[when]
+        lines.append(
+            f"| {name} | {values['negative_log_likelihood']:.4f} | "
+            f"{values['expected_calibration_error']:.2%} |"
+        )
+    return [*lines, "", "![confidence against accuracy](calibration.png)"]
+
+
+def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = ["| tokens | test rows | GRU | bag of words |", "|---|---:|---:|---:|"]
+    for of in bins:
+        cells = [
+            f"{of[model]['accuracy']:.1%} ({of[model]['low']:.1%} to {of[model]['high']:.1%})"
+            for model in ("gru", "bag_of_words")
+        ]
+        lines.append(
+            f"| {of['shortest']} to {of['longest']} | {of['rows']:,} | {' | '.join(cells)} |"
+        )
+    lines += ["", "With 95 % intervals (Wilson); tokens as the model reads them."]
+    return [*lines, "", "![accuracy by length](accuracy_by_length.png)"]
 
 
 def _cell(text: str, longest: int = 300) -> str:

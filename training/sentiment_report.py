@@ -1,23 +1,34 @@
 """Writes what a sentiment run tells: predictions, numbers, pictures, a summary."""
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
-from scipy.special import log_softmax
-from sklearn.metrics import precision_recall_fscore_support
+from scipy.special import softmax
 
-from training import learning_curves, report
+from training import classification_pictures, learning_curves, report
+from training.accuracy_by_length import bin_by_length
 from training.baselines import BaselineResult, TokenRows
+from training.config import to_dict
 from training.loop import FitResult
 from training.run_directory import RunWriter
 from training.sentiment_data import SentimentData
+from training.sentiment_gates import choose_rows, draw_gates, read_texts
 from training.sentiment_predictions import predict_logits
-from training.vocabulary import TextPreprocessor
+from training.sentiment_summary import (
+    baseline_summary,
+    calibration_summary,
+    class_summary,
+    data_summary,
+    length_summary,
+    part_summary,
+    same_words,
+)
+from training.temperature import fit_temperature
+from training.vocabulary import PADDING, TextPreprocessor
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ def write_report(
     floors: Sequence[BaselineResult],
     summary: Mapping[str, Any],
 ) -> None:
-    """Tests the model and writes the files of the run that are for people.
+    """Calibrates and tests the model, and writes the files of the run that tell of it.
 
     Args:
         writer: of the run.
@@ -48,36 +59,35 @@ def write_report(
         floors: majority class, bag of words, and any further simple models.
         summary: of the training, from :func:`training.run_summary.run_summary`.
     """
-    data, rows = trained.data, trained.rows
-    logits = {
-        part: predict_logits(trained.model, rows[part].ids) for part in ("validation", "test")
-    }
-    scores = np.exp(log_softmax(logits["test"], axis=1))
+    data, test = trained.data, trained.rows["test"]
+    labels = {part: trained.rows[part].labels for part in ("validation", "test")}
+    logits = {part: predict_logits(trained.model, trained.rows[part].ids) for part in labels}
+    temperature = fit_temperature(labels["validation"], logits["validation"])
+    scores = softmax(logits["test"] / np.float32(temperature.value), axis=1)
     predicted = scores.argmax(axis=1)
+    right = {
+        "gru": predicted == test.labels,
+        "bag_of_words": floors[1].test_predictions == test.labels,
+    }
+    lengths = np.array([np.count_nonzero(ids != PADDING) for ids in test.ids])
+    bins = bin_by_length(lengths)
+    shown = choose_rows(scores, test.labels, lengths)
     metrics: dict[str, Any] = {
         "task": "sentiment",
-        "data": {
-            "name": data.name,
-            "rows": {name: len(part) for name, part in data.parts().items()},
-            "vocabulary": trained.vocabulary_size,
-            "notes": list(data.notes),
-        },
+        "data": data_summary(data, trained.vocabulary_size),
         "model": {
-            **{part: _means(rows[part].labels, logits[part]) for part in logits},
+            **{part: part_summary(labels[part], logits[part]) for part in labels},
             "parameters": trained.model.count_params(),
         },
-        "baselines": {
-            floor.name: {
-                "validation_accuracy": floor.validation_accuracy,
-                "test_accuracy": floor.test_accuracy,
-            }
-            for floor in floors
-        },
-        "same_words": same_words(rows["test"], predicted, floors[1].test_predictions),
-        "per_class": _per_class(data, predicted),
+        "baselines": baseline_summary(floors),
+        "same_words": same_words(test, predicted, floors[1].test_predictions),
+        "per_class": class_summary(data, predicted),
+        "calibration": calibration_summary(temperature, labels, logits),
+        "by_length": length_summary(bins, right),
         **summary,
     }
     predictions = _predictions(data, scores)
+    writer.write_json("temperature.json", to_dict(temperature))
     writer.write_text(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in predictions),
@@ -86,54 +96,29 @@ def write_report(
     learning_curves.draw_curves(
         result.epochs, result.best_epoch, ("loss", "accuracy"), writer.path / "curves.png"
     )
-    report.draw_confusion_matrix(
-        report.confusion_counts(data.test.labels, predicted, len(data.classes)),
+    classification_pictures.draw_confusion_matrix(
+        classification_pictures.confusion_counts(test.labels, predicted, len(data.classes)),
         data.classes,
         writer.path / "confusion_matrix.png",
     )
+    classification_pictures.draw_calibration(
+        test.labels, logits["test"], temperature.value, writer.path / "calibration.png"
+    )
+    classification_pictures.draw_accuracy_by_length(
+        bins, right, writer.path / "accuracy_by_length.png"
+    )
+    if shown:
+        texts = [predictions[row] for row in shown]
+        draw_gates(
+            read_texts(trained.model, trained.preprocessor, temperature.value, texts),
+            data.classes,
+            writer.path / "gates.png",
+        )
     writer.write_text(
-        "report.md", report.write_summary(metrics, data.classes, _surest_mistakes(predictions))
+        "report.md",
+        report.write_summary(metrics, data.classes, _surest_mistakes(predictions), bool(shown)),
     )
     writer.write_json("metrics.json", metrics)
-
-
-def _means(labels: np.ndarray, logits: np.ndarray) -> dict[str, float]:
-    losses = -log_softmax(logits.astype(np.float64), axis=1)[np.arange(len(labels)), labels]
-    return {
-        "loss": float(losses.mean()),
-        "accuracy": float(np.mean(logits.argmax(axis=1) == labels)),
-    }
-
-
-def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray) -> dict[str, Any]:
-    """How often both of two rows with the same words and different labels are got right."""
-    bags: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for index, row in enumerate(test.ids):
-        bags[tuple(sorted(row.tolist()))].append(index)
-
-    def pairs(counted: np.ndarray) -> int:
-        total = 0
-        for indices in bags.values():
-            labels = test.labels[indices][counted[indices]]
-            total += (len(labels) ** 2 - int(np.sum(np.bincount(labels) ** 2))) // 2
-        return total
-
-    everything = pairs(np.ones(len(test.labels), bool))
-    result: dict[str, Any] = {"pairs": everything}
-    for name, answers in (("gru", predicted), ("bag_of_words", bag_predicted)):
-        result[name] = pairs(answers == test.labels) / everything if everything else None
-    return result
-
-
-def _per_class(data: SentimentData, predicted: np.ndarray) -> dict[str, dict[str, float]]:
-    columns = precision_recall_fscore_support(
-        data.test.labels, predicted, labels=range(len(data.classes)), zero_division=0.0
-    )
-    names = ("precision", "recall", "f1", "rows")
-    return {
-        label: {name: column[k].item() for name, column in zip(names, columns, strict=True)}
-        for k, label in enumerate(data.classes)
-    }
 
 
 def _predictions(data: SentimentData, scores: np.ndarray) -> list[dict[str, Any]]:

@@ -5,9 +5,13 @@ Besides what every run holds (:mod:`training.run_directory`):
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
 vocabulary.txt             one token per line; the line number from 0 is the id
+temperature.json           what the logits are divided by: :class:`training.temperature.Temperature`
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows
+calibration.png            confidence against accuracy on the test rows
+accuracy_by_length.png     accuracy on the test rows from short to long, and the bag of words'
+gates.png                  gates and answers along a few test rows, where any are short enough
 =========================  ====================================================================
 """
 
@@ -19,9 +23,11 @@ from typing import NamedTuple
 import keras
 
 from training import sentiment_model  # noqa: F401  registers the layers model.keras holds
-from training.errors import DataError, RunDirectoryError
+from training.config import from_dict
+from training.errors import ConfigError, DataError, RunDirectoryError
 from training.run_directory import TaskRun
 from training.sentiment_config import SentimentConfig
+from training.temperature import Temperature
 from training.vocabulary import TextPreprocessor, Vocabulary, load_vocabulary
 
 
@@ -32,7 +38,7 @@ class LabelledPrediction(NamedTuple):
     label: str
     predicted: str
     scores: list[float]
-    """Probability of each class, in the order of the classes."""
+    """Probability of each class, in the order of the classes, after temperature scaling."""
 
 
 class SentimentRun(TaskRun):
@@ -52,6 +58,20 @@ class SentimentRun(TaskRun):
                 f"{self.path / 'classes.json'}: expected a list of names, got {names!r:.80}"
             )
         return tuple(names)
+
+    @cached_property
+    def temperature(self) -> Temperature:
+        """What the logits are divided by before the softmax."""
+        name = "temperature.json"
+        if not (self.path / name).is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
+                "train again with this version"
+            )
+        try:
+            return from_dict(Temperature, self._json(name))
+        except ConfigError as error:
+            raise RunDirectoryError(f"{self.path / name}: {error}") from error
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -21,10 +21,15 @@ class SentimentSignatures(tf.Module):
         model: from word ids (B, T) to logits (B, C).
         preprocessor: from texts (B,) to word ids.
         classes: the C labels, in the order of the logits.
+        temperature: by which the logits are divided (:mod:`training.temperature`).
     """
 
     def __init__(
-        self, model: keras.Model, preprocessor: TextPreprocessor, classes: tuple[str, ...]
+        self,
+        model: keras.Model,
+        preprocessor: TextPreprocessor,
+        classes: tuple[str, ...],
+        temperature: float,
     ) -> None:
         super().__init__(name="sentiment")
         # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
@@ -41,6 +46,7 @@ class SentimentSignatures(tf.Module):
         self.state_size = steps.state_size if steps.streams else 0
         self._preprocessor = preprocessor
         self._classes = tf.constant(classes, tf.string)
+        self._temperature = tf.constant(temperature, tf.float32)
 
     def by_name(self) -> dict[str, Any]:
         """The concrete functions by signature name; `step` only where the model can stream."""
@@ -82,7 +88,7 @@ class SentimentSignatures(tf.Module):
             ``classes`` (B, C) string, the same in each row, and their ``scores`` (B, C), float32.
         """
         features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
-        scores = tf.nn.softmax(self._logits(self._preprocessor(features["text"])))
+        scores = self._scores(self._logits(self._preprocessor(features["text"])))
         return {
             "classes": tf.broadcast_to(self._classes, tf.shape(scores)),
             "scores": scores,
@@ -109,7 +115,7 @@ class SentimentSignatures(tf.Module):
             "update_gate": shown.update_gate,
             "reset_gate": shown.reset_gate,
             "state": shown.state,
-            "scores": tf.nn.softmax(shown.logits) * mask,
+            "scores": self._scores(shown.logits) * mask,
         }
 
     def step(self, token: Any, state: Any) -> dict[str, Any]:
@@ -128,9 +134,12 @@ class SentimentSignatures(tf.Module):
         return {**self._answers(logits), "state": after}
 
     def _answers(self, logits: Any) -> dict[str, Any]:
-        scores = tf.nn.softmax(tf.cast(logits, tf.float32))
+        scores = self._scores(logits)
         return {
             "label": tf.gather(self._classes, tf.argmax(scores, axis=-1)),
             "probability": tf.reduce_max(scores, axis=-1),
             "scores": scores,
         }
+
+    def _scores(self, logits: Any) -> Any:
+        return tf.nn.softmax(tf.cast(logits, tf.float32) / self._temperature)

@@ -67,6 +67,33 @@ def test_labels_of_all_held_out_rows_equal_the_keras_model(run, version):
     np.testing.assert_array_equal(answers["probability"], answers["scores"].max(-1))
 
 
+def test_scores_of_every_signature_are_divided_by_the_temperature(run, version):
+    text = next(row.text for row in run.test_predictions())
+    logits = run.load_model()(run.preprocessor()(tf.constant([text]))).numpy()[0]
+    assert abs(run.temperature.value - 1) > 0.05  # else nothing would be seen
+    powers = np.exp(logits.astype(np.float64) / run.temperature.value)
+    expected = powers / powers.sum()
+    signatures = tf.saved_model.load(str(version)).signatures
+    example = tf.train.Example()
+    example.features.feature["text"].bytes_list.value.append(text.encode())
+    found = {
+        "serving_default": signatures["serving_default"](text=tf.constant([text]))["scores"],
+        "classify": signatures["classify"](tf.constant([example.SerializeToString()]))["scores"],
+        "gates": signatures["gates"](text=tf.constant([text]))["scores"][:, -1],
+    }
+    if "step" in signatures:
+        state = tf.zeros((1, signatures["step"].structured_input_signature[1]["state"].shape[1]))
+        for token in text.split():
+            answer = signatures["step"](token=tf.constant([token]), state=state)
+            state = answer["state"]
+        found["step"] = answer["scores"]
+    assert found.keys() == set(signatures)
+    for scores in found.values():
+        np.testing.assert_allclose(scores.numpy()[0], expected, atol=1e-6)
+    card = json.loads((version / MODEL_CARD).read_text("utf-8"))
+    assert card["temperature"] == run.temperature.value
+
+
 def test_answer_does_not_depend_on_neighbours(run, version):
     predictor = Predictor(version)
     texts = [row.text.encode() for row in run.test_predictions()][:20]

@@ -20,6 +20,7 @@ def test_holds_what_it_promises(tiny_run):
     assert names == {
         "config.json", "classes.json", "vocabulary.txt", "model.keras", "metrics.json",
         "history.json", "test_predictions.jsonl", "curves.png", "confusion_matrix.png",
+        "temperature.json", "calibration.png", "accuracy_by_length.png", "gates.png",
         "report.md", "manifest.json",
     }  # fmt: skip
     run = SentimentRun.open(str(tiny_run.path))
@@ -34,7 +35,8 @@ def test_holds_what_it_promises(tiny_run):
 def test_the_loaded_model_repeats_the_stored_predictions(tiny_run):
     rows = list(tiny_run.test_predictions())
     ids = tiny_run.preprocessor()(tf.constant([row.text for row in rows]))
-    scores = tf.nn.softmax(tiny_run.load_model()(ids)).numpy()
+    assert tiny_run.temperature.value != 1
+    scores = tf.nn.softmax(tiny_run.load_model()(ids) / tiny_run.temperature.value).numpy()
     np.testing.assert_allclose(scores, [row.scores for row in rows], rtol=1e-4, atol=1e-6)
     assert [row.predicted for row in rows] == [tiny_run.classes[k] for k in scores.argmax(axis=1)]
     right = np.mean([row.label == row.predicted for row in rows])

@@ -6,7 +6,6 @@ import pytest
 
 from tests.training.conftest import tiny_config
 from training import learning_curves
-from training.baselines import TokenRows
 from training.errors import RunDirectoryError
 from training.sentiment import train_sentiment
 from training.sentiment_config import (
@@ -16,7 +15,6 @@ from training.sentiment_config import (
     SentimentRunConfig,
     TrainingConfig,
 )
-from training.sentiment_report import same_words
 
 
 def test_the_same_seed_gives_the_same_weights(tiny_run, tmp_path):
@@ -93,19 +91,3 @@ def test_mr_reaches_75_percent(real_data, tmp_path):
         )
     )
     assert run.metrics["model"]["test"]["accuracy"] >= 0.75
-
-
-def test_pairs_of_the_same_words_are_counted_as_by_enumeration():
-    rng = np.random.default_rng(0)
-    ids = [rng.permutation(rng.integers(2, 4, 3)).astype(np.int32) for _ in range(60)]
-    test = TokenRows(ids, rng.integers(0, 3, 60))
-    answers = np.where(rng.random(60) < 0.6, test.labels, (test.labels + 1) % 3)
-    pairs = [
-        (i, j)
-        for i in range(60)
-        for j in range(i)
-        if sorted(ids[i]) == sorted(ids[j]) and test.labels[i] != test.labels[j]
-    ]
-    both = sum((answers[[i, j]] == test.labels[[i, j]]).all() for i, j in pairs)
-    found = same_words(test, answers, test.labels)
-    assert found == {"pairs": len(pairs), "gru": both / len(pairs), "bag_of_words": 1.0}

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from training.accuracy_by_length import bin_by_length
+from training.classification_pictures import (
+    confusion_counts,
+    draw_accuracy_by_length,
+    draw_calibration,
+    draw_confusion_matrix,
+)
+
+
+def test_confusion_counts():
+    counts = confusion_counts(np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 0, 0]), 3)
+    assert counts.tolist() == [[1, 1, 0], [0, 1, 0], [2, 0, 0]]
+
+
+@pytest.mark.parametrize("classes", [2, 5, 40])
+def test_confusion_matrix_is_drawn(tmp_path, classes):
+    counts = np.arange(classes**2).reshape(classes, classes)
+    draw_confusion_matrix(counts, [f"class number {k} $x_" for k in range(classes)],
+                          tmp_path / "m.png")  # fmt: skip
+    assert imread(tmp_path / "m.png").std() > 0.05
+
+
+def test_class_names_are_no_formulas(tmp_path):
+    path = tmp_path / "matrix.png"
+    draw_confusion_matrix(np.eye(2, dtype=int), ["$_$", "a$^$"], path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("rows", [1, 30, 900])
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 2.3])
+def test_calibration_is_drawn(tmp_path, rows, temperature):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 3, (rows, 3)).astype(np.float32)
+    draw_calibration(rng.integers(0, 3, rows), logits, temperature, tmp_path / "c.png")
+    assert imread(tmp_path / "c.png").std() > 0.05
+
+
+@pytest.mark.parametrize("rows", [1, 30, 900])
+def test_accuracy_by_length_is_drawn(tmp_path, rows):
+    rng = np.random.default_rng(0)
+    right = {"gru": rng.random(rows) < 0.8, "bag_of_words": rng.random(rows) < 0.7}
+    bins = bin_by_length(rng.geometric(0.05, rows))
+    draw_accuracy_by_length(bins, right, tmp_path / "l.png")
+    assert imread(tmp_path / "l.png").std() > 0.05
