@@ -1,11 +1,11 @@
 """Words and their vectors, learned from unlabelled texts before training."""
 
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -53,9 +53,7 @@ def pretrained_words(
     progress("reading the unlabelled texts")
     assert config.unlabelled is not None
     excluded = {text_key(text) for text in held_out}
-    texts = [
-        text for text in read_unlabelled(config.unlabelled) if text_key(text) not in excluded
-    ]
+    texts = [text for text in read_unlabelled(config.unlabelled) if text_key(text) not in excluded]
     digest = sha256(f"{config.vector_size} {config.vector_words} {config.window}\n".encode())
     for text in texts:
         digest.update(text.encode() + b"\n")
@@ -101,9 +99,9 @@ def read_unlabelled(path: Path) -> list[str]:
 def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
     """What :func:`_write` wrote; nothing where it is damaged, so that it is made anew."""
     try:
-        with np.load(path, allow_pickle=False) as values:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as values:
             return tuple(values["tokens"].tolist()), values["vectors"]
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
 
 
@@ -114,7 +112,7 @@ def _write(path: Path, words: PretrainedWords) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:
             temporary = file.name
             np.savez(file, tokens=np.array(words.tokens), vectors=words.vectors)
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except OSError:
         if temporary:
             Path(temporary).unlink(missing_ok=True)

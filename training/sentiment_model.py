@@ -8,12 +8,14 @@ unknown word's vector.
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_gru import GRU
 from training.pooling import pooling_layer
 from training.sentiment_config import ModelConfig
 from training.vocabulary import PADDING, UNKNOWN
+from training.word_embedding import WordEmbedding
 
 
 @keras.saving.register_keras_serializable(package="training")
@@ -51,23 +53,35 @@ class WordDropout(keras.layers.Layer):
 
 
 def build_sentiment_model(
-    config: ModelConfig, vocabulary_size: int, class_count: int
+    config: ModelConfig,
+    vocabulary_size: int,
+    class_count: int,
+    fixed_vectors: np.ndarray | None = None,
+    trained_words: int = 0,
 ) -> keras.Model:
     """A functional model from word ids to logits.
 
     Args:
         config: sizes and dropout rates.
-        vocabulary_size: number of ids, padding and unknown included.
+        vocabulary_size: V, number of ids, padding and unknown included.
         class_count: C.
+        fixed_vectors: (V, D), pre-trained; none by default.
+        trained_words: with fixed vectors, ids below it have one that is trained besides.
 
     Returns:
         A model from ``token_ids`` (B, T) int32, 0 = padding, to logits (B, C) float32.
     """
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = WordDropout(config.word_dropout, name="word_dropout")(token_ids)
-    x = keras.layers.Embedding(
-        vocabulary_size, config.embedding_size, mask_zero=True, name="embedding"
-    )(x)
+    if fixed_vectors is None:
+        x = keras.layers.Embedding(
+            vocabulary_size, config.embedding_size, mask_zero=True, name="embedding"
+        )(x)
+    else:
+        sizes = vocabulary_size, fixed_vectors.shape[1], trained_words, config.embedding_size
+        embedding = WordEmbedding(*sizes, name="embedding")
+        x = embedding(x)
+        embedding.set_fixed(fixed_vectors)
     x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
     for number in range(1, config.layers + 1):
         layer = GRU(config.units, return_sequences=True, name=f"gru_{number}")
