@@ -20,8 +20,9 @@ from training.sentiment_model import build_sentiment_model
 from training.sentiment_predictions import EVALUATION_BATCH
 from training.sentiment_report import TrainedClassifier, write_report
 from training.sentiment_run import SentimentRun
+from training.sentiment_words import sentiment_words
 from training.training_run_writer import TrainingRunWriter
-from training.vocabulary import TextPreprocessor, build_vocabulary, token_ids
+from training.vocabulary import TextPreprocessor, token_ids
 
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 """Word ids (B, T) and class numbers (B,)."""
@@ -68,16 +69,18 @@ def train_sentiment(
         keras.utils.set_random_seed(config.training.seed)
         with console.status("reading the data ..."):
             data = load_sentiment_data(config.data, config.training.seed)
-            vocabulary = build_vocabulary(
-                data.train.texts, config.data.max_vocabulary, config.data.min_count
-            )
+        with console.status("learning words ...") as status:
+            words = sentiment_words(data, config, writer.path.parent, status.update)
+            vocabulary = words.vocabulary
             preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens)
             parts = {
                 name: baselines.TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
             }
         _describe(data, console)
-        model = build_sentiment_model(config.model, len(vocabulary), len(data.classes))
+        model = build_sentiment_model(
+            config.model, len(vocabulary), len(data.classes), words.vectors, words.trained
+        )
         result = _train(model, parts, config, writer, console)
         floors = _baselines(parts, len(data.classes), config.run.ngram_baseline, console)
         vocabulary.save(writer.path / "vocabulary.txt")

@@ -36,6 +36,8 @@ class DataConfig:
     """Share of the rows held out for choosing the best epoch, where no split is official."""
     test_fraction: float = 0.1
     """Share of the rows held out for the final test, where no split is official."""
+    fold: Annotated[int | None, tyro.conf.arg(metavar="0..9")] = None
+    """Cross-validation, where no split is official: test on this tenth, validate on the next."""
     max_vocabulary: int = 20000
     """Words kept, the most frequent first; all others are read as unknown."""
     min_count: int = 1
@@ -46,6 +48,8 @@ class DataConfig:
     def __post_init__(self) -> None:
         if not 100 <= self.reviews <= 1_000_000:
             raise ConfigError(f"--reviews must be 100 to 1000000, got {self.reviews}")
+        if self.fold is not None and not 0 <= self.fold <= 9:
+            raise ConfigError(f"--fold must be 0 to 9, got {self.fold}")
         require_at_least("--max-vocabulary", self.max_vocabulary, 1)
         require_at_least("--min-count", self.min_count, 1)
         require_at_least("--max-tokens", self.max_tokens, 1)
@@ -55,8 +59,27 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
+class PretrainingConfig:
+    """Word vectors learned from texts without labels, before training."""
+
+    unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Folder with IMDB, or a .txt file (.gz) with one text a line; default: no pre-training."""
+    vector_size: int = 300
+    """Numbers in a pre-trained vector, which stands before the one that is learned."""
+    vector_words: int = 40000
+    """Words with a pre-trained vector, the most frequent first."""
+    window: int = 5
+    """Words on either side that count as a word's company."""
+
+    def __post_init__(self) -> None:
+        require_at_least("--vector-size", self.vector_size, 1)
+        require_at_least("--vector-words", self.vector_words, 1)
+        require_at_least("--window", self.window, 1)
+
+
+@dataclass(frozen=True)
 class ModelConfig:
-    """The network: embedding, GRU, max pooling over time, dense layer."""
+    """The network: embedding, GRU, pooling over time, dense layer."""
 
     embedding_size: int = 64
     """Size of a word vector."""
@@ -66,6 +89,8 @@ class ModelConfig:
     """GRU layers stacked on each other."""
     bidirectional: bool = True
     """Read the text in both directions; a one-directional model can answer word by word."""
+    pooling: Literal["max", "mean", "attention", "last"] = "max"
+    """What is read of the states: greatest or mean of each unit, mean by learned scores, last."""
     dropout: float = 0.5
     """Share of word-vector and pooled features dropped while training."""
     word_dropout: float = 0.25
@@ -129,8 +154,10 @@ class SentimentConfig:
 
     data: DataConfig = field(default_factory=DataConfig)
     """What to learn from."""
+    pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
+    """Word vectors learned from texts without labels, before training."""
     model: ModelConfig = field(default_factory=ModelConfig)
-    """The network: embedding, GRU, max pooling over time, dense layer."""
+    """The network: embedding, GRU, pooling over time, dense layer."""
     training: TrainingConfig = field(default_factory=TrainingConfig)
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: SentimentRunConfig = field(default_factory=SentimentRunConfig)

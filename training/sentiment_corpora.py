@@ -23,6 +23,7 @@ from training.errors import DataError
 from training.text_files import read_bytes
 
 CLASSES = ("negative", "positive")
+_IMDB_HEADER = ["id", "label", "rating", "movie", "text"]
 
 
 class Row(NamedTuple):
@@ -98,11 +99,24 @@ def _read_sst2(folder: Path, phrases: bool = False) -> Corpus:
 
 
 def _read_imdb(folder: Path) -> Corpus:
-    header = ["id", "label", "rating", "movie", "text"]
-    train = _read_tsv(folder / "imdb_train.tsv.gz", header)
-    test = _read_tsv(folder / "imdb_test.tsv.gz", header)
+    train = _read_tsv(folder / "imdb_train.tsv.gz", _IMDB_HEADER)
+    test = _read_tsv(folder / "imdb_test.tsv.gz", _IMDB_HEADER)
     notes = _count_notes("IMDB", (("train", train, 25_000), ("test", test, 25_000)))
     return Corpus("imdb", train, None, test, notes)
+
+
+def imdb_unlabelled(folder: Path) -> list[str]:
+    """The texts of IMDB's unlabelled and training reviews; those of its test reviews left out.
+
+    Raises:
+        DataError: the files are not there, unreadable or malformed.
+    """
+    texts = []
+    for name, header in (("unsup", ["id", "movie", "text"]), ("train", _IMDB_HEADER)):
+        texts += [cells["text"] for _, cells in _read_table(folder / f"imdb_{name}.tsv.gz", header)]
+    test = _read_table(folder / "imdb_test.tsv.gz", _IMDB_HEADER)
+    tested = {cells["text"] for _, cells in test}
+    return [text for text in texts if text not in tested]
 
 
 def _read_uci(folder: Path) -> Corpus:
@@ -127,6 +141,15 @@ _READERS: tuple[tuple[tuple[str, ...], Callable[[Path], Corpus]], ...] = (
 
 
 def _read_tsv(path: Path, header: list[str]) -> list[Row]:
+    rows = []
+    for line, cells in _read_table(path, header):
+        text = cells["text"] if "text" in cells else cells["sentence"]
+        rows.append(Row(text, _binary(path, line, cells["label"]), cells.get("movie")))
+    return rows
+
+
+def _read_table(path: Path, header: list[str]) -> list[tuple[int, dict[str, str]]]:
+    """Line numbers and cells by column."""
     lines = _lines(path)
     if not lines or lines[0][1].split("\t") != header:
         raise DataError(f"{path}: expected the header {' '.join(header)} with tabs between")
@@ -135,9 +158,7 @@ def _read_tsv(path: Path, header: list[str]) -> list[Row]:
         cells = record.split("\t")
         if len(cells) != len(header):
             raise DataError(f"{path}, line {line}: expected {len(header)} cells, got {len(cells)}")
-        values = dict(zip(header, cells, strict=True))
-        text = values["text"] if "text" in values else values["sentence"]
-        rows.append(Row(text, _binary(path, line, values["label"]), values.get("movie")))
+        rows.append((line, dict(zip(header, cells, strict=True))))
     return rows
 
 

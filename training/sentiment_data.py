@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from training.sentiment_config import DataConfig
 from training.sentiment_corpora import CLASSES, Row, read_corpus
 from training.sentiment_grammar import generate_reviews
 from training.text_files import read_text_file
+
+FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ class SentimentData:
 def load_sentiment_data(config: DataConfig, seed: int) -> SentimentData:
     """Reads or generates the rows and splits them.
 
-    An official split is kept. Otherwise the split is drawn under the seed, stratified by class.
-    Training rows whose text also stands in another part are dropped.
+    An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
+    is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
+    rows whose text also stands in another part are dropped.
 
     Raises:
         DataError: the source cannot be used; says why.
@@ -74,6 +78,10 @@ def load_sentiment_data(config: DataConfig, seed: int) -> SentimentData:
         train = [Row(row.text, numbers[row.label]) for row in labelled]
     _require_classes(train, classes, str(config.data or name))
 
+    if config.fold is not None:
+        if test is not None or config.data is None:
+            raise DataError(f"--fold is for rows without an official split; {name} has one")
+        train, validation, test = _fold(train, config.fold)
     rng = np.random.default_rng(seed)
     if test is None:
         train, test = hold_out(train, config.test_fraction, rng)
@@ -123,7 +131,7 @@ def hold_out(
     """
     members: dict[str, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
-        members[row.group if row.group is not None else _key(row.text)].append(index)
+        members[row.group if row.group is not None else text_key(row.text)].append(index)
     strata: dict[tuple[int, ...], list[list[int]]] = defaultdict(list)
     for indices in members.values():
         strata[tuple(sorted({rows[index].label for index in indices}))].append(indices)
@@ -141,6 +149,34 @@ def hold_out(
     stay = [row for index, row in enumerate(rows) if index not in held]
     out = [row for index, row in enumerate(rows) if index in held]
     return stay, out
+
+
+def fixed_folds(rows: Sequence[Row]) -> np.ndarray:
+    """The fold of each row, (N,) 0 to 9: the same wherever and whenever they are drawn.
+
+    Texts are ranked by their SHA-256 within each class and dealt out in turn, so that the classes
+    keep their shares; rows with the same text but for case and blanks are in the same fold.
+    """
+    first: dict[str, int] = {}
+    for index, row in enumerate(rows):
+        first.setdefault(text_key(row.text), index)
+    dealt: dict[str, int] = {}
+    for label in sorted({row.label for row in rows}):
+        keys = [key for key, index in first.items() if rows[index].label == label]
+        keys.sort(key=lambda key: sha256(key.encode()).digest())
+        dealt.update({key: rank % FOLDS for rank, key in enumerate(keys)})
+    return np.array([dealt[text_key(row.text)] for row in rows])
+
+
+def _fold(rows: Sequence[Row], fold: int) -> tuple[list[Row], list[Row], list[Row]]:
+    """Training, validation and test rows of a fold."""
+    folds = fixed_folds(rows)
+    after = (fold + 1) % FOLDS
+    return (
+        [row for row, of in zip(rows, folds, strict=True) if of not in (fold, after)],
+        [row for row, of in zip(rows, folds, strict=True) if of == after],
+        [row for row, of in zip(rows, folds, strict=True) if of == fold],
+    )
 
 
 def _require_classes(rows: Sequence[Row], classes: tuple[str, ...], source: str) -> None:
@@ -166,11 +202,12 @@ def _class_order(labels: set[str]) -> tuple[str, ...]:
 
 
 def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
-    taken = {_key(row.text) for row in others}
-    return [row for row in rows if _key(row.text) not in taken]
+    taken = {text_key(row.text) for row in others}
+    return [row for row in rows if text_key(row.text) not in taken]
 
 
-def _key(text: str) -> str:
+def text_key(text: str) -> str:
+    """What two texts have in common that count as the same: all but case and blanks."""
     return " ".join(text.casefold().split())
 
 

@@ -1,4 +1,4 @@
-"""The text classifier: embedding, GRU, max pooling over time, dense layer.
+"""The text classifier: embedding, GRU, pooling over time, dense layer.
 
 Word dropout follows Iyyer et al. (2015), "Deep Unordered Composition Rivals Syntactic Methods for
 Text Classification", section 3; here the dropped word is read as unknown, which also trains the
@@ -8,11 +8,14 @@ unknown word's vector.
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_gru import GRU
+from training.pooling import pooling_layer
 from training.sentiment_config import ModelConfig
 from training.vocabulary import PADDING, UNKNOWN
+from training.word_embedding import WordEmbedding
 
 
 @keras.saving.register_keras_serializable(package="training")
@@ -49,61 +52,43 @@ class WordDropout(keras.layers.Layer):
         return {**super().get_config(), "rate": self.rate, "seed": self.seed}
 
 
-@keras.saving.register_keras_serializable(package="training")
-class MaskedMaxPooling(keras.layers.Layer):
-    """The greatest value of each feature over the time steps that are not masked.
-
-    A row without any such step, for instance an empty text, yields zeros.
-    """
-
-    def __init__(self, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.built = True
-
-    def call(self, sequence: Any, mask: Any = None) -> Any:
-        """Maps (B, T, D) with mask (B, T) to (B, D)."""
-        if mask is None:
-            return ops.max(sequence, axis=1)
-        mask = ops.expand_dims(ops.cast(mask, "bool"), -1)  # (B, T, 1)
-        lowest = ops.full_like(sequence, float("-inf"))
-        greatest = ops.max(ops.where(mask, sequence, lowest), axis=1)
-        return ops.where(ops.any(mask, axis=1), greatest, ops.zeros_like(greatest))
-
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:  # noqa: ARG002
-        """There is no time axis left to mask."""
-        return
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """(B, T, D) becomes (B, D)."""
-        return (input_shape[0], input_shape[2])
-
-
 def build_sentiment_model(
-    config: ModelConfig, vocabulary_size: int, class_count: int
+    config: ModelConfig,
+    vocabulary_size: int,
+    class_count: int,
+    fixed_vectors: np.ndarray | None = None,
+    trained_words: int = 0,
 ) -> keras.Model:
     """A functional model from word ids to logits.
 
     Args:
         config: sizes and dropout rates.
-        vocabulary_size: number of ids, padding and unknown included.
+        vocabulary_size: V, number of ids, padding and unknown included.
         class_count: C.
+        fixed_vectors: (V, D), pre-trained; none by default.
+        trained_words: with fixed vectors, ids below it have one that is trained besides.
 
     Returns:
         A model from ``token_ids`` (B, T) int32, 0 = padding, to logits (B, C) float32.
     """
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = WordDropout(config.word_dropout, name="word_dropout")(token_ids)
-    x = keras.layers.Embedding(
-        vocabulary_size, config.embedding_size, mask_zero=True, name="embedding"
-    )(x)
+    if fixed_vectors is None:
+        x = keras.layers.Embedding(
+            vocabulary_size, config.embedding_size, mask_zero=True, name="embedding"
+        )(x)
+    else:
+        sizes = vocabulary_size, fixed_vectors.shape[1], trained_words, config.embedding_size
+        embedding = WordEmbedding(*sizes, name="embedding")
+        x = embedding(x)
+        embedding.set_fixed(fixed_vectors)
     x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
     for number in range(1, config.layers + 1):
         layer = GRU(config.units, return_sequences=True, name=f"gru_{number}")
         if config.bidirectional:
             layer = keras.layers.Bidirectional(layer, name=f"bidirectional_{number}")
         x = layer(x)
-    x = MaskedMaxPooling(name="max_pooling")(x)
+    x = pooling_layer(config.pooling, config.bidirectional, "pooling")(x)
     x = keras.layers.Dropout(config.dropout, name="pooled_dropout")(x)
     logits = keras.layers.Dense(class_count, dtype="float32", name="logits")(x)
     return keras.Model(token_ids, logits, name="sentiment")

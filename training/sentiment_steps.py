@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_gru import GRU
 from keras_gru.step import step, step_inputs
+from training.pooling import Pooling
 from training.vocabulary import PADDING
 
 
@@ -43,6 +44,7 @@ class SentimentSteps:
         self._layers = [
             layer for layer in model.layers if isinstance(layer, GRU | keras.layers.Bidirectional)
         ]
+        self._pooling: Pooling = model.get_layer("pooling")
         self._width = self._directions(self._layers[-1])[0].units
 
     @property
@@ -54,10 +56,10 @@ class SentimentSteps:
     def state_size(self) -> int:
         """Size S of the state that :meth:`advance` carries, of a model that streams.
 
-        The state of each layer, the greatest value of each feature so far, and the number of
-        tokens read. Zeros are a new beginning.
+        The state of each layer, and what the pooling carries. Zeros are a new beginning.
         """
-        return int(sum(layer.units for layer in self._layers) + self._width + 1)
+        pooled = self._pooling.carry_size(self._width)
+        return int(sum(layer.units for layer in self._layers) + pooled)
 
     def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
         """Reads further tokens; for models that stream.
@@ -70,7 +72,7 @@ class SentimentSteps:
             Logits (B, C) of all that was read so far, and the state after it (B, S).
         """
         sizes = [layer.units for layer in self._layers]
-        *carried, pooled, count = tf.split(state, [*sizes, self._width, 1], axis=-1)
+        *carried, pooled = tf.split(state, [*sizes, self._pooling.carry_size(self._width)], axis=-1)
         mask = tf.not_equal(token_ids, PADDING)
         reads = tf.reduce_any(mask, axis=1)[:, tf.newaxis]  # (B, 1)
         x = self._embedding(token_ids)
@@ -79,12 +81,8 @@ class SentimentSteps:
             x = layer(x, initial_state=h, mask=mask, training=False)
             # The last output is that of the last token: masked steps repeat it.
             after.append(tf.where(reads, x[:, -1], h))
-        lowest = tf.fill(tf.shape(x), x.dtype.min)
-        greatest = tf.reduce_max(tf.where(mask[..., tf.newaxis], x, lowest), axis=1)
-        seen = tf.where(count > 0, tf.maximum(pooled, greatest), greatest)
-        pooled = tf.where(reads, seen, pooled)
-        count += tf.reduce_sum(tf.cast(mask, count.dtype), axis=1, keepdims=True)
-        return self._logits(pooled), tf.concat([*after, pooled, count], axis=-1)
+        pooled, carry = self._pooling.resume(x, mask, pooled)
+        return self._logits(pooled), tf.concat([*after, carry], axis=-1)
 
     def unroll(self, token_ids: Any) -> Unrolled:
         """Runs whole texts and shows every step.
@@ -104,16 +102,13 @@ class SentimentSteps:
             for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
                 kind.append(tf.stack(of_layer, axis=2))  # (B, T, R, U)
             x = tf.concat([states for _, _, states in opened], axis=-1)
-        logits = self._logits_so_far(x, mask) if self.streams else self._by_prefix(token_ids)
+        if self.streams:
+            logits = self._logits(self._pooling.so_far(x, mask))
+        else:
+            logits = self._by_prefix(token_ids)
         kept = tf.cast(mask, logits.dtype)[..., tf.newaxis]
         update, reset, state = (tf.stack(kind, axis=2) for kind in shown)
         return Unrolled(update, reset, state, logits * kept)
-
-    def _logits_so_far(self, x: Any, mask: Any) -> Any:
-        lowest = tf.fill(tf.shape(x), x.dtype.min)
-        steps = tf.transpose(tf.where(mask[..., tf.newaxis], x, lowest), (1, 0, 2))
-        pooled = tf.transpose(tf.scan(tf.maximum, steps), (1, 0, 2))
-        return self._logits(tf.where(tf.reduce_any(mask, 1)[:, tf.newaxis, tf.newaxis], pooled, 0))
 
     def _by_prefix(self, token_ids: Any) -> Any:
         length = tf.shape(token_ids)[1]

@@ -3,11 +3,13 @@
 Only string, lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
 """
 
-from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 
 from training.errors import DataError
@@ -16,6 +18,8 @@ PADDING = 0
 UNKNOWN = 1
 RESERVED = ("[PAD]", "[UNK]")
 """What ids 0 and 1 are called in files; no text yields such a token, brackets stand alone."""
+
+_CHUNK = 1024  # texts tokenized at once
 
 # RE2 rewrites, in order. Its \b and \s know ASCII only, hence the classes.
 _LINE_BREAK = r"<br\s*/?>"
@@ -76,6 +80,43 @@ class Vocabulary:
         path.write_text("".join(f"{token}\n" for token in self.tokens), "utf-8", newline="\n")
 
 
+class TokenIndex(NamedTuple):
+    """Texts as numbers of tokens."""
+
+    tokens: list[str]
+    """The tokens, the most frequent first; equally frequent ones in the order of code points."""
+    counts: np.ndarray
+    """How often each occurs."""
+    rows: list[np.ndarray]
+    """The places in `tokens` of each text's tokens, int32."""
+
+
+def index_tokens(texts: Sequence[str]) -> TokenIndex:
+    """Tokenizes texts and numbers their tokens."""
+    codes: dict[bytes, int] = {}
+    parts: list[np.ndarray] = []
+    lengths: list[np.ndarray] = []
+    chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
+    with ThreadPoolExecutor() as threads:  # the regular expressions hold no lock
+        for found in threads.map(lambda chunk: tokenize(tf.constant(chunk)), chunks):
+            local, seen = pd.factorize(found.flat_values.numpy())
+            numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
+            parts.append(numbers[local] if len(seen) else np.zeros(0, np.int32))
+            lengths.append(found.row_lengths().numpy())
+    everything = np.concatenate([np.zeros(0, np.int32), *parts])
+    counts = np.bincount(everything, minlength=len(codes))
+    # UTF-8 sorts as code points do.
+    ranked = [token for _, token in sorted(zip((-counts).tolist(), codes, strict=True))]
+    place = np.empty(len(codes), np.int32)
+    place[[codes[token] for token in ranked]] = np.arange(len(ranked))
+    ends = np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))
+    return TokenIndex(
+        [token.decode() for token in ranked],
+        np.sort(counts)[::-1],
+        np.split(place[everything], ends[:-1]) if len(ends) else [],
+    )
+
+
 def build_vocabulary(texts: Sequence[str], max_size: int, min_count: int = 1) -> Vocabulary:
     """Collects the most frequent tokens; equally frequent ones in the order of code points.
 
@@ -87,15 +128,16 @@ def build_vocabulary(texts: Sequence[str], max_size: int, min_count: int = 1) ->
     Raises:
         DataError: no token is left.
     """
-    counts = Counter[bytes]()
-    for start in range(0, len(texts), 1024):
-        counts.update(tokenize(tf.constant(texts[start : start + 1024])).flat_values.numpy())
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    kept = [token.decode() for token, n in ranked[:max_size] if n >= min_count]
+    index = index_tokens(texts)
+    kept = [
+        token
+        for token, n in zip(index.tokens[:max_size], index.counts, strict=False)
+        if n >= min_count
+    ]
     if not kept:
         raise DataError(
             f"expected at least one word that the training texts hold {min_count} times "
-            f"(--min-count), got {ranked[0][1] if ranked else 0} times at most"
+            f"(--min-count), got {max(index.counts, default=0)} times at most"
         )
     return Vocabulary(kept)
 

@@ -18,9 +18,9 @@ from training.sentiment_config import (
 def test_json_round_trip():
     config = SentimentConfig(
         DataConfig(data=Path("some/where"), text_column="body", reviews=500),
-        ModelConfig(units=7, dropout=0.125, bidirectional=False),
-        TrainingConfig(schedule="cosine", seed=9),
-        SentimentRunConfig(name="x"),
+        model=ModelConfig(units=7, dropout=0.125, bidirectional=False),
+        training=TrainingConfig(schedule="cosine", seed=9),
+        run=SentimentRunConfig(name="x"),
     )
     assert from_dict(SentimentConfig, json.loads(json.dumps(to_dict(config)))) == config
     assert from_dict(SentimentConfig, {}) == SentimentConfig()

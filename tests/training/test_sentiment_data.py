@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from training.errors import DataError
+from training.errors import ConfigError, DataError
 from training.sentiment_config import DataConfig
 from training.sentiment_corpora import Row
-from training.sentiment_data import hold_out, load_sentiment_data
+from training.sentiment_data import fixed_folds, hold_out, load_sentiment_data
 
 
 def write_csv(path, rows):
@@ -55,3 +57,38 @@ def test_many_classes_keep_names_and_numeric_order(tmp_path):
 def test_too_few_classes_or_rows(tmp_path, rows, message):
     with pytest.raises(DataError, match=message):
         load_sentiment_data(write_csv(tmp_path / "a.csv", rows), seed=0)
+
+
+def test_folds_are_fixed_balanced_and_cover_everything(tmp_path):
+    rows = [(f"Review no {i}", "ab"[i % 3 == 0]) for i in range(300)]
+    rows += [("review  NO 7", "a")] * 4
+    config = write_csv(tmp_path / "a.csv", rows)
+    tested = []
+    for fold in range(10):
+        data = load_sentiment_data(replace(config, fold=fold), seed=fold % 2)
+        assert data.test.texts == load_sentiment_data(replace(config, fold=fold), 7).test.texts
+        validated = load_sentiment_data(replace(config, fold=(fold + 1) % 10), 0).test.texts
+        assert data.validation.texts == validated
+        assert np.bincount(data.test.labels)[1] == 10
+        keys = [{" ".join(t.lower().split()) for t in part.texts} for part in data.parts().values()]
+        assert keys[0].isdisjoint(keys[1] | keys[2])
+        assert keys[1].isdisjoint(keys[2])
+        assert sum(len(part) for part in data.parts().values()) == len(rows)
+        tested += data.test.texts
+    assert sorted(tested) == sorted(text for text, _ in rows)
+
+
+def test_folds_depend_on_the_texts_alone():
+    rows = [Row(f"text {i}", i % 2) for i in range(100)]
+    by_text = dict(zip((row.text for row in rows), fixed_folds(rows), strict=True))
+    turned = rows[::-1]
+    assert [by_text[row.text] for row in turned] == fixed_folds(turned).tolist()
+    # As drawn when the first results were published; a change would make them incomparable.
+    assert fixed_folds(rows)[:12].tolist() == [6, 9, 2, 1, 4, 7, 6, 0, 6, 6, 8, 1]
+
+
+def test_fold_of_an_official_split_is_refused():
+    with pytest.raises(DataError, match="--fold is for rows without an official split; grammar"):
+        load_sentiment_data(DataConfig(fold=1), 0)
+    with pytest.raises(ConfigError, match="--fold must be 0 to 9, got 10"):
+        DataConfig(fold=10)

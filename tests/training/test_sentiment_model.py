@@ -1,11 +1,10 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_gru import GRU
 from training.sentiment_config import ModelConfig
-from training.sentiment_model import MaskedMaxPooling, WordDropout, build_sentiment_model
+from training.sentiment_model import WordDropout, build_sentiment_model
 
 RNG = np.random.default_rng(2)
 IDS = np.array([[3, 4, 5, 6], [7, 1, 0, 0], [0, 0, 0, 0]], np.int32)
@@ -14,23 +13,6 @@ IDS = np.array([[3, 4, 5, 6], [7, 1, 0, 0], [0, 0, 0, 0]], np.int32)
 def small_model(**options):
     keras.utils.set_random_seed(3)
     return build_sentiment_model(ModelConfig(embedding_size=5, units=4, **options), 12, 3)
-
-
-def test_pooling_equals_numpy_and_is_zero_for_empty_rows():
-    x = RNG.normal(-5, 1, (3, 4, 2)).astype(np.float32)
-    mask = np.array([[True, False, True, True], [False, True, False, False], [False] * 4])
-    expected = [x[0, [0, 2, 3]].max(0), x[1, 1], np.zeros(2)]
-    np.testing.assert_array_equal(MaskedMaxPooling()(x, mask=mask), expected)
-    np.testing.assert_array_equal(MaskedMaxPooling()(x), x.max(axis=1))
-
-
-def test_pooling_gradient_reaches_only_the_greatest_unmasked_step():
-    x = tf.constant([[[1.0], [9.0], [3.0]], [[1.0], [2.0], [3.0]]])
-    mask = tf.constant([[True, False, True], [False, False, False]])
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = tf.reduce_sum(MaskedMaxPooling()(x, mask=mask))
-    np.testing.assert_array_equal(tape.gradient(y, x), [[[0], [0], [1]], [[0], [0], [0]]])
 
 
 def test_word_dropout_spares_padding_and_inference():

@@ -1,0 +1,118 @@
+"""Words and their vectors, learned from unlabelled texts before training."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+
+from training.errors import DataError
+from training.sentiment_config import PretrainingConfig
+from training.sentiment_corpora import imdb_unlabelled
+from training.sentiment_data import text_key
+from training.text_files import read_utf8
+from training.vocabulary import RESERVED, index_tokens
+from training.word_vectors import word_vectors
+
+_LEAST_COUNT = 5
+_DEVIATION = 0.3
+"""Root mean square of the vectors' numbers: about what a GRU's inputs are."""
+
+
+class PretrainedWords(NamedTuple):
+    """Words with a vector each."""
+
+    tokens: tuple[str, ...]
+    """The N most frequent words of the texts."""
+    vectors: np.ndarray
+    """(N, D) float32."""
+    texts: int
+    """How many texts they were learned from."""
+
+
+def pretrained_words(
+    config: PretrainingConfig,
+    held_out: Sequence[str],
+    folder: Path,
+    progress: Callable[[str], None] = lambda _: None,
+) -> PretrainedWords:
+    """Learns the vectors, or takes those that were learned before from the same texts.
+
+    Args:
+        config: `unlabelled` must be set.
+        held_out: validation and test texts; what is also among them is not learned from.
+        folder: where vectors are kept for the next training, as ``.word-vectors-<digest>.npz``.
+        progress: told what is being done.
+
+    Raises:
+        DataError: the texts cannot be read, or hold too few different words.
+    """
+    progress("reading the unlabelled texts")
+    assert config.unlabelled is not None
+    excluded = {text_key(text) for text in held_out}
+    texts = [text for text in read_unlabelled(config.unlabelled) if text_key(text) not in excluded]
+    digest = sha256(f"{config.vector_size} {config.vector_words} {config.window}\n".encode())
+    for text in texts:
+        digest.update(text.encode() + b"\n")
+    path = folder / f".word-vectors-{digest.hexdigest()[:16]}.npz"
+    kept = _read(path)
+    if kept is not None:
+        return PretrainedWords(*kept, len(texts))
+
+    progress("tokenizing the unlabelled texts")
+    index = index_tokens(texts)
+    count = min(config.vector_words, int((index.counts >= _LEAST_COUNT).sum()))
+    if count <= config.vector_size:
+        raise DataError(
+            f"{config.unlabelled}: expected more than {config.vector_size} different words "
+            f"(--vector-size) that occur {_LEAST_COUNT} times or more, got {count}"
+        )
+    first, unknown = len(RESERVED), len(RESERVED) - 1
+    rows = [np.where(row < count, row + first, unknown) for row in index.rows]
+    vectors = word_vectors(rows, count + first, config.vector_size, config.window, progress)
+    words = PretrainedWords(
+        tuple(index.tokens[:count]), vectors[first:] * np.float32(_DEVIATION), len(texts)
+    )
+    _write(path, words)
+    return words
+
+
+def read_unlabelled(path: Path) -> list[str]:
+    """Texts without their labels: a folder with IMDB, or a .txt file with one text a line.
+
+    Raises:
+        DataError: the path is neither, or cannot be read.
+    """
+    if path.is_dir():
+        return imdb_unlabelled(path)
+    if not path.name.endswith((".txt", ".txt.gz")):
+        raise DataError(
+            "--unlabelled: expected a folder with imdb_unsup.tsv.gz, or a file ending in .txt or "
+            f".txt.gz with one text a line; got {path}"
+        )
+    return [line.strip() for line in read_utf8(path).split("\n") if line.strip()]
+
+
+def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
+    """What :func:`_write` wrote; nothing where it is damaged, so that it is made anew."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as values:
+            return tuple(values["tokens"].tolist()), values["vectors"]
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return None
+
+
+def _write(path: Path, words: PretrainedWords) -> None:
+    """Keeps the vectors; that they could not be kept is no reason to give up a training."""
+    temporary = ""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:
+            temporary = file.name
+            np.savez(file, tokens=np.array(words.tokens), vectors=words.vectors)
+        Path(temporary).replace(path)
+    except OSError:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)

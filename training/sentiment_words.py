@@ -1,0 +1,58 @@
+"""The words that a classifier knows."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from training.pretrained_words import pretrained_words
+from training.sentiment_config import SentimentConfig
+from training.sentiment_data import SentimentData
+from training.vocabulary import PADDING, RESERVED, Vocabulary, build_vocabulary
+
+
+class SentimentWords(NamedTuple):
+    """A vocabulary, with vectors where there was pre-training."""
+
+    vocabulary: Vocabulary
+    vectors: np.ndarray | None
+    """(V, D) float32, or None."""
+    trained: int
+    """Ids below it are of words in the training texts."""
+
+
+def sentiment_words(
+    data: SentimentData,
+    config: SentimentConfig,
+    folder: Path,
+    progress: Callable[[str], None] = lambda _: None,
+) -> SentimentWords:
+    """The words of the training texts, then further ones that were pre-trained.
+
+    Args:
+        data: the rows; held-out texts are kept out of the pre-training.
+        config: of the run.
+        folder: where pre-trained vectors are kept.
+        progress: told what is being done.
+
+    Raises:
+        DataError: no word is left, or the unlabelled texts cannot be used.
+    """
+    own = build_vocabulary(data.train.texts, config.data.max_vocabulary, config.data.min_count)
+    if config.pretraining.unlabelled is None:
+        return SentimentWords(own, None, len(own))
+    held_out = [*data.validation.texts, *data.test.texts]
+    learned = pretrained_words(config.pretraining, held_out, folder, progress)
+    known = set(own.tokens)
+    further = [token for token in learned.tokens if token not in known]
+    vocabulary = Vocabulary([*own.tokens[len(RESERVED) :], *further])
+    rng = np.random.default_rng(config.training.seed)
+    deviation = 0.5 * learned.vectors.std()
+    vectors = rng.normal(0, deviation, (len(vocabulary), learned.vectors.shape[1]))
+    vectors[PADDING] = 0
+    place = {token: row for row, token in enumerate(learned.tokens)}
+    for row, token in enumerate(vocabulary.tokens):
+        if token in place:
+            vectors[row] = learned.vectors[place[token]]
+    return SentimentWords(vocabulary, vectors.astype(np.float32), len(own))
