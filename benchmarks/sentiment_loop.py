@@ -202,7 +202,7 @@ def _keras_fit(contest: Contest, model: keras.Model, jit_compile: Any) -> Epoch:
 
     def epoch(number: int) -> float:
         train = _pipeline(lambda: batches.epoch(number), len(batches))
-        told = model.fit(train, validation_data=validation, epochs=1, verbose=0)
+        told = model.fit(train, validation_data=validation, shuffle=False, verbose=0)
         return float(told.history["loss"][0])
 
     return epoch

@@ -68,7 +68,7 @@ def draw_calibration(
     figure = Figure(figsize=(6, 6.4), dpi=120, layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     edges = np.linspace(1 / logits.shape[1], 1, 26)
-    lowest = 1.0
+    left, bottom = 1.0, 1.0
     kinds = [(logits / temperature, _AFTER, "o-", f"temperature {temperature:.3g}")]
     if temperature != 1:
         kinds.insert(0, (logits, _BEFORE, "o--", "as trained"))
@@ -84,11 +84,11 @@ def draw_calibration(
         )  # fmt: skip
         below.hist(softmax(divided, axis=1).max(axis=1), edges, color=colour, histtype="step",
                    linewidth=1.5)  # fmt: skip
-        lowest = min(lowest, float(curve.confidence.min()), float(low.min()))
-    lowest = max(0.0, lowest - 0.03)
-    above.plot((lowest, 1), (lowest, 1), ":", color=_GUIDE, linewidth=1, label="ideal")
-    above.set(ylim=(lowest, 1.01), ylabel="share of right answers")
-    below.set(xlim=(lowest, 1.01), xlabel="probability of the answer", ylabel="test rows")
+        left, bottom = min(left, curve.confidence.min()), min(bottom, low.min())
+    left, bottom = max(0.0, left - 0.03), max(0.0, bottom - 0.03)
+    above.plot((0, 1), (0, 1), ":", color=_GUIDE, linewidth=1, label="ideal")
+    above.set(ylim=(bottom, 1.01), ylabel="share of right answers")
+    below.set(xlim=(left, 1.01), xlabel="probability of the answer", ylabel="test rows")
     for axes in (above, below):
         axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
         axes.grid(alpha=0.25)

@@ -6,10 +6,10 @@ from typing import Any
 from training.accuracy_by_length import wilson_interval
 
 _GATES = (
-    "The surest answers to short test rows, right and wrong. Each column of a map is a token, each "
-    "row a unit, sorted by its mean update gate. An update gate near 1 keeps the state, near 0 "
-    "writes the token into it; a reset gate near 0 has the candidate ignore what was read before. "
-    "Below them the answer to the text up to that token.",
+    "The surest answers to short test rows, right and wrong, by class. Each column of a map is "
+    "a token, each row a unit, sorted by its mean update gate. An update gate near 1 keeps the "
+    "state, near 0 writes the token into it; a reset gate near 0 has the candidate ignore what was "
+    "read before. Below them the answer to the text up to that token.",
     "",
     "![gates](gates.png)",
 )

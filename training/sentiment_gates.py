@@ -33,7 +33,9 @@ class ReadText(NamedTuple):
 
 
 def choose_rows(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> list[int]:
-    """The surest right and wrong answers to texts short enough to be drawn, two of each at most.
+    """Answers to texts short enough to be drawn: the surest right and the surest wrong ones.
+
+    Of each kind the surest of every predicted class, two at most.
 
     Args:
         scores: (N, C) class probabilities.
@@ -41,11 +43,14 @@ def choose_rows(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> 
         lengths: (N,) tokens.
     """
     drawable = (lengths >= _SHORTEST) & (lengths <= _LONGEST)
-    right = scores.argmax(axis=1) == labels
+    predicted = scores.argmax(axis=1)
     surest = np.argsort(-scores.max(axis=1), kind="stable")
-    return [
-        int(row) for kind in (right, ~right) for row in surest[(kind & drawable)[surest]][:_EACH]
-    ]
+    chosen: list[int] = []
+    for kind in (predicted == labels, predicted != labels):
+        rows = surest[(kind & drawable)[surest]]
+        _, first = np.unique(predicted[rows], return_index=True)
+        chosen += rows[np.sort(first)[:_EACH]].tolist()
+    return chosen
 
 
 def read_texts(
@@ -88,7 +93,7 @@ def draw_gates(texts: Sequence[ReadText], classes: Sequence[str], path: Path) ->
     """
     longest = max(len(text.tokens) for text in texts)
     figure = Figure(
-        figsize=(float(np.clip(2.5 + 0.32 * longest, 7, 16)), 5.2 * len(texts)),
+        figsize=(float(np.clip(2.5 + 0.32 * longest, 7, 16)), 5.6 * len(texts)),
         dpi=100,
         layout="constrained",
     )
@@ -100,7 +105,7 @@ def draw_gates(texts: Sequence[ReadText], classes: Sequence[str], path: Path) ->
 
 def _draw_text(figure: SubFigure, text: ReadText, classes: Sequence[str]) -> None:
     steps = len(text.tokens)
-    update, reset, answers = figure.subplots(3, 1, sharex=True, height_ratios=(3, 3, 2))
+    update, reset, answers = figure.subplots(3, 1, sharex=True, height_ratios=(3, 3, 2.5))
     layers, directions, units = text.update_gate.shape[1:]
     order = text.update_gate.mean(axis=0).argsort(axis=-1)[np.newaxis]  # (1, L, R, U)
     for axes, name, gate in ((update, "update", text.update_gate),

@@ -35,7 +35,7 @@ def test_all_contenders_end_with_the_same_weights(monkeypatch):
 
 
 def test_from_end_to_end(tmp_path, capsys):
-    sizes = ["--reviews", "100", "--units", "2", "--embedding-size", "2", "--batch-size", "40"]
+    sizes = ["--reviews", "100", "--units", "2", "--embedding-size", "2", "--batch-size", "100"]
     path = tmp_path / "figures.json"
     assert main([*sizes, "--rounds", "2", "--json", str(path)]) == 0
     figures = json.loads(path.read_text())

@@ -7,15 +7,15 @@ from matplotlib.image import imread
 from training.sentiment_gates import ReadText, choose_rows, draw_gates, read_texts
 
 
-def test_the_surest_right_and_wrong_short_rows_are_chosen():
-    p = np.array([0.9, 0.6, 0.99, 0.7, 0.8, 0.95, 0.97])
+def test_the_surest_right_and_wrong_short_rows_of_each_class_are_chosen():
+    p = np.array([0.9, 0.6, 0.99, 0.3, 0.8, 0.95, 0.97, 0.2, 0.45])
     scores = np.stack([p, 1 - p], axis=1)
-    labels = np.array([0, 0, 0, 1, 1, 1, 1])
-    lengths = np.array([10, 40, 41, 5, 3, 2, 9])
+    labels = np.array([0, 0, 0, 1, 1, 1, 1, 0, 1])
+    lengths = np.array([10, 40, 41, 5, 3, 2, 9, 3, 20])
     # Row 2 is too long and row 5 too short.
-    assert choose_rows(scores, labels, lengths) == [0, 1, 6, 4]
-    assert choose_rows(scores, labels, np.full(7, 100)) == []
-    assert choose_rows(scores, np.zeros(7, int), lengths) == [6, 0]
+    assert choose_rows(scores, labels, lengths) == [0, 3, 6, 7]
+    assert choose_rows(scores, labels, np.full(9, 100)) == []
+    assert choose_rows(scores, np.zeros(9, int), lengths) == [6, 7]
 
 
 def test_what_is_read_ends_in_the_stored_answer(tiny_run):
