@@ -22,9 +22,11 @@ from training.backtest_config import BacktestConfig
 from training.checkpoint import checkpoint_path, read_settings
 from training.errors import TrainingError
 from training.forecasting_config import ForecastingConfig
-from training.forecasting_presets import preset_in
+from training.forecasting_presets import PRESETS as FORECASTING_PRESETS
+from training.presets import preset_in
 from training.resume_config import ResumeConfig
 from training.sentiment_config import SentimentConfig
+from training.sentiment_presets import PRESETS as SENTIMENT_PRESETS
 
 INTERRUPTED = 130
 
@@ -59,12 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str]) -> Any:
     """The settings that the command line asks for, of the class of its command."""
+    sentiment, forecasting = SentimentConfig(), ForecastingConfig()
+    if "sentiment" in arguments[:1]:
+        sentiment = preset_in(arguments, SENTIMENT_PRESETS, sentiment)
+    elif "forecasting" in arguments[:1]:
+        forecasting = preset_in(arguments, FORECASTING_PRESETS, forecasting)
     commands: Any = (
-        Annotated[SentimentConfig, tyro.conf.subcommand("sentiment")]
-        | Annotated[
-            ForecastingConfig,
-            tyro.conf.subcommand("forecasting", default=preset_in(arguments)),
-        ]
+        Annotated[SentimentConfig, tyro.conf.subcommand("sentiment", default=sentiment)]
+        | Annotated[ForecastingConfig, tyro.conf.subcommand("forecasting", default=forecasting)]
         | Annotated[ResumeConfig, tyro.conf.subcommand("resume")]
         | Annotated[BacktestConfig, tyro.conf.subcommand("backtest")]
     )

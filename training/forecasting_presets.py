@@ -1,10 +1,8 @@
 """Settings of the rows of the results table, by name; chosen on validation windows alone."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from training.errors import ConfigError
 from training.forecaster_config import ForecasterConfig
 from training.forecasting_config import ForecastingConfig, ForecastingTrainingConfig, SeriesConfig
 
@@ -47,24 +45,3 @@ PRESETS = {
     "etth2-96": _ett("ETTh2", 96, _RESIDUAL, _SHORT),
     "ettm1-96": _ett("ETTm1", 96, training=replace(_TRAINING, train_stride=4)),
 }
-
-
-def preset(name: str) -> ForecastingConfig:
-    """The settings of this name, which they also hold.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if name not in PRESETS:
-        raise ConfigError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}")
-    return replace(PRESETS[name], preset=name)
-
-
-def preset_in(arguments: Sequence[str]) -> ForecastingConfig:
-    """The settings that a command line begins with: its last ``--preset``, else the defaults."""
-    config = ForecastingConfig()
-    for position, argument in enumerate(arguments):
-        flag, equals, value = argument.partition("=")
-        if flag == "--preset" and (equals or position + 1 < len(arguments)):
-            config = preset(value if equals else arguments[position + 1])
-    return config

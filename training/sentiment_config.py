@@ -152,6 +152,8 @@ class SentimentConfig:
     Ctrl-C ends training and keeps the best epoch so far.
     """
 
+    preset: OptionalName = None
+    """Begin with settings of this name, as mr or imdb of the results table; other flags win."""
     data: DataConfig = field(default_factory=DataConfig)
     """What to learn from."""
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)

@@ -35,7 +35,7 @@ def real_data() -> Path:
 
 def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> SentimentConfig:
     return SentimentConfig(
-        DataConfig(reviews=400),
+        data=DataConfig(reviews=400),
         model=ModelConfig(embedding_size=6, units=5),
         training=TrainingConfig(epochs=2, batch_size=32, **training),
         run=SentimentRunConfig(runs_dir=runs_dir, name=name),

@@ -17,7 +17,7 @@ from training.sentiment_config import (
 
 def test_json_round_trip():
     config = SentimentConfig(
-        DataConfig(data=Path("some/where"), text_column="body", reviews=500),
+        data=DataConfig(data=Path("some/where"), text_column="body", reviews=500),
         model=ModelConfig(units=7, dropout=0.125, bidirectional=False),
         training=TrainingConfig(schedule="cosine", seed=9),
         run=SentimentRunConfig(name="x"),

@@ -112,9 +112,9 @@ def test_a_validation_part_with_a_hole_where_a_step_needs_it(tmp_path):
 @pytest.mark.slow
 def test_co2_beats_every_baseline(tmp_path):
     from training.config import RunConfig
-    from training.forecasting_presets import preset
+    from training.forecasting_presets import PRESETS
 
-    run = train_forecasting(replace(preset("co2"), run=RunConfig(tmp_path, "co2")))
+    run = train_forecasting(replace(PRESETS["co2"], run=RunConfig(tmp_path, "co2")))
     model = run.metrics["model"]
     for floor in run.metrics["baselines"].values():
         assert model["validation"]["mse"] < floor["validation"]["mse"]

@@ -10,7 +10,8 @@ from training.forecasting_config import (
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting_presets import PRESETS, preset, preset_in
+from training.forecasting_presets import PRESETS
+from training.presets import preset, preset_in
 
 
 def test_json_round_trip():
@@ -42,10 +43,10 @@ def test_says_what_is_wrong(cls, values, message):
 
 
 def test_presets_are_found_on_a_command_line():
-    assert preset_in(["forecasting"]) == ForecastingConfig()
-    named = preset_in(["forecasting", "--preset", "etth1-96"])
-    assert named == preset_in(["--preset=etth1-96"]) == preset("etth1-96")
+    assert preset_in(["forecasting"], PRESETS, ForecastingConfig()) == ForecastingConfig()
+    named = preset_in(["forecasting", "--preset", "etth1-96"], PRESETS, ForecastingConfig())
+    assert named == preset_in(["--preset=etth1-96"], PRESETS, None) == preset("etth1-96", PRESETS)
     assert (named.preset, named.data.horizon) == ("etth1-96", 96)
     assert named.data.data is not None
     with pytest.raises(ConfigError, match=r"--preset must be one of co2, etth1-96, .*got 'nope'"):
-        preset_in(["--preset", "nope"])
+        preset_in(["--preset", "nope"], PRESETS, ForecastingConfig())

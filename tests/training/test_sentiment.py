@@ -29,7 +29,7 @@ def test_the_same_seed_gives_the_same_weights(tiny_run, tmp_path):
 @pytest.mark.slow
 def test_word_order_is_learned_where_a_bag_of_words_cannot(tmp_path):
     config = SentimentConfig(
-        DataConfig(reviews=3000),
+        data=DataConfig(reviews=3000),
         training=TrainingConfig(batch_size=32),
         model=ModelConfig(word_dropout=0.1, dropout=0.2),
         run=SentimentRunConfig(tmp_path, "a"),
@@ -85,7 +85,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
 def test_mr_reaches_75_percent(real_data, tmp_path):
     run = train_sentiment(
         SentimentConfig(
-            DataConfig(data=real_data / "mr"),
+            data=DataConfig(data=real_data / "mr"),
             training=TrainingConfig(epochs=3),
             run=SentimentRunConfig(tmp_path, "mr"),
         )
