@@ -24,7 +24,6 @@ import keras
 import tensorflow as tf
 from rich.console import Console
 
-from training.baselines import TokenRows
 from training.batches import Batch, LengthBucketedBatches
 from training.config import require_at_least
 from training.errors import TrainingError
@@ -35,6 +34,7 @@ from training.sentiment_config import DataConfig, ModelConfig, TrainingConfig
 from training.sentiment_data import load_sentiment_data
 from training.sentiment_model import build_sentiment_model
 from training.sentiment_predictions import EVALUATION_BATCH
+from training.token_rows import TokenRows
 from training.vocabulary import TextPreprocessor, build_vocabulary, token_ids
 
 LOOP = "GradientTape loop"

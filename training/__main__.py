@@ -89,7 +89,13 @@ def _sentiment(config: SentimentConfig, resume: bool = False) -> int:
     run = train_sentiment(config, console, resume)
 
     model, baselines = run.metrics["model"], run.metrics["baselines"]
-    results = {"GRU": (model["validation"]["accuracy"], model["test"]["accuracy"])}
+    answered = {"GRU": model}
+    if "gru_alone" in run.metrics:
+        answered = {"GRU and n-grams": model, "GRU alone": run.metrics["gru_alone"]}
+    results = {
+        name: (parts["validation"]["accuracy"], parts["test"]["accuracy"])
+        for name, parts in answered.items()
+    }
     for name, floor in baselines.items():
         results[name] = (floor["validation_accuracy"], floor["test_accuracy"])
     width = max(map(len, results))

@@ -3,26 +3,18 @@
 They read the same token ids as the network: the same words are known and the same texts cut.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from training.ngram_model import NgramModel
+from training.token_rows import TokenRows
 from training.vocabulary import PADDING
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
-
-
-@dataclass(frozen=True)
-class TokenRows:
-    """Rows as the baselines read them."""
-
-    ids: Sequence[np.ndarray]
-    labels: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -65,56 +57,25 @@ def bag_of_words(train: TokenRows, validation: TokenRows, test: TokenRows) -> Ba
     )
 
 
-def nb_weighted_ngrams(
-    train: TokenRows, validation: TokenRows, test: TokenRows, classes: int
-) -> BaselineResult:
+def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows) -> BaselineResult:
     """Logistic regression on uni- and bigrams weighted by naive-Bayes log-count ratios.
 
-    After Wang and Manning (2012), "Baselines and Bigrams", with logistic regression in place of
-    the support vector machine; one model per class against the rest where there are more than
-    two. The penalty is chosen on the validation rows.
+    Args:
+        model: of :func:`training.ngram_model.fit_ngrams`.
+        validation: rows that the penalty was chosen on.
+        test: held-out rows.
     """
-    vectorizer = CountVectorizer(analyzer=_unigrams_and_bigrams, binary=True)
-    x_train = vectorizer.fit_transform(train.ids).astype(np.float64)
-    x_validation, x_test = vectorizer.transform(validation.ids), vectorizer.transform(test.ids)
-    positives = range(1, 2) if classes == 2 else range(classes)
-    candidates = []
-    for penalty in _INVERSE_PENALTIES:
-        scores = [
-            _one_against_rest(x_train, train.labels == k, penalty, (x_validation, x_test))
-            for k in positives
-        ]
-        predicted = []
-        for part in range(2):
-            columns = np.stack([score[part] for score in scores], axis=1)  # (N, C or 1)
-            predicted.append(
-                (columns[:, 0] > 0).astype(int) if classes == 2 else columns.argmax(axis=1)
-            )
-        candidates.append((float(np.mean(predicted[0] == validation.labels)), predicted[1]))
-    accuracy, test_predictions = max(candidates, key=lambda candidate: candidate[0])
+    predicted = [model.logits(rows.ids).argmax(axis=1) for rows in (validation, test)]
     return _result(
-        "NB-weighted bigrams, logistic regression", accuracy, test_predictions, test.labels
+        "NB-weighted bigrams, logistic regression",
+        float(np.mean(predicted[0] == validation.labels)),
+        predicted[1],
+        test.labels,
     )
-
-
-def _one_against_rest(
-    x: sp.csr_matrix, is_class: np.ndarray, penalty: float, parts: Sequence[sp.csr_matrix]
-) -> list[np.ndarray]:
-    """Decision values for each part; the ratio is that of Wang and Manning, section 2.1."""
-    p = 1 + np.asarray(x[is_class].sum(axis=0)).ravel()
-    q = 1 + np.asarray(x[~is_class].sum(axis=0)).ravel()
-    ratio = sp.diags(np.log((p / p.sum()) / (q / q.sum())))
-    model = LogisticRegression(C=penalty, max_iter=5000).fit(x @ ratio, is_class)
-    return [model.decision_function(part @ ratio) for part in parts]
 
 
 def _unigrams(ids: np.ndarray) -> Iterator[int]:
     return (int(i) for i in ids if i != PADDING)
-
-
-def _unigrams_and_bigrams(ids: np.ndarray) -> list[tuple[int, ...]]:
-    words = list(_unigrams(ids))
-    return [*((word,) for word in words), *pairwise(words)]
 
 
 def _result(

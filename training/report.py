@@ -40,8 +40,10 @@ def write_summary(
         "",
         "| accuracy | validation | test |",
         "|---|---:|---:|",
-        f"| **GRU** | {model['validation']['accuracy']:.2%} | {model['test']['accuracy']:.2%} |",
+        _accuracy_row("**GRU and n-grams**" if "gru_alone" in metrics else "**GRU**", model),
     ]
+    if "gru_alone" in metrics:
+        lines.append(_accuracy_row("GRU alone", metrics["gru_alone"]))
     for name, result in metrics["baselines"].items():
         lines.append(
             f"| {name} | {result['validation_accuracy']:.2%} | {result['test_accuracy']:.2%} |"
@@ -80,6 +82,10 @@ def write_summary(
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
     lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
     return "\n".join(lines) + "\n"
+
+
+def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
+    return f"| {name} | {parts['validation']['accuracy']:.2%} | {parts['test']['accuracy']:.2%} |"
 
 
 def _twins(same_words: Mapping[str, Any]) -> list[str]:

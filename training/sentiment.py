@@ -9,18 +9,21 @@ from rich.console import Console
 
 from training import baselines
 from training.batches import LengthBucketedBatches
+from training.combination import combine, fit_shares
 from training.config import to_dict
 from training.learning_rate import learning_rate_schedule
 from training.loop import FitResult, fit, make_eval_step, make_train_step
+from training.ngram_model import NgramModel, fit_ngrams
 from training.progress import TrainingProgress
 from training.run_summary import run_summary
 from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData, load_sentiment_data
 from training.sentiment_model import build_sentiment_model
-from training.sentiment_predictions import EVALUATION_BATCH
+from training.sentiment_predictions import EVALUATION_BATCH, predict_logits
 from training.sentiment_report import TrainedClassifier, write_report
 from training.sentiment_run import SentimentRun
 from training.sentiment_words import sentiment_words
+from training.token_rows import TokenRows
 from training.training_run_writer import TrainingRunWriter
 from training.vocabulary import TextPreprocessor, token_ids
 
@@ -74,7 +77,7 @@ def train_sentiment(
             vocabulary = words.vocabulary
             preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens)
             parts = {
-                name: baselines.TokenRows(token_ids(preprocessor, part.texts), part.labels)
+                name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
             }
         _describe(data, console)
@@ -82,7 +85,16 @@ def train_sentiment(
             config.model, len(vocabulary), len(data.classes), words.vectors, words.trained
         )
         result = _train(model, parts, config, writer, console)
-        floors = _baselines(parts, len(data.classes), config.run.ngram_baseline, console)
+        ngrams = None
+        if config.model.ngrams or config.run.ngram_baseline:
+            with console.status("fitting the n-gram regression ..."):
+                ngrams = fit_ngrams(
+                    parts["train"], parts["validation"], len(data.classes), len(vocabulary)
+                )
+        floors = _baselines(parts, ngrams, console)
+        alone = None
+        if config.model.ngrams and ngrams is not None:
+            alone, model = model, _with_ngrams(model, ngrams, parts["validation"])
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
         model.save(writer.path / "model.keras")
@@ -90,7 +102,7 @@ def train_sentiment(
         with console.status("writing the report ..."):
             write_report(
                 writer,
-                TrainedClassifier(data, parts, preprocessor, len(vocabulary), model, result),
+                TrainedClassifier(data, parts, preprocessor, len(vocabulary), model, alone, result),
                 floors,
                 run_summary(result, config.training.seed, started),
             )
@@ -99,7 +111,7 @@ def train_sentiment(
 
 def _train(
     model: keras.Model,
-    parts: dict[str, baselines.TokenRows],
+    parts: dict[str, TokenRows],
     config: SentimentConfig,
     writer: TrainingRunWriter,
     console: Console,
@@ -138,14 +150,21 @@ def _train(
         )
 
 
+def _with_ngrams(model: keras.Model, ngrams: NgramModel, validation: TokenRows) -> keras.Model:
+    shares = fit_shares(
+        validation.labels, predict_logits(model, validation.ids), ngrams.logits(validation.ids)
+    )
+    return combine(model, ngrams, shares)
+
+
 def _baselines(
-    parts: dict[str, baselines.TokenRows], classes: int, ngrams: bool, console: Console
+    parts: dict[str, TokenRows], ngrams: NgramModel | None, console: Console
 ) -> list[baselines.BaselineResult]:
     rows = parts["train"], parts["validation"], parts["test"]
     with console.status("fitting the baselines ..."):
         floors = [baselines.majority_class(*rows), baselines.bag_of_words(*rows)]
-        if ngrams:
-            floors.append(baselines.nb_weighted_ngrams(*rows, classes))
+        if ngrams is not None:
+            floors.append(baselines.nb_weighted_ngrams(ngrams, *rows[1:]))
     return floors
 
 

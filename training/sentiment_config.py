@@ -95,6 +95,8 @@ class ModelConfig:
     """Share of word-vector and pooled features dropped while training."""
     word_dropout: float = 0.25
     """Share of words read as unknown while training."""
+    ngrams: bool = False
+    """Let a regression on NB-weighted uni- and bigrams answer too; shares by validation rows."""
 
     def __post_init__(self) -> None:
         require_at_least("--embedding-size", self.embedding_size, 1)

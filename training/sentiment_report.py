@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from training import classification_pictures, learning_curves, report
 from training.accuracy_by_length import bin_by_length
-from training.baselines import BaselineResult, TokenRows
+from training.baselines import BaselineResult
 from training.config import to_dict
 from training.loop import FitResult
 from training.run_directory import RunWriter
@@ -28,6 +28,7 @@ from training.sentiment_summary import (
     same_words,
 )
 from training.temperature import fit_temperature
+from training.token_rows import TokenRows
 from training.vocabulary import PADDING, TextPreprocessor
 
 
@@ -42,6 +43,8 @@ class TrainedClassifier:
     vocabulary_size: int
     model: keras.Model
     """With the weights of the best epoch."""
+    alone: keras.Model | None
+    """The GRU without the n-gram regression that answers with it, if one does."""
     result: FitResult
 
 
@@ -79,6 +82,7 @@ def write_report(
             **{part: part_summary(labels[part], logits[part]) for part in labels},
             "parameters": trained.model.count_params(),
         },
+        **_alone(trained, labels),
         "baselines": baseline_summary(floors),
         "same_words": same_words(test, predicted, floors[1].test_predictions),
         "per_class": class_summary(data, predicted),
@@ -119,6 +123,18 @@ def write_report(
         report.write_summary(metrics, data.classes, _surest_mistakes(predictions), bool(shown)),
     )
     writer.write_json("metrics.json", metrics)
+
+
+def _alone(trained: TrainedClassifier, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """What the GRU of a combined model answers by itself."""
+    if trained.alone is None:
+        return {}
+    logits = {part: predict_logits(trained.alone, trained.rows[part].ids) for part in labels}
+    combination = trained.model.get_layer("combined_logits")
+    return {
+        "gru_alone": {part: part_summary(labels[part], logits[part]) for part in labels},
+        "shares": dict(zip(("gru", "ngrams"), combination.shares, strict=True)),
+    }
 
 
 def _predictions(data: SentimentData, scores: np.ndarray) -> list[dict[str, Any]]:

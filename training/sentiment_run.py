@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import keras
 
-from training import sentiment_model  # noqa: F401  registers the layers model.keras holds
+from training import combination, sentiment_model  # noqa: F401  register the layers model.keras holds
 from training.config import from_dict
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.run_directory import TaskRun

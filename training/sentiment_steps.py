@@ -49,8 +49,9 @@ class SentimentSteps:
 
     @property
     def streams(self) -> bool:
-        """Whether the model can answer token by token: it reads in one direction only."""
-        return all(isinstance(layer, GRU) for layer in self._layers)
+        """Whether the model can answer token by token: a GRU alone, in one direction."""
+        forward = all(isinstance(layer, GRU) for layer in self._layers)
+        return forward and self._model.name != "combined"
 
     @property
     def state_size(self) -> int:

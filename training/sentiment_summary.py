@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.metrics import precision_recall_fscore_support
 
 from training.accuracy_by_length import LengthBins
-from training.baselines import BaselineResult, TokenRows
+from training.baselines import BaselineResult
 from training.calibration import negative_log_likelihood, reliability
 from training.sentiment_data import SentimentData
 from training.temperature import Temperature
+from training.token_rows import TokenRows
 
 
 def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from training.baselines import TokenRows, bag_of_words, majority_class, nb_weighted_ngrams
+from training.baselines import bag_of_words, majority_class, nb_weighted_ngrams
+from training.ngram_model import fit_ngrams
+from training.token_rows import TokenRows
 
 
 def rows(count, seed, order_decides, classes=2):
@@ -20,6 +22,10 @@ def three_parts(**options):
     return rows(400, 0, **options), rows(100, 1, **options), rows(100, 2, **options)
 
 
+def ngrams(train, validation, test, classes):
+    return nb_weighted_ngrams(fit_ngrams(train, validation, classes, 50), validation, test)
+
+
 def test_majority_answers_the_most_frequent_training_class():
     part = TokenRows([np.array([2])] * 4, np.array([1, 1, 0, 1]))
     other = TokenRows([np.array([2])] * 4, np.array([0, 0, 0, 1]))
@@ -31,7 +37,7 @@ def test_majority_answers_the_most_frequent_training_class():
 @pytest.mark.parametrize("classes", [2, 4])
 def test_both_learn_from_words(classes):
     parts = three_parts(order_decides=False, classes=classes)
-    for result in (bag_of_words(*parts), nb_weighted_ngrams(*parts, classes)):
+    for result in (bag_of_words(*parts), ngrams(*parts, classes)):
         assert result.validation_accuracy == result.test_accuracy == 1.0
         np.testing.assert_array_equal(result.test_predictions, parts[2].labels)
 
@@ -39,4 +45,4 @@ def test_both_learn_from_words(classes):
 def test_only_bigrams_see_order():
     parts = three_parts(order_decides=True)
     assert bag_of_words(*parts).test_accuracy < 0.65
-    assert nb_weighted_ngrams(*parts, 2).test_accuracy > 0.95
+    assert ngrams(*parts, 2).test_accuracy > 0.95

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from training.baselines import TokenRows
 from training.sentiment_summary import same_words
+from training.token_rows import TokenRows
 
 
 def test_pairs_of_the_same_words_are_counted_as_by_enumeration():
