@@ -6,9 +6,9 @@ One model each, with the same first weights, dropout, optimizer and clipping, is
 batches, a `tf.data` pipeline in the case of `fit`. After an epoch of warm-up they train an epoch in
 turn, in every other round in reverse order. An epoch is all training rows once, then loss and
 accuracy of the validation rows. `fit` runs as Keras compiles by default (`jit_compile="auto"`,
-which means XLA here, and a compilation for every shape of a batch) and without XLA. Both clip by the
-global norm; that of Keras counts the gradients of a word that occurs twice in a batch apart, that of
-the loop their sum.
+which means XLA here, and a compilation for every shape of a batch) and without XLA. Both clip by
+the global norm; Keras' counts the gradients of a word that occurs twice in a batch apart, that of
+the loop counts their sum.
 """
 
 import argparse
