@@ -13,17 +13,25 @@ from training.sentiment_config import (
 
 _SETS = Path("../shared/data")
 _UNLABELLED = PretrainingConfig(unlabelled=_SETS / "imdb")
-_SENTENCES = ModelConfig(embedding_size=128, units=128, word_dropout=0.4)
-_BESIDE_PRETRAINED = ModelConfig(embedding_size=64, units=128)
+_ALONE = ModelConfig(embedding_size=128, units=128, word_dropout=0.4, ngrams=True)
+_PRETRAINED = ModelConfig(embedding_size=64, units=128, ngrams=True)
 _SHORT = TrainingConfig(epochs=5, learning_rate=1e-3, schedule="cosine")
 
-_MR = SentimentConfig(data=DataConfig(data=_SETS / "mr", fold=0), model=_SENTENCES, training=_SHORT)
-_SST2 = replace(_MR, data=DataConfig(data=_SETS / "sst2", phrases=True))
+
+def _rows(data: DataConfig, training: TrainingConfig = _SHORT) -> dict[str, SentimentConfig]:
+    """Without and with pre-training."""
+    assert data.data is not None
+    alone = SentimentConfig(data=data, model=_ALONE, training=training)
+    pretrained = replace(alone, model=_PRETRAINED, pretraining=_UNLABELLED)
+    return {data.data.name: alone, f"{data.data.name}-pretrained": pretrained}
+
 
 PRESETS = {
     "demo": SentimentConfig(),
-    "mr": _MR,
-    "mr-pretrained": replace(_MR, pretraining=_UNLABELLED, model=_BESIDE_PRETRAINED),
-    "sst2": _SST2,
-    "sst2-pretrained": replace(_SST2, pretraining=_UNLABELLED, model=_BESIDE_PRETRAINED),
+    **_rows(DataConfig(data=_SETS / "mr", fold=0)),
+    **_rows(DataConfig(data=_SETS / "sst2", phrases=True)),
+    **_rows(
+        DataConfig(data=_SETS / "imdb", max_tokens=1000),
+        TrainingConfig(epochs=3, learning_rate=1e-3, schedule="cosine"),
+    ),
 }
