@@ -49,7 +49,8 @@ def bag_of_words(train: TokenRows, validation: TokenRows, test: TokenRows) -> Ba
     x_validation, x_test = vectorizer.transform(validation.ids), vectorizer.transform(test.ids)
     candidates = []
     for penalty in _INVERSE_PENALTIES:
-        model = LogisticRegression(C=penalty, max_iter=5000).fit(x_train, train.labels)
+        model = LogisticRegression(C=penalty, solver="newton-cg", max_iter=5000)
+        model.fit(x_train, train.labels)
         candidates.append((float(model.score(x_validation, validation.labels)), model))
     accuracy, model = max(candidates, key=lambda candidate: candidate[0])
     return _result(
