@@ -43,5 +43,11 @@ PRESETS = {
         for horizon in (336, 720)
     },
     "etth2-96": _ett("ETTh2", 96, _RESIDUAL, _SHORT),
-    "ettm1-96": _ett("ETTm1", 96, training=replace(_TRAINING, train_stride=4)),
+    "ettm1-96": _ett(
+        "ETTm1",
+        96,
+        replace(_SEGMENTS, linear_skip=True),
+        replace(_TRAINING, epochs=4, learning_rate=3e-4, train_stride=4),
+        lookback=336,
+    ),
 }

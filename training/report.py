@@ -55,6 +55,10 @@ def write_summary(
         f"of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "
         "end.",
+        "",
+        f"Training and testing took {metrics['seconds']:,.0f} s; an epoch "
+        f"{metrics['speed']['seconds_per_epoch']:.1f} s (median without the first), "
+        f"{metrics['speed']['tokens_per_second']:,.0f} training tokens per second.",
     ]
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]

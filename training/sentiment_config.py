@@ -93,6 +93,10 @@ class ModelConfig:
     """What is read of the states: greatest or mean of each unit, mean by learned scores, last."""
     dropout: float = 0.5
     """Share of word-vector and pooled features dropped while training."""
+    variational: bool = False
+    """Drop the same word-vector features at every word of a text (Gal and Ghahramani, 2016)."""
+    recurrent_dropout: float = 0.0
+    """Share of the state's features dropped on their way to the next step while training."""
     word_dropout: float = 0.25
     """Share of words read as unknown while training."""
     ngrams: bool = False
@@ -103,6 +107,7 @@ class ModelConfig:
         require_at_least("--units", self.units, 1)
         require_at_least("--layers", self.layers, 1)
         require_rate("--dropout", self.dropout)
+        require_rate("--recurrent-dropout", self.recurrent_dropout)
         require_rate("--word-dropout", self.word_dropout)
 
 

@@ -14,8 +14,9 @@ Records end with a line feed and nothing else (MR and IMDB hold U+0085, which ``
 takes for a line end), and quotes mean nothing.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,21 @@ from training.errors import DataError
 from training.text_files import read_bytes
 
 CLASSES = ("negative", "positive")
+_DIGESTS = {
+    "rt-polarity.neg": "4ace77d558c3714723843f1d65b60c01e3417b208180f0728808d76ad0eeeaca",
+    "rt-polarity.pos": "2da124ec187a9d5a29c9f04e91c540e02baed5af8868f550a26bd6fd4dbf8bf0",
+    "stsa.binary.train.txt": "71c04bcc41291fa47454dd670df701b14ee9249156babeaac404cfe2c8d74338",
+    "stsa.binary.dev.txt": "02fedc82855dbdcabe82c65ed1af6c6570788eaac51073cdb35ee8c7784426d1",
+    "stsa.binary.test.txt": "6a80dc9b9a0db2d3b37f2f809304febad31c90ab67a5b4157b7d9f881c53ef5b",
+    "glue_train.tsv": "e981ceb4fe6c9acd1c79851d0d091b9e78103f1f2a399ca83dda27915d41c56c",
+    "imdb_train.tsv.gz": "f6126c251b51b2430a4acc8b5858e4f649261ecd501f7d4f056d254380afef93",
+    "imdb_test.tsv.gz": "96fed6bf1768ffb7e3cc313e38daddb19dc5e280b8a33704d5a9ab1ce9c77db9",
+    "imdb_unsup.tsv.gz": "907cd1ec01029874239905457539c35d7de50b5d983f5220ce4826cb90a38183",
+    "amazon_cells_labelled.txt": "47003fc0a0d4840b00e96e715b6189bad09e7443a3da41c4cbe12ffc79f86ae3",
+    "imdb_labelled.txt": "aef2e49e3da25714d61175e3a6e68eeef74a20a2f914318dc3be9947ea86512d",
+    "yelp_labelled.txt": "c76468b7b5c6e56a0804d728345c5f84aa2142ddb214420f61cc9cfd4c00d2ea",
+}
+"""SHA-256 of the files, unzipped, from which the figures in the documentation come."""
 _IMDB_HEADER = ["id", "label", "rating", "movie", "text"]
 
 
@@ -66,7 +82,9 @@ def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
         if set(files) <= set(found):
             if phrases and reader is not _read_sst2:
                 raise DataError(f"--phrases is for SST-2; {folder} holds {files[0]}")
-            return _read_sst2(folder, phrases) if reader is _read_sst2 else reader(folder)
+            corpus = _read_sst2(folder, phrases) if reader is _read_sst2 else reader(folder)
+            used = (*files, "glue_train.tsv") if phrases else files
+            return replace(corpus, notes=corpus.notes + _digest_notes(folder, used))
     layouts = "; ".join(" + ".join(files) for files, _ in _READERS)
     shown = ", ".join(found[:5]) + (" ..." if len(found) > 5 else "") or "nothing"
     raise DataError(f"{folder} holds no known data set; expected {layouts}; found {shown}")
@@ -182,6 +200,18 @@ def _binary(path: Path, line: int, label: str) -> int:
     if label not in ("0", "1"):
         raise DataError(f"{path}, line {line}: expected the label 0 or 1, got {label!r}")
     return int(label)
+
+
+def _digest_notes(folder: Path, files: Sequence[str]) -> tuple[str, ...]:
+    other = [
+        name for name in files if sha256(read_bytes(folder / name)).hexdigest() != _DIGESTS[name]
+    ]
+    if not other:
+        return ()
+    return (
+        f"{', '.join(other)}: not byte for byte the known copy of the set, by SHA-256; figures "
+        "may differ from documented ones",
+    )
 
 
 def _count_notes(name: str, parts: tuple[tuple[str, list[Row], int], ...]) -> tuple[str, ...]:

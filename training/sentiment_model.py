@@ -82,9 +82,15 @@ def build_sentiment_model(
         embedding = WordEmbedding(*sizes, name="embedding")
         x = embedding(x)
         embedding.set_fixed(fixed_vectors)
-    x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
+    dropout = keras.layers.SpatialDropout1D if config.variational else keras.layers.Dropout
+    x = dropout(config.dropout, name="embedding_dropout")(x)
     for number in range(1, config.layers + 1):
-        layer = GRU(config.units, return_sequences=True, name=f"gru_{number}")
+        layer = GRU(
+            config.units,
+            return_sequences=True,
+            recurrent_dropout=config.recurrent_dropout,
+            name=f"gru_{number}",
+        )
         if config.bidirectional:
             layer = keras.layers.Bidirectional(layer, name=f"bidirectional_{number}")
         x = layer(x)

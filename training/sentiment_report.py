@@ -82,6 +82,7 @@ def write_report(
             **{part: part_summary(labels[part], logits[part]) for part in labels},
             "parameters": trained.model.count_params(),
         },
+        "speed": _speed(trained),
         **_alone(trained, labels),
         "baselines": baseline_summary(floors),
         "same_words": same_words(test, predicted, floors[1].test_predictions),
@@ -135,6 +136,14 @@ def _alone(trained: TrainedClassifier, labels: Mapping[str, np.ndarray]) -> dict
         "gru_alone": {part: part_summary(labels[part], logits[part]) for part in labels},
         "shares": dict(zip(("gru", "ngrams"), combination.shares, strict=True)),
     }
+
+
+def _speed(trained: TrainedClassifier) -> dict[str, float]:
+    """Of an epoch, validation included; of those after the first, in which XLA compiles."""
+    epochs = trained.result.epochs
+    seconds = float(np.median([epoch.seconds for epoch in epochs[1:] or epochs]))
+    tokens = sum(len(ids) for ids in trained.rows["train"].ids)
+    return {"seconds_per_epoch": seconds, "tokens_per_second": tokens / seconds}
 
 
 def _predictions(data: SentimentData, scores: np.ndarray) -> list[dict[str, Any]]:
