@@ -86,7 +86,7 @@ def answers(server):
         return False
 
 
-def wait_until(done, server=None, seconds=90):
+def wait_until(done, server=None, seconds=300):
     deadline = time.monotonic() + seconds
     while not done():
         if server is not None and server.process.poll() is not None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from benchmarks.sentiment_served import main as served_accuracy
 from serving.__main__ import main
 from serving.async_client import connect_async
 from serving.client import connect
@@ -318,6 +319,19 @@ def test_example_requests_work(deployed, exports, capsys):
             assert f"{score:.8f}"[:6] in done.stdout, done.stdout
     assert main(["example-request", str(exports.root / "one"), "--signature", "nix"]) == 2
     assert "--signature: expected one of ['classify'" in capsys.readouterr().err
+
+
+def test_the_served_classifier_is_as_accurate_as_its_run(url, exports, capsys):
+    run = exports.runs["both"]
+    asked = ["--url", url, "--model", "both"]
+    assert served_accuracy([str(run.path), *asked]) == 0
+    accuracy = f"{run.metrics['model']['test']['accuracy']:.2%}"
+    assert f"60 test rows: accuracy {accuracy} served, {accuracy} in the run" in (
+        capsys.readouterr().out
+    )
+    with pytest.raises(SystemExit, match="2"):
+        served_accuracy([str(run.path), "--url", url, "--model", "nix"])
+    assert "nix" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("extra", [[], ["--rate", "60", "--processes", "2"]])
