@@ -136,6 +136,12 @@ class Flags:
     drain_seconds: int = flag(
         20, "after SIGTERM, time for requests under way; then they are ended", Honour.OURS
     )
+    isolate_models: bool = flag(
+        False,
+        "a model that is missing or cannot be loaded keeps no other from being served: not at the "
+        "start, nor when versions or the configuration change",
+        Honour.OURS,
+    )
     rest_ssl_config_file: str = flag(
         "", "SSLConfig as text: TLS for REST; may be the file of --ssl_config_file", Honour.OURS
     )

@@ -47,6 +47,7 @@ def repository_options(flags: Flags) -> RepositoryOptions:
         retry_seconds=flags.load_retry_interval_micros / 1e6,
         initial_threads=4 * (os.cpu_count() or 1),
         load_threads=max(0, flags.num_load_threads),
+        isolate_models=flags.isolate_models,
         unload_threads=max(0, flags.num_unload_threads),
         allow_labels_for_unavailable=flags.allow_version_labels_for_unavailable_models,
     )

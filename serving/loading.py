@@ -27,6 +27,8 @@ class RepositoryOptions:
             which does nothing else meanwhile.
         unload_threads: Unloads at once; 0 likewise.
         allow_labels_for_unavailable: New labels may point to versions that are not loaded yet.
+        isolate_models: A model without a version, or whose versions cannot be loaded, keeps no
+            other from being served.
     """
 
     poll_seconds: float = 1.0
@@ -36,6 +38,7 @@ class RepositoryOptions:
     load_threads: int = 0
     unload_threads: int = 0
     allow_labels_for_unavailable: bool = False
+    isolate_models: bool = False
 
 
 def load_with_retries(

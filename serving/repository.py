@@ -49,7 +49,11 @@ class Repository:
         self._load = load
         self._loaded = loaded
         self._options = options or RepositoryOptions()
-        self._loaders = _threads(self._options.load_threads, "load")
+        initial = max(1, self._options.initial_threads)
+        # A broken model keeps a thread busy with its retries; that must not be the manager's.
+        least = initial if self._options.isolate_models else 0
+        self._starters = ThreadPoolExecutor(initial, "start")
+        self._loaders = _threads(self._options.load_threads or least, "load")
         self._unloaders = _threads(self._options.unload_threads, "unload")
         self._changed = threading.Condition()
         self._managing = threading.Lock()
@@ -61,7 +65,8 @@ class Repository:
         """Load the first versions and start to watch; returns when every model has one that serves.
 
         Waits as long as a model has no version at all, as TF Serving does; `close` from another
-        thread ends the wait.
+        thread ends the wait. With models isolated, it returns when each of them serves, or failed
+        once, or has no version.
 
         Raises:
             ServingError: A version could not be loaded, with TF Serving's text.
@@ -76,6 +81,10 @@ class Repository:
             self._load_initial()
             missing = [m for m in self._models.values() if not m.in_state(State.AVAILABLE)]
             if not missing:
+                break
+            if self._options.isolate_models:
+                names = ", ".join(model.config.name for model in missing)
+                log.error("going on without a version to serve of: %s", names)
                 break
             raise_failed(missing)
             if self._options.poll_seconds <= 0:
@@ -128,7 +137,8 @@ class Repository:
                     if not (model := self._models[name]).in_state(State.AVAILABLE)
                 ]
                 raise_failed(missing, "model(s)")
-                if not missing:
+                coming = any(m.in_state(s) for m in missing for s in (State.START, State.LOADING))
+                if not missing or (self._options.isolate_models and not coming):
                     return
             self._stopping.wait(max(0.1, self._options.poll_seconds))
 
@@ -141,7 +151,7 @@ class Repository:
         self.give_up()
         if self._manager is not None:
             self._manager.join()
-        for threads in (self._loaders, self._unloaders):
+        for threads in (self._starters, self._loaders, self._unloaders):
             if threads is not None:
                 threads.shutdown()
         for model in self._models.values():
@@ -149,11 +159,11 @@ class Repository:
                 self._unload(model, version)
 
     def ready(self) -> bool:
-        """Whether every model has a version that serves."""
+        """Whether every model has a version that serves; of isolated ones, whether any has."""
         with self._changed:
-            return all(
-                model.retired or model.in_state(State.AVAILABLE) for model in self._models.values()
-            )
+            models = [model for model in self._models.values() if not model.retired]
+            serving = [bool(model.in_state(State.AVAILABLE)) for model in models]
+        return any(serving) if self._options.isolate_models and serving else all(serving)
 
     @contextmanager
     def acquire(
@@ -273,16 +283,19 @@ class Repository:
         """Note for every model which versions it should have."""
         if self._options.poll_seconds < 0:
             return
-        try:
-            with self._changed:
-                configured = [one.config for one in self._models.values() if not one.retired]
-            found = {config.name: scan(config) for config in configured}
-        except NotFound as error:
-            # As TF Serving: one bad path leaves the aspired versions of all models as they are.
-            log.error(
-                "FileSystemStoragePathSource encountered a filesystem access error: %s", error
-            )
-            return
+        with self._changed:
+            configured = [one.config for one in self._models.values() if not one.retired]
+        found = {}
+        for config in configured:
+            try:
+                found[config.name] = scan(config)
+            except NotFound as error:
+                log.error(
+                    "FileSystemStoragePathSource encountered a filesystem access error: %s", error
+                )
+                if not self._options.isolate_models:
+                    # As TF Serving: it leaves the aspired versions of all models as they are.
+                    return
         with self._changed:
             for name, versions in found.items():
                 self._models[name].aspire(versions)
@@ -290,9 +303,13 @@ class Repository:
     def _load_initial(self) -> None:
         """Load everything asked for, several at once: nothing serves yet that could suffer."""
         new = [(m, version) for m in self._models.values() for version in m.in_state(State.START)]
-        with ThreadPoolExecutor(max(1, self._options.initial_threads)) as threads:
-            for done in [threads.submit(self._bring_up, *pair) for pair in new]:
-                done.result()
+        loads = [self._starters.submit(self._bring_up, *pair) for pair in new]
+        if self._options.isolate_models:
+            with self._changed:
+                self._changed.wait_for(lambda: all(_was_tried(version) for _, version in new))
+        else:
+            for load in loads:
+                load.result()
 
     def _act(self) -> bool:
         """Unload or load one version, unloads first; False when there is nothing to do."""
@@ -340,6 +357,9 @@ class Repository:
 
     def _may_retry(self, model: ModelVersions, version: Version) -> bool:
         """Wait before the next try; False when the version is no longer wanted."""
+        with self._changed:
+            version.retrying = True
+            self._changed.notify_all()
         self._stopping.wait(max(0.0, self._options.retry_seconds))
         if self._options.poll_seconds > 0:
             self._scan()
@@ -363,6 +383,11 @@ class Repository:
             version.state = state
             version.error = error
             self._changed.notify_all()
+
+
+def _was_tried(version: Version) -> bool:
+    """Whether a load of the version has succeeded or failed."""
+    return version.retrying or version.state not in (State.START, State.LOADING)
 
 
 def _threads(count: int, name: str) -> ThreadPoolExecutor | None:

@@ -44,6 +44,7 @@ class Version:
         predictor: While it is in memory.
         in_use: Requests that hold it.
         gone: It was not asked for at some time since it was first seen.
+        retrying: Its load failed, and is tried again.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Version:
     predictor: Predictor | None = None
     in_use: int = 0
     gone: bool = False
+    retrying: bool = False
 
     def status(self) -> VersionStatus:
         """For status answers."""

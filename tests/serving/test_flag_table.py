@@ -108,6 +108,7 @@ SHOWN = {
     "version": "test_server::test_help_and_version",
     "bind_address": "test_server_options::test_bind_address",
     "drain_seconds": "test_additions::test_requests_longer_than_the_drain_are_ended",
+    "isolate_models": "test_server::test_a_broken_model_alone_does_not_serve",
     "rest_ssl_config_file": "test_additions::test_rest_speaks_tls_only",
     "auth_token_file": "test_additions::test_rest_refuses_without_token",
     "access_log": "test_additions::test_access_log_of_rest",

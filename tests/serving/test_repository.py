@@ -39,8 +39,8 @@ def states(repository, name="m"):
     return {s.version: s.state.name for s in repository.status(name)}
 
 
-def ask(repository, **which):
-    with repository.acquire("m", **which) as (predictor, version):
+def ask(repository, name="m", **which):
+    with repository.acquire(name, **which) as (predictor, version):
         return version, predictor.predict(X)["y"][0, 0]
 
 
@@ -410,3 +410,57 @@ def test_scan_once_and_reload(models, base, opened):
     repository.reconfigure([ServedModel("n", base)])
     assert states(repository, "n") == {2: "AVAILABLE"}
     assert states(repository) == {1: "END"}
+
+
+ISOLATED = RepositoryOptions(
+    poll_seconds=0.02, max_load_retries=3, retry_seconds=60, isolate_models=True
+)
+
+
+def test_isolated_models_start_without_the_broken_and_the_missing(models, base, opened):
+    publish(models, base, 1)
+    broken, missing = base.parent / "broken", base.parent / "missing"
+    (broken / "1").mkdir(parents=True)
+    repository = opened(
+        ServedModel("m", base),
+        ServedModel("broken", broken),
+        ServedModel("missing", missing),
+        options=ISOLATED,
+    )
+    repository.start()  # although the broken one will be tried for minutes
+    assert ask(repository) == (1, 1.0)
+    assert states(repository, "broken") == {1: "LOADING"}
+    with pytest.raises(NotFound, match="Servable not found for request"):
+        ask(repository, "broken")
+    assert repository.ready()
+    # Neither keeps the others from being updated, and both may come later.
+    publish(models, base, 2)
+    wait_for(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+    publish(models, broken, 2, source=1)
+    wait_for(lambda: states(repository, "broken").get(2) == "AVAILABLE")
+    publish(models, missing, 1)
+    wait_for(lambda: ask_or_none(repository, "missing") == (1, 1.0))
+
+
+def test_isolated_models_that_all_fail_are_not_ready(base, opened):
+    (base / "1").mkdir(parents=True)
+    repository = opened(ServedModel("m", base), options=ISOLATED)
+    repository.start()
+    assert not repository.ready()
+
+
+def test_reconfiguring_isolated_models_waits_for_none_that_is_not_there(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base), options=ISOLATED)
+    repository.start()
+    repository.reconfigure([ServedModel("m", base), ServedModel("later", base.parent / "later")])
+    assert ask(repository) == (1, 1.0)
+    publish(models, base.parent / "later", 1)
+    wait_for(lambda: ask_or_none(repository, "later") == (1, 1.0))
+
+
+def ask_or_none(repository, name):
+    try:
+        return ask(repository, name)
+    except NotFound:
+        return None

@@ -104,6 +104,28 @@ def test_broken_model_ends_the_start(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_broken_model_alone_does_not_serve(models, tmp_path):
+    (tmp_path / "broken" / "1").mkdir(parents=True)
+    config = tmp_path / "models.config"
+    config.write_text(
+        f"""model_config_list {{
+          config {{ name: "affine" base_path: "{models}/affine" model_platform: "tensorflow" }}
+          config {{ name: "broken" base_path: "{tmp_path}/broken" model_platform: "tensorflow" }}
+        }}"""
+    )
+    flags = (f"--model_config_file={config}", "--isolate_models")
+    with running(tmp_path / "log", *flags) as server:
+        assert answers(server)
+        with connect(server.grpc) as client:
+            client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "affine")
+            with pytest.raises(NotFound):
+                client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "broken")
+        listed = httpx.get(f"{server.rest}/models", trust_env=False).json()["models"]
+        assert [one["versions"][0]["state"] for one in listed][1] == "LOADING"
+        assert "going on without a version to serve of: broken" in server.log.read_text()
+
+
+@pytest.mark.slow
 def test_life(models, tmp_path):
     """Ports closed until a model is there, hot swap, flags without effect, drain, status 0."""
     base = tmp_path / "base"
