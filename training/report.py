@@ -51,8 +51,8 @@ def write_summary(
     low, high = wilson_interval(model["test"]["accuracy"], rows["test"])
     lines += [
         "",
-        f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). The best "
-        f"of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
+        f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). The "
+        f"best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
         "validation rows; so are the baselines' penalties. The test rows were used once, at the "
         "end.",
         "",
