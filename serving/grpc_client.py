@@ -27,7 +27,7 @@ from serving.client_errors import (
 )
 from serving.client_options import ClientOptions
 from serving.conversation import Call, Metadata, Target, VersionState
-from serving.errors import Code, InvalidArgument, ServingError, from_code
+from serving.errors import Code, InvalidArgument, ServingError, Unavailable, from_code
 from serving.grpc_codec import decode_tensor, encode_tensor
 from serving.json_example import parse_examples
 from serving.protos.classification_pb2 import ClassificationRequest
@@ -233,6 +233,9 @@ class _Channel:
             return no_server(
                 self._url, "connection refused" if "refused" in said else details, flag
             )
+        if code is Code.CANCELLED and said in ("", "cancelled"):
+            # gRPC's own word for calls that were waiting to be read when a server stopped.
+            return Unavailable(f"{self._url} stopped before it read the request")
         if code is Code.UNIMPLEMENTED and "method" in said:
             return unexpected_answer(self._url, f"a gRPC server without this service ({details})")
         if code is Code.DEADLINE_EXCEEDED and not details.startswith("Timed out"):

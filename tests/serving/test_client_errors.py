@@ -229,6 +229,19 @@ def test_only_unavailable_is_tried_again(transport):
                 assert len(seen) == tries
 
 
+def test_calls_that_a_stopping_server_did_not_read_are_tried_again():
+    # What gRPC itself answers to calls that wait in its queue when a server stops.
+    with rpc(grpc.StatusCode.CANCELLED, "CANCELLED") as (seen, url):
+        message = f"{url} stopped before it read the request"
+        with connect(url, retries=2) as client, pytest.raises(Unavailable, match=message):
+            client.status("m")
+        assert len(seen) == 3
+    with rpc(grpc.StatusCode.CANCELLED, "the run was ended") as (seen, url):
+        with connect(url, retries=2) as client, pytest.raises(ServingError, match="was ended"):
+            client.status("m")
+        assert len(seen) == 1
+
+
 def test_retries_end_with_the_time_allowed(transport):
     (port,) = free_ports(1)
     started = time.monotonic()
