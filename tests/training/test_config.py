@@ -6,6 +6,7 @@ import pytest
 
 from training.config import from_dict, to_dict
 from training.errors import ConfigError
+from training.presets import preset, preset_in
 from training.sentiment_config import (
     DataConfig,
     ModelConfig,
@@ -13,6 +14,7 @@ from training.sentiment_config import (
     SentimentRunConfig,
     TrainingConfig,
 )
+from training.sentiment_presets import PRESETS
 
 
 def test_json_round_trip():
@@ -58,3 +60,16 @@ def test_configs_are_frozen():
 def test_says_what_is_wrong(cls, values, message):
     with pytest.raises(ConfigError, match=message):
         from_dict(cls, values)
+
+
+def test_sentiment_presets_hold_their_name_and_differ_in_pretraining():
+    for name in ("mr", "sst2", "imdb"):
+        alone, pretrained = preset(name, PRESETS), preset(f"{name}-pretrained", PRESETS)
+        assert alone.preset == name
+        assert alone.data == pretrained.data
+        assert alone.pretraining.unlabelled is None
+        assert pretrained.pretraining.unlabelled.name == "imdb"
+        assert alone.model.ngrams
+        assert pretrained.model.ngrams
+    found = preset_in(["sentiment", "--preset", "imdb"], PRESETS, SentimentConfig())
+    assert found.data.max_tokens == 1000
