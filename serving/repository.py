@@ -99,6 +99,7 @@ class Repository:
                         model.config.base_path,
                     )
             self._stopping.wait(self._options.poll_seconds)
+        self._starters.shutdown(wait=False)
         if self._options.poll_seconds > 0 and not self._stopping.is_set():
             self._manager = threading.Thread(target=self._manage, name="repository", daemon=True)
             self._manager.start()

@@ -1,39 +1,11 @@
 """A GRU and an n-gram regression that answer together."""
 
-from typing import Any
-
 import keras
 import numpy as np
-import tensorflow as tf
 from scipy.optimize import minimize
 
 from training.calibration import negative_log_likelihood
 from training.ngram_model import NgramLogits, NgramModel
-
-
-@keras.saving.register_keras_serializable(package="training")
-class WeightedSum(keras.layers.Layer):
-    """Adds two logits, each times a fixed number.
-
-    Args:
-        shares: the two numbers.
-    """
-
-    def __init__(self, shares: tuple[float, float], **kwargs: Any):
-        super().__init__(**kwargs)
-        self.shares = tuple(shares)
-
-    def call(self, logits: list[Any]) -> Any:
-        """Maps two tensors (B, C) to one."""
-        return tf.add_n([share * one for share, one in zip(self.shares, logits, strict=True)])
-
-    def compute_output_shape(self, input_shape: list[tuple[int | None, ...]]) -> Any:
-        """That of either."""
-        return input_shape[0]
-
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {**super().get_config(), "shares": self.shares}
 
 
 def fit_shares(
@@ -71,5 +43,9 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
     layer = NgramLogits(count, classes, ngrams.vocabulary_size, name="ngrams")
     counted = layer(model.input)
     layer.set_model(ngrams)
-    logits = WeightedSum(shares, name="combined_logits")([model.output, counted])
+    parts = [
+        keras.layers.Rescaling(share)(logits)
+        for share, logits in zip(shares, (model.output, counted), strict=True)
+    ]
+    logits = keras.layers.Add(name="combined_logits")(parts)
     return keras.Model(model.input, logits, name="combined")

@@ -87,7 +87,7 @@ class MaskedMeanPooling(Pooling):
 
     def pool(self, sequence: Any, mask: Any) -> Any:
         """The mean over the steps."""
-        return self.so_far(sequence, mask)[:, -1]
+        return _ratio(*_totals(sequence, ops.cast(mask, sequence.dtype)))
 
     def so_far(self, sequence: Any, mask: Any) -> Any:
         """The running mean."""

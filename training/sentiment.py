@@ -20,7 +20,7 @@ from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData, load_sentiment_data
 from training.sentiment_model import build_sentiment_model
 from training.sentiment_predictions import EVALUATION_BATCH, predict_logits
-from training.sentiment_report import TrainedClassifier, write_report
+from training.sentiment_report import Alone, TrainedClassifier, write_report
 from training.sentiment_run import SentimentRun
 from training.sentiment_words import sentiment_words
 from training.token_rows import TokenRows
@@ -94,7 +94,9 @@ def train_sentiment(
         floors = _baselines(parts, ngrams, console)
         alone = None
         if config.model.ngrams and ngrams is not None:
-            alone, model = model, _with_ngrams(model, ngrams, parts["validation"])
+            with console.status("combining ..."):
+                alone = _alone(model, ngrams, parts)
+            model = combine(model, ngrams, alone.shares)
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
         model.save(writer.path / "model.keras")
@@ -150,11 +152,11 @@ def _train(
         )
 
 
-def _with_ngrams(model: keras.Model, ngrams: NgramModel, validation: TokenRows) -> keras.Model:
-    shares = fit_shares(
-        validation.labels, predict_logits(model, validation.ids), ngrams.logits(validation.ids)
-    )
-    return combine(model, ngrams, shares)
+def _alone(model: keras.Model, ngrams: NgramModel, parts: dict[str, TokenRows]) -> Alone:
+    """What the GRU answers by itself, and its share in a combined answer."""
+    logits = {part: predict_logits(model, parts[part].ids) for part in ("validation", "test")}
+    rows = parts["validation"]
+    return Alone(logits, fit_shares(rows.labels, logits["validation"], ngrams.logits(rows.ids)))
 
 
 def _baselines(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -32,6 +32,15 @@ from training.token_rows import TokenRows
 from training.vocabulary import PADDING, TextPreprocessor
 
 
+class Alone(NamedTuple):
+    """A GRU without the n-gram regression that answers with it."""
+
+    logits: dict[str, np.ndarray]
+    """Of the validation and test rows, (N, C) each."""
+    shares: tuple[float, float]
+    """Of the GRU and of the regression in the combined logits."""
+
+
 @dataclass(frozen=True)
 class TrainedClassifier:
     """A classifier and what it was made of."""
@@ -43,8 +52,8 @@ class TrainedClassifier:
     vocabulary_size: int
     model: keras.Model
     """With the weights of the best epoch."""
-    alone: keras.Model | None
-    """The GRU without the n-gram regression that answers with it, if one does."""
+    alone: Alone | None
+    """Of a combined model."""
     result: FitResult
 
 
@@ -83,7 +92,7 @@ def write_report(
             "parameters": trained.model.count_params(),
         },
         "speed": _speed(trained),
-        **_alone(trained, labels),
+        **({} if trained.alone is None else _alone(trained.alone, labels)),
         "baselines": baseline_summary(floors),
         "same_words": same_words(test, predicted, floors[1].test_predictions),
         "per_class": class_summary(data, predicted),
@@ -126,15 +135,10 @@ def write_report(
     writer.write_json("metrics.json", metrics)
 
 
-def _alone(trained: TrainedClassifier, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """What the GRU of a combined model answers by itself."""
-    if trained.alone is None:
-        return {}
-    logits = {part: predict_logits(trained.alone, trained.rows[part].ids) for part in labels}
-    combination = trained.model.get_layer("combined_logits")
+def _alone(alone: Alone, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {
-        "gru_alone": {part: part_summary(labels[part], logits[part]) for part in labels},
-        "shares": dict(zip(("gru", "ngrams"), combination.shares, strict=True)),
+        "gru_alone": {part: part_summary(labels[part], alone.logits[part]) for part in labels},
+        "shares": dict(zip(("gru", "ngrams"), alone.shares, strict=True)),
     }
 
 

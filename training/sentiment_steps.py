@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_gru import GRU
 from keras_gru.step import step, step_inputs
+from training.ngram_model import NgramLogits
 from training.pooling import Pooling
 from training.vocabulary import PADDING
 
@@ -51,7 +52,7 @@ class SentimentSteps:
     def streams(self) -> bool:
         """Whether the model can answer token by token: a GRU alone, in one direction."""
         forward = all(isinstance(layer, GRU) for layer in self._layers)
-        return forward and self._model.name != "combined"
+        return forward and not any(isinstance(one, NgramLogits) for one in self._model.layers)
 
     @property
     def state_size(self) -> int:
