@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from training.errors import DataError
+from training.latent_semantics import latent_semantic_vectors
 from training.sentiment_config import PretrainingConfig
 from training.sentiment_corpora import imdb_unlabelled
 from training.sentiment_data import text_key
@@ -19,7 +20,7 @@ from training.word_vectors import word_vectors
 
 _LEAST_COUNT = 5
 _DEVIATION = 0.3
-"""Root mean square of the vectors' numbers: about what a GRU's inputs are."""
+"""Root mean square of a vector's numbers: about what a GRU's inputs are."""
 
 
 class PretrainedWords(NamedTuple):
@@ -54,7 +55,8 @@ def pretrained_words(
     assert config.unlabelled is not None
     excluded = {text_key(text) for text in held_out}
     texts = [text for text in read_unlabelled(config.unlabelled) if text_key(text) not in excluded]
-    digest = sha256(f"{config.vector_size} {config.vector_words} {config.window}\n".encode())
+    sizes = config.vector_size, config.topic_size, config.vector_words, config.window
+    digest = sha256(f"{sizes}\n".encode())
     for text in texts:
         digest.update(text.encode() + b"\n")
     path = folder / f".word-vectors-{digest.hexdigest()[:16]}.npz"
@@ -65,17 +67,21 @@ def pretrained_words(
     progress("tokenizing the unlabelled texts")
     index = index_tokens(texts)
     count = min(config.vector_words, int((index.counts >= _LEAST_COUNT).sum()))
-    if count <= config.vector_size:
+    least = max(config.vector_size, config.topic_size)
+    if min(count, len(texts)) <= least:
         raise DataError(
-            f"{config.unlabelled}: expected more than {config.vector_size} different words "
-            f"(--vector-size) that occur {_LEAST_COUNT} times or more, got {count}"
+            f"{config.unlabelled}: expected more than {least} texts (--vector-size, --topic-size) "
+            f"and as many different words that occur {_LEAST_COUNT} times or more, got "
+            f"{len(texts)} texts with {count} such words"
         )
     first, unknown = len(RESERVED), len(RESERVED) - 1
     rows = [np.where(row < count, row + first, unknown) for row in index.rows]
-    vectors = word_vectors(rows, count + first, config.vector_size, config.window, progress)
-    words = PretrainedWords(
-        tuple(index.tokens[:count]), vectors[first:] * np.float32(_DEVIATION), len(texts)
-    )
+    parts = [word_vectors(rows, count + first, config.vector_size, config.window, progress)]
+    if config.topic_size:
+        progress("factorising the texts")
+        parts.append(latent_semantic_vectors(rows, count + first, config.topic_size))
+    vectors = np.concatenate(parts, axis=1)[first:] * np.float32(_DEVIATION)
+    words = PretrainedWords(tuple(index.tokens[:count]), vectors, len(texts))
     _write(path, words)
     return words
 

@@ -82,7 +82,12 @@ def train_sentiment(
             }
         _describe(data, console)
         model = build_sentiment_model(
-            config.model, len(vocabulary), len(data.classes), words.vectors, words.trained
+            config.model,
+            len(vocabulary),
+            len(data.classes),
+            words.vectors,
+            words.trained,
+            words.pieces,
         )
         result = _train(model, parts, config, writer, console)
         ngrams = None

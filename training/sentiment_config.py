@@ -65,7 +65,9 @@ class PretrainingConfig:
     unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Folder with IMDB, or a .txt file (.gz) with one text a line; default: no pre-training."""
     vector_size: int = 300
-    """Numbers in a pre-trained vector, which stands before the one that is learned."""
+    """Numbers in a pre-trained vector that follow from a word's neighbours."""
+    topic_size: int = 200
+    """Further numbers in it, which follow from the texts that a word stands in; 0 for none."""
     vector_words: int = 40000
     """Words with a pre-trained vector, the most frequent first."""
     window: int = 5
@@ -73,6 +75,7 @@ class PretrainingConfig:
 
     def __post_init__(self) -> None:
         require_at_least("--vector-size", self.vector_size, 1)
+        require_at_least("--topic-size", self.topic_size, 0)
         require_at_least("--vector-words", self.vector_words, 1)
         require_at_least("--window", self.window, 1)
 
@@ -99,6 +102,8 @@ class ModelConfig:
     """Share of the state's features dropped on their way to the next step while training."""
     word_dropout: float = 0.25
     """Share of words read as unknown while training."""
+    subwords: bool = False
+    """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
     ngrams: bool = False
     """Let a regression on NB-weighted uni- and bigrams answer too; shares by validation rows."""
 

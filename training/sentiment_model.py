@@ -57,7 +57,8 @@ def build_sentiment_model(
     vocabulary_size: int,
     class_count: int,
     fixed_vectors: np.ndarray | None = None,
-    trained_words: int = 0,
+    trained_words: int | None = None,
+    pieces: np.ndarray | None = None,
 ) -> keras.Model:
     """A functional model from word ids to logits.
 
@@ -66,22 +67,29 @@ def build_sentiment_model(
         vocabulary_size: V, number of ids, padding and unknown included.
         class_count: C.
         fixed_vectors: (V, D), pre-trained; none by default.
-        trained_words: with fixed vectors, ids below it have one that is trained besides.
+        trained_words: ids below it have a vector that is trained; all by default.
+        pieces: (V, P) int32, those of each word; their vectors are added to the trained ones.
 
     Returns:
         A model from ``token_ids`` (B, T) int32, 0 = padding, to logits (B, C) float32.
     """
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = WordDropout(config.word_dropout, name="word_dropout")(token_ids)
-    if fixed_vectors is None:
+    if fixed_vectors is None and pieces is None:
         x = keras.layers.Embedding(
             vocabulary_size, config.embedding_size, mask_zero=True, name="embedding"
         )(x)
     else:
-        sizes = vocabulary_size, fixed_vectors.shape[1], trained_words, config.embedding_size
-        embedding = WordEmbedding(*sizes, name="embedding")
+        embedding = WordEmbedding(
+            vocabulary_size,
+            0 if fixed_vectors is None else fixed_vectors.shape[1],
+            vocabulary_size if trained_words is None else trained_words,
+            config.embedding_size,
+            0 if pieces is None else pieces.shape[1],
+            name="embedding",
+        )
         x = embedding(x)
-        embedding.set_fixed(fixed_vectors)
+        embedding.set_tables(fixed_vectors, pieces)
     dropout = keras.layers.SpatialDropout1D if config.variational else keras.layers.Dropout
     x = dropout(config.dropout, name="embedding_dropout")(x)
     for number in range(1, config.layers + 1):

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from training.pretrained_words import pretrained_words
+from training.pretrained_words import PretrainedWords, pretrained_words
 from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData
 from training.vocabulary import PADDING, RESERVED, Vocabulary, build_vocabulary
+from training.word_pieces import word_pieces
 
 
 class SentimentWords(NamedTuple):
@@ -20,6 +21,8 @@ class SentimentWords(NamedTuple):
     """(V, D) float32, or None."""
     trained: int
     """Ids below it are of words in the training texts."""
+    pieces: np.ndarray | None
+    """(V, P) int32, :func:`training.word_pieces.word_pieces`, or None."""
 
 
 def sentiment_words(
@@ -40,14 +43,23 @@ def sentiment_words(
         DataError: no word is left, or the unlabelled texts cannot be used.
     """
     own = build_vocabulary(data.train.texts, config.data.max_vocabulary, config.data.min_count)
-    if config.pretraining.unlabelled is None:
-        return SentimentWords(own, None, len(own))
-    held_out = [*data.validation.texts, *data.test.texts]
-    learned = pretrained_words(config.pretraining, held_out, folder, progress)
+    vocabulary, vectors = own, None
+    if config.pretraining.unlabelled is not None:
+        held_out = [*data.validation.texts, *data.test.texts]
+        learned = pretrained_words(config.pretraining, held_out, folder, progress)
+        vocabulary, vectors = _with_pretrained(own, learned, config.training.seed)
+    pieces = word_pieces(vocabulary.tokens) if config.model.subwords else None
+    return SentimentWords(vocabulary, vectors, len(own), pieces)
+
+
+def _with_pretrained(
+    own: Vocabulary, learned: PretrainedWords, seed: int
+) -> tuple[Vocabulary, np.ndarray]:
+    """Further words behind the known ones, and a vector for each; drawn for those not learned."""
     known = set(own.tokens)
     further = [token for token in learned.tokens if token not in known]
     vocabulary = Vocabulary([*own.tokens[len(RESERVED) :], *further])
-    rng = np.random.default_rng(config.training.seed)
+    rng = np.random.default_rng(seed)
     deviation = 0.5 * learned.vectors.std()
     vectors = rng.normal(0, deviation, (len(vocabulary), learned.vectors.shape[1]))
     vectors[PADDING] = 0
@@ -55,4 +67,4 @@ def sentiment_words(
     for row, token in enumerate(vocabulary.tokens):
         if token in place:
             vectors[row] = learned.vectors[place[token]]
-    return SentimentWords(vocabulary, vectors.astype(np.float32), len(own))
+    return vocabulary, vectors.astype(np.float32)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import randomized_svd
 
+from training.latent_semantics import unit_rows
 from training.vocabulary import PADDING, UNKNOWN
 
 _CHUNK = 1_000_000  # tokens whose pairs are counted at once
@@ -38,8 +39,8 @@ def word_vectors(
         progress: told what is being done.
 
     Returns:
-        (V, D) float32 with root mean square 1 over the known words; zeros for the reserved ids
-        and for words that occur next to no other.
+        (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that
+        occur next to no other.
     """
     counts = np.zeros(vocabulary_size)
     for row in rows:
@@ -96,8 +97,5 @@ def _positive_information(pairs: sp.csr_matrix) -> sp.csr_matrix:
 def _factors(matrix: sp.csr_matrix, size: int) -> np.ndarray:
     """The words' coordinates along the largest singular vectors, (V, D) float32."""
     u, singular, _ = randomized_svd(matrix, size, n_iter=3, random_state=0)
-    vectors = u * singular**_SINGULAR_POWER
-    empty = matrix.getnnz(axis=1) == 0
-    vectors[empty] = 0.0  # the factorisation leaves rounding errors there
-    scale = np.sqrt(np.mean(vectors[~empty] ** 2)) if not empty.all() else 1.0
-    return np.asarray(vectors / scale, np.float32)
+    # Without neighbours the factorisation leaves rounding errors.
+    return unit_rows(u * singular**_SINGULAR_POWER, matrix.getnnz(axis=1) > 0)

@@ -23,12 +23,12 @@ def texts(tmp_path):
 
 def test_learned_once_and_kept(texts, tmp_path):
     path, lines = texts
-    config = PretrainingConfig(path, vector_size=6)
+    config = PretrainingConfig(path, vector_size=6, topic_size=4)
     said = []
     learned = pretrained_words(config, [], tmp_path, said.append)
     assert sorted(learned.tokens) == sorted(WORDS)
-    assert learned.vectors.shape == (20, 6)
-    assert np.sqrt(np.mean(learned.vectors**2)) == pytest.approx(0.3, rel=1e-5)
+    assert learned.vectors.shape == (20, 10)
+    assert np.sqrt(np.mean(learned.vectors**2)) == pytest.approx(0.3, rel=1e-4)
     assert learned.texts == len(set(lines)) == 200
     assert "factorising" in said
 
@@ -41,14 +41,14 @@ def test_learned_once_and_kept(texts, tmp_path):
     # A damaged file is made anew, and other settings have a file of their own.
     kept.write_bytes(kept.read_bytes()[:100])
     np.testing.assert_array_equal(pretrained_words(config, [], tmp_path).vectors, learned.vectors)
-    pretrained_words(PretrainingConfig(path, vector_size=5), [], tmp_path)
+    pretrained_words(PretrainingConfig(path, vector_size=6, topic_size=3), [], tmp_path)
     assert len(list(tmp_path.glob(".word-vectors-*.npz"))) == 2
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("tmp")]
 
 
 def test_held_out_texts_are_not_learned_from(texts, tmp_path):
     path, lines = texts
-    config = PretrainingConfig(path, vector_size=6)
+    config = PretrainingConfig(path, vector_size=6, topic_size=0)
     held_out = ["  ".join(lines[3].upper().split()), lines[9], "something else"]
     assert pretrained_words(config, held_out, tmp_path).texts == 198
 
@@ -56,7 +56,9 @@ def test_held_out_texts_are_not_learned_from(texts, tmp_path):
 def test_too_few_words(tmp_path):
     path = tmp_path / "few.txt"
     path.write_text("one two\n" * 10)
-    with pytest.raises(DataError, match=r"expected more than 300 different words .* got 2"):
+    with pytest.raises(
+        DataError, match=r"expected more than 300 texts .* got 10 texts with 2 such words"
+    ):
         pretrained_words(PretrainingConfig(path), [], tmp_path)
 
 
@@ -89,7 +91,7 @@ def test_words_of_the_training_texts_come_first(texts, tmp_path):
     (tmp_path / "rows.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
     config = SentimentConfig(
         data=DataConfig(data=tmp_path / "rows.csv", min_count=4),
-        pretraining=PretrainingConfig(path, vector_size=6),
+        pretraining=PretrainingConfig(path, vector_size=6, topic_size=0),
         model=ModelConfig(embedding_size=3),
     )
     words = sentiment_words(load_sentiment_data(config.data, 0), config, tmp_path)

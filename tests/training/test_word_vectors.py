@@ -27,7 +27,9 @@ def plain_vectors(rows, vocabulary, size, window):
     information = np.where(np.isfinite(information), np.maximum(information, 0), 0)
     u, s, _ = np.linalg.svd(information)
     vectors = u[:, :size] * s[:size] ** 0.5
-    return vectors / np.sqrt(np.mean(vectors[information.any(1)] ** 2))
+    vectors[~information.any(1)] = 0
+    length = np.sqrt(np.mean(vectors**2, axis=1, keepdims=True))
+    return np.divide(vectors, length, out=vectors, where=length > 0)
 
 
 @pytest.fixture
