@@ -15,6 +15,7 @@ import scipy.sparse as sp
 import tensorflow as tf
 from sklearn.linear_model import LogisticRegression
 
+from training.count_ratios import log_count_ratios
 from training.token_rows import TokenRows
 from training.vocabulary import PADDING
 
@@ -135,10 +136,8 @@ class NgramLogits(keras.layers.Layer):
 def _one_against_rest(
     x: sp.csr_matrix, is_class: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, float]:
-    """Weights (K,) and bias of the regression; the ratio is that of section 2.1."""
-    p = 1 + np.asarray(x[is_class].sum(axis=0)).ravel()
-    q = 1 + np.asarray(x[~is_class].sum(axis=0)).ravel()
-    ratio = np.log((p / p.sum()) / (q / q.sum()))
+    """Weights (K,) and bias of the regression."""
+    ratio = log_count_ratios(x, is_class)
     model = LogisticRegression(C=penalty, max_iter=5000).fit(x @ sp.diags(ratio), is_class)
     return model.coef_[0] * ratio, float(model.intercept_[0])
 

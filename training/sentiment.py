@@ -11,6 +11,7 @@ from training import baselines
 from training.batches import LengthBucketedBatches
 from training.combination import combine, fit_shares
 from training.config import to_dict
+from training.count_ratios import word_ratios
 from training.learning_rate import learning_rate_schedule
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.ngram_model import NgramModel, fit_ngrams
@@ -18,7 +19,7 @@ from training.progress import TrainingProgress
 from training.run_summary import run_summary
 from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData, load_sentiment_data
-from training.sentiment_model import build_sentiment_model
+from training.sentiment_model import build_sentiment_model, initialise_words
 from training.sentiment_predictions import EVALUATION_BATCH, predict_logits
 from training.sentiment_report import Alone, TrainedClassifier, write_report
 from training.sentiment_run import SentimentRun
@@ -89,6 +90,9 @@ def train_sentiment(
             words.trained,
             words.pieces,
         )
+        if config.model.word_ratios:
+            ratios = word_ratios(parts["train"], len(data.classes), words.trained)
+            initialise_words(model, ratios)
         result = _train(model, parts, config, writer, console)
         ngrams = None
         if config.model.ngrams or config.run.ngram_baseline:

@@ -104,6 +104,8 @@ class ModelConfig:
     """Share of words read as unknown while training."""
     subwords: bool = False
     """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
+    word_ratios: bool = False
+    """Begin learned word vectors with how much oftener a word stands in texts of a class."""
     ngrams: bool = False
     """Let a regression on NB-weighted uni- and bigrams answer too; shares by validation rows."""
 

@@ -12,10 +12,14 @@ import numpy as np
 from keras import ops
 
 from keras_gru import GRU
+from training.errors import ConfigError
 from training.pooling import pooling_layer
 from training.sentiment_config import ModelConfig
 from training.vocabulary import PADDING, UNKNOWN
 from training.word_embedding import WordEmbedding
+
+_RATIO_SCALE = 0.3
+"""Makes most ratios about as large as a GRU's other inputs."""
 
 
 @keras.saving.register_keras_serializable(package="training")
@@ -106,3 +110,25 @@ def build_sentiment_model(
     x = keras.layers.Dropout(config.dropout, name="pooled_dropout")(x)
     logits = keras.layers.Dense(class_count, dtype="float32", name="logits")(x)
     return keras.Model(token_ids, logits, name="sentiment")
+
+
+def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
+    """Sets the first numbers of the learned word vectors, which training goes on from.
+
+    Args:
+        model: of :func:`build_sentiment_model`.
+        ratios: (W, K), :func:`training.count_ratios.word_ratios` of the words that have one.
+
+    Raises:
+        ConfigError: a learned vector has fewer than K numbers.
+    """
+    layer = model.get_layer("embedding")
+    table: Any = layer.trained if isinstance(layer, WordEmbedding) else layer.embeddings
+    if table.shape[1] < ratios.shape[1]:
+        raise ConfigError(
+            f"--embedding-size must be at least {ratios.shape[1]} with --word-ratios, one for each "
+            f"class, got {table.shape[1]}"
+        )
+    values = table.numpy()
+    values[:, : ratios.shape[1]] = _RATIO_SCALE * ratios
+    table.assign(values)

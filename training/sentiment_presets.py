@@ -13,7 +13,14 @@ from training.sentiment_config import (
 
 _SETS = Path("../shared/data")
 _UNLABELLED = PretrainingConfig(unlabelled=_SETS / "imdb")
-_ALONE = ModelConfig(embedding_size=128, units=128, word_dropout=0.4, subwords=True, ngrams=True)
+_ALONE = ModelConfig(
+    embedding_size=128,
+    units=128,
+    word_dropout=0.4,
+    subwords=True,
+    word_ratios=True,
+    ngrams=True,
+)
 _PRETRAINED = ModelConfig(embedding_size=64, units=128, ngrams=True)
 _SHORT = TrainingConfig(epochs=5, learning_rate=1e-3, schedule="cosine")
 
