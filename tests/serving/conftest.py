@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -143,6 +143,8 @@ def server(models, tmp_path_factory):
 def exports(tmp_path_factory):
     """Two tiny exported classifiers: `one` reads in one direction and streams, `both` in both.
 
+    `both` has all that `one` lacks: pre-trained vectors, word pieces, ratios and an n-gram model.
+
     They are made once for all processes of a test run; tests leave them as they are.
     """
     from serving.file_lock import LockedError, file_lock
@@ -170,19 +172,29 @@ def make_exports(root):
     from training.sentiment_config import (
         DataConfig,
         ModelConfig,
+        PretrainingConfig,
         SentimentConfig,
         SentimentRunConfig,
         TrainingConfig,
     )
+    from training.sentiment_grammar import generate_reviews
 
-    for name, bidirectional, layers in (("one", False, 2), ("both", True, 1)):
-        config = SentimentConfig(
-            data=DataConfig(reviews=600),
-            model=ModelConfig(8, 8, layers=layers, bidirectional=bidirectional),
-            training=TrainingConfig(epochs=1),
-            run=SentimentRunConfig(runs_dir=root / "runs", name=name),
-        )
-        export_run(train_sentiment(config).path, root / name)
+    one = SentimentConfig(
+        data=DataConfig(reviews=600),
+        model=ModelConfig(8, 8, layers=2, bidirectional=False),
+        training=TrainingConfig(epochs=1),
+        run=SentimentRunConfig(runs_dir=root / "runs", name="one"),
+    )
+    texts = root / "texts.txt"
+    texts.write_text("".join(f"{review.text}\n" for review in generate_reviews(300, 9)))
+    both = replace(
+        one,
+        pretraining=PretrainingConfig(texts, vector_size=4, topic_size=3),
+        model=ModelConfig(8, 8, subwords=True, word_ratios=True, ngrams=True),
+        run=replace(one.run, name="both"),
+    )
+    for config in (one, both):
+        export_run(train_sentiment(config).path, root / config.run.name)
 
 
 @dataclass
