@@ -81,3 +81,14 @@ def test_pieces_without_fixed_vectors_are_saved(tmp_path):
     loaded = keras.models.load_model(tmp_path / "m.keras")
     np.testing.assert_array_equal(loaded.get_layer("embedding").pieces, pieces)
     np.testing.assert_array_equal(loaded(IDS), model(IDS))
+
+
+def test_pieces_with_fit_as_keras_compiles():
+    keras.utils.set_random_seed(0)
+    config = ModelConfig(embedding_size=4, units=4, dropout=0.0, word_dropout=0.0, subwords=True)
+    pieces = np.array([[0, 0], [0, 0], [7, 3], [3, 0], [0, 0], [3, 9]], np.int32)
+    model = build_sentiment_model(config, 6, 2, pieces=pieces)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.05), loss)
+    losses = model.fit(IDS, np.array([0, 1]), epochs=8, verbose=0).history["loss"]
+    assert losses[-1] < 0.5 * losses[0]
