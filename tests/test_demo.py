@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,16 @@ def wait_until(condition, seconds):
         time.sleep(0.05)
 
 
+@contextmanager
+def not_ignored(number):
+    """What is started meanwhile does not inherit that the signal is ignored, as under nohup."""
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 @pytest.mark.parametrize(
     ("number", "seconds"),
     [
@@ -49,7 +60,7 @@ def test_interrupted_demo_leaves_nothing_running(tmp_path, number, seconds):
     mark = f"{MARK}={uuid.uuid4()}"
     said = tmp_path / "said.txt"
     name, _, value = mark.partition("=")
-    with said.open("wb") as output:
+    with said.open("wb") as output, not_ignored(number):
         demo = subprocess.Popen(
             [sys.executable, str(ROOT / "demo.py")],
             cwd=tmp_path,
