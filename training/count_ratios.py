@@ -7,7 +7,7 @@ Classification", section 2.1, with counts of texts and one added to each.
 import numpy as np
 import scipy.sparse as sp
 
-from training.token_rows import TokenRows
+from training.token_rows import TokenRows, word_counts
 from training.vocabulary import RESERVED
 
 
@@ -38,11 +38,7 @@ def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
         (W, C), of each class against the rest; of two classes only the second, (W, 1). Zeros for
         the reserved ids.
     """
-    texts = np.repeat(np.arange(len(rows.ids)), [len(row) for row in rows.ids])
-    ids = np.concatenate(rows.ids)
-    known = (ids >= len(RESERVED)) & (ids < words)
-    held = sp.csr_matrix((np.ones(known.sum()), (texts[known], ids[known])), (len(rows.ids), words))
-    held.data[:] = 1.0  # a word that a text repeats was summed up
+    held = (word_counts(rows.ids, words) > 0).astype(np.float64)
     of = [1] if classes == 2 else range(classes)
     ratios = np.stack([log_count_ratios(held, rows.labels == k) for k in of], axis=1)
     ratios[: len(RESERVED)] = 0.0

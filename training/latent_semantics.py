@@ -7,11 +7,10 @@ texts a word stands tells them apart.
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils.extmath import randomized_svd
 
-from training.vocabulary import RESERVED
+from training.token_rows import word_counts
 
 
 def latent_semantic_vectors(
@@ -32,15 +31,9 @@ def latent_semantic_vectors(
         (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that
         occur nowhere.
     """
-    words = np.concatenate([np.zeros(0, np.int32), *rows])
-    texts = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    known = words >= len(RESERVED)
-    counts = sp.coo_matrix(
-        (np.ones(known.sum(), np.float32), (texts[known], words[known])),
-        (len(rows), vocabulary_size),
-    ).tocsr()
+    counts = word_counts(rows, vocabulary_size)
     weighted = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
-    _, _, vectors = randomized_svd(weighted.astype(np.float32), size, n_iter=3, random_state=0)
+    _, _, vectors = randomized_svd(weighted, size, n_iter=3, random_state=0)
     return unit_rows(vectors.T, counts.getnnz(axis=0) > 0)
 
 
