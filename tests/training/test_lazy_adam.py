@@ -2,7 +2,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-
 from training.lazy_adam import LazyAdam
 
 
