@@ -12,7 +12,6 @@ from training.batches import LengthBucketedBatches
 from training.combination import combine, fit_shares
 from training.config import to_dict
 from training.count_ratios import word_ratios
-from training.lazy_adam import LazyAdam
 from training.learning_rate import learning_rate_schedule
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.ngram_model import NgramModel, fit_ngrams
@@ -140,7 +139,7 @@ def _train(
         if name != "test"
     }
     rate = learning_rate_schedule(settings, len(batches["train"]))
-    optimizer = LazyAdam(rate)
+    optimizer = keras.optimizers.Adam(rate)
     metrics = {"accuracy": accuracy}
     eval_step = make_eval_step(model, cross_entropy, metrics, BATCH_SIGNATURE)
     train_step = make_train_step(
