@@ -4,7 +4,6 @@ Only string, lookup and ragged operations are used, all of which a stock TensorF
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,13 +95,13 @@ def index_tokens(texts: Sequence[str]) -> TokenIndex:
     codes: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
-    chunks = [texts[start : start + _CHUNK] for start in range(0, len(texts), _CHUNK)]
-    with ThreadPoolExecutor() as threads:  # the regular expressions hold no lock
-        for found in threads.map(lambda chunk: tokenize(tf.constant(chunk)), chunks):
-            local, seen = pd.factorize(found.flat_values.numpy())
-            numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
-            parts.append(numbers[local] if len(seen) else np.zeros(0, np.int32))
-            lengths.append(found.row_lengths().numpy())
+    chunks = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_CHUNK)
+    # Not in Python's threads: TensorFlow's eager tensors are not safe there, and crash at times.
+    for found in chunks.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE):
+        local, seen = pd.factorize(found.flat_values.numpy())
+        numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
+        parts.append(numbers[local] if len(seen) else np.zeros(0, np.int32))
+        lengths.append(found.row_lengths().numpy())
     everything = np.concatenate([np.zeros(0, np.int32), *parts])
     counts = np.bincount(everything, minlength=len(codes))
     # UTF-8 sorts as code points do.

@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +9,7 @@ from training.vocabulary import (
     TextPreprocessor,
     Vocabulary,
     build_vocabulary,
+    index_tokens,
     load_vocabulary,
     token_ids,
     tokenize,
@@ -46,6 +49,24 @@ def test_most_frequent_first_then_by_code_point(vocabulary):
     assert vocabulary.tokens == ("[PAD]", "[UNK]", "bad", "film", "is", "the", ",", "not")
     assert build_vocabulary(["b b a c"], 2).tokens == ("[PAD]", "[UNK]", "b", "a")
     assert build_vocabulary(["b b a c"], 9, min_count=2).tokens == ("[PAD]", "[UNK]", "b")
+
+
+def test_chunks_keep_their_order_and_start_no_python_thread(monkeypatch):
+    """Eager operations in several of Python's threads crashed the interpreter at times."""
+
+    def refuse(thread):
+        raise AssertionError(f"{thread} was started")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    index = index_tokens([f"word{n} and" for n in range(2500)])
+    assert index.tokens[0] == "and"
+    assert index.counts[0] == 2500
+    assert [index.tokens[row[0]] for row in index.rows] == [f"word{n}" for n in range(2500)]
+
+
+def test_no_texts_have_no_tokens():
+    index = index_tokens([])
+    assert (index.tokens, index.rows, len(index.counts)) == ([], [], 0)
 
 
 def test_ids_are_padded_with_0_and_unknown_words_are_1(vocabulary):
