@@ -1,4 +1,4 @@
-"""Words and their vectors, learned from unlabelled texts before training."""
+"""Words and their vectors, learned from texts without their labels before training."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -36,6 +36,7 @@ class PretrainedWords(NamedTuple):
 
 def pretrained_words(
     config: PretrainingConfig,
+    training: Sequence[str],
     held_out: Sequence[str],
     folder: Path,
     progress: Callable[[str], None] = lambda _: None,
@@ -43,7 +44,8 @@ def pretrained_words(
     """Learns the vectors, or takes those that were learned before from the same texts.
 
     Args:
-        config: `unlabelled` must be set.
+        config: `unlabelled`, `word_vectors` or both must be set.
+        training: texts to learn from if `word_vectors` is set.
         held_out: validation and test texts; what is also among them is not learned from.
         folder: where vectors are kept for the next training, as ``.word-vectors-<digest>.npz``.
         progress: told what is being done.
@@ -51,10 +53,13 @@ def pretrained_words(
     Raises:
         DataError: the texts cannot be read, or hold too few different words.
     """
-    progress("reading the unlabelled texts")
-    assert config.unlabelled is not None
-    excluded = {text_key(text) for text in held_out}
-    texts = [text for text in read_unlabelled(config.unlabelled) if text_key(text) not in excluded]
+    own = training if config.word_vectors else ()
+    texts = list(own)
+    if config.unlabelled is not None:
+        progress("reading the unlabelled texts")
+        others = read_unlabelled(config.unlabelled)
+        excluded = {text_key(text) for text in (*held_out, *own)}
+        texts += [text for text in others if text_key(text) not in excluded]
     sizes = config.vector_size, config.topic_size, config.vector_words, config.window
     digest = sha256(f"{sizes}\n".encode())
     for text in texts:
@@ -64,15 +69,15 @@ def pretrained_words(
     if kept is not None:
         return PretrainedWords(*kept, len(texts))
 
-    progress("tokenizing the unlabelled texts")
+    progress("tokenizing the texts")
     index = index_tokens(texts)
     count = min(config.vector_words, int((index.counts >= _LEAST_COUNT).sum()))
     least = max(config.vector_size, config.topic_size)
     if min(count, len(texts)) <= least:
         raise DataError(
-            f"{config.unlabelled}: expected more than {least} texts (--vector-size, --topic-size) "
-            f"and as many different words that occur {_LEAST_COUNT} times or more, got "
-            f"{len(texts)} texts with {count} such words"
+            f"{config.unlabelled or '--word-vectors'}: expected more than {least} texts "
+            f"(--vector-size, --topic-size) and as many different words that occur {_LEAST_COUNT} "
+            f"times or more, got {len(texts)} texts with {count} such words"
         )
     first, unknown = len(RESERVED), len(RESERVED) - 1
     rows = [np.where(row < count, row + first, unknown) for row in index.rows]

@@ -60,10 +60,12 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class PretrainingConfig:
-    """Word vectors learned from texts without labels, before training."""
+    """Word vectors learned from texts without their labels, before training."""
 
     unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Folder with IMDB, or a .txt file (.gz) with one text a line; default: no pre-training."""
+    """Learn them from a folder with IMDB, or a .txt file (.gz) with one text a line."""
+    word_vectors: bool = False
+    """Learn them from the training texts; with --unlabelled from both."""
     vector_size: int = 300
     """Numbers in a pre-trained vector that follow from a word's neighbours."""
     topic_size: int = 200
@@ -171,7 +173,7 @@ class SentimentConfig:
     data: DataConfig = field(default_factory=DataConfig)
     """What to learn from."""
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
-    """Word vectors learned from texts without labels, before training."""
+    """Word vectors learned from texts without their labels, before training."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The network: embedding, GRU, pooling over time, dense layer."""
     training: TrainingConfig = field(default_factory=TrainingConfig)

@@ -12,6 +12,8 @@ from training.sentiment_config import (
 )
 
 _SETS = Path("../shared/data")
+_NO_VECTORS = PretrainingConfig()
+_OWN_TEXTS = PretrainingConfig(word_vectors=True)
 _UNLABELLED = PretrainingConfig(unlabelled=_SETS / "imdb")
 _ALONE = ModelConfig(
     embedding_size=128,
@@ -22,15 +24,16 @@ _ALONE = ModelConfig(
     ngrams=True,
 )
 _PRETRAINED = ModelConfig(embedding_size=64, units=128, ngrams=True)
+_LONG_TEXTS = ModelConfig(
+    embedding_size=16, units=64, pooling="attention", word_dropout=0.3, ngrams=True
+)
 
 
 def _preset(
-    data: DataConfig, model: ModelConfig, epochs: int, pretraining: PretrainingConfig | None = None
+    data: DataConfig, pretraining: PretrainingConfig, model: ModelConfig, epochs: int
 ) -> SentimentConfig:
     training = TrainingConfig(epochs=epochs, learning_rate=1e-3, schedule="cosine")
-    return SentimentConfig(
-        data=data, pretraining=pretraining or PretrainingConfig(), model=model, training=training
-    )
+    return SentimentConfig(data=data, pretraining=pretraining, model=model, training=training)
 
 
 _MR = DataConfig(data=_SETS / "mr", fold=0)
@@ -39,11 +42,11 @@ _IMDB = DataConfig(data=_SETS / "imdb", max_tokens=1000)
 
 PRESETS = {
     "demo": SentimentConfig(),
-    "mr": _preset(_MR, _ALONE, 5),
-    "mr-pretrained": _preset(_MR, _PRETRAINED, 5, _UNLABELLED),
+    "mr": _preset(_MR, _NO_VECTORS, _ALONE, 5),
+    "mr-pretrained": _preset(_MR, _UNLABELLED, _PRETRAINED, 5),
     # With ratios it learns the phrases by heart: most are parts of others.
-    "sst2": _preset(_SST2, replace(_ALONE, word_ratios=False), 2),
-    "sst2-pretrained": _preset(_SST2, _PRETRAINED, 3, _UNLABELLED),
-    "imdb": _preset(_IMDB, _ALONE, 3),
-    "imdb-pretrained": _preset(_IMDB, _PRETRAINED, 3, _UNLABELLED),
+    "sst2": _preset(_SST2, _NO_VECTORS, replace(_ALONE, word_ratios=False), 2),
+    "sst2-pretrained": _preset(_SST2, _UNLABELLED, _PRETRAINED, 3),
+    "imdb": _preset(_IMDB, _OWN_TEXTS, _LONG_TEXTS, 3),
+    "imdb-pretrained": _preset(_IMDB, _UNLABELLED, _LONG_TEXTS, 3),
 }

@@ -40,13 +40,14 @@ def sentiment_words(
         progress: told what is being done.
 
     Raises:
-        DataError: no word is left, or the unlabelled texts cannot be used.
+        DataError: no word is left, or the texts to pre-train on cannot be used.
     """
     own = build_vocabulary(data.train.texts, config.data.max_vocabulary, config.data.min_count)
     vocabulary, vectors = own, None
-    if config.pretraining.unlabelled is not None:
+    pretraining = config.pretraining
+    if pretraining.word_vectors or pretraining.unlabelled is not None:
         held_out = [*data.validation.texts, *data.test.texts]
-        learned = pretrained_words(config.pretraining, held_out, folder, progress)
+        learned = pretrained_words(pretraining, data.train.texts, held_out, folder, progress)
         vocabulary, vectors = _with_pretrained(own, learned, config.training.seed)
     pieces = word_pieces(vocabulary.tokens) if config.model.subwords else None
     return SentimentWords(vocabulary, vectors, len(own), pieces)

@@ -25,7 +25,7 @@ def test_learned_once_and_kept(texts, tmp_path):
     path, lines = texts
     config = PretrainingConfig(path, vector_size=6, topic_size=4)
     said = []
-    learned = pretrained_words(config, [], tmp_path, said.append)
+    learned = pretrained_words(config, [], [], tmp_path, said.append)
     assert sorted(learned.tokens) == sorted(WORDS)
     assert learned.vectors.shape == (20, 10)
     assert np.sqrt(np.mean(learned.vectors**2)) == pytest.approx(0.3, rel=1e-4)
@@ -34,14 +34,16 @@ def test_learned_once_and_kept(texts, tmp_path):
 
     (kept,) = tmp_path.glob(".word-vectors-*.npz")
     said.clear()
-    again = pretrained_words(config, [], tmp_path, said.append)
+    again = pretrained_words(config, [], [], tmp_path, said.append)
     assert "factorising" not in said
     np.testing.assert_array_equal(again.vectors, learned.vectors)
     assert again.tokens == learned.tokens
     # A damaged file is made anew, and other settings have a file of their own.
     kept.write_bytes(kept.read_bytes()[:100])
-    np.testing.assert_array_equal(pretrained_words(config, [], tmp_path).vectors, learned.vectors)
-    pretrained_words(PretrainingConfig(path, vector_size=6, topic_size=3), [], tmp_path)
+    np.testing.assert_array_equal(
+        pretrained_words(config, [], [], tmp_path).vectors, learned.vectors
+    )
+    pretrained_words(PretrainingConfig(path, vector_size=6, topic_size=3), [], [], tmp_path)
     assert len(list(tmp_path.glob(".word-vectors-*.npz"))) == 2
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("tmp")]
 
@@ -50,7 +52,26 @@ def test_held_out_texts_are_not_learned_from(texts, tmp_path):
     path, lines = texts
     config = PretrainingConfig(path, vector_size=6, topic_size=0)
     held_out = ["  ".join(lines[3].upper().split()), lines[9], "something else"]
-    assert pretrained_words(config, held_out, tmp_path).texts == 198
+    assert pretrained_words(config, [], held_out, tmp_path).texts == 198
+
+
+def test_from_the_training_texts(texts, tmp_path):
+    path, lines = texts
+    own = [*lines[:90], *(" ".join(WORDS[i : i + 9]) for i in range(10))]
+
+    def learned(config, training):
+        return pretrained_words(config, training, lines[190:], tmp_path)
+
+    sizes = {"vector_size": 6, "topic_size": 4}
+    alone = learned(PretrainingConfig(None, True, **sizes), own)
+    assert alone.texts == 100
+    both = learned(PretrainingConfig(path, True, **sizes), own)
+    assert both.texts == 100 + 200 - 90 - 10
+    without = learned(PretrainingConfig(path, False, **sizes), own)
+    assert without.texts == 190
+    assert not np.array_equal(alone.vectors, both.vectors)
+    with pytest.raises(DataError, match=r"--word-vectors: expected more than 6 texts .* got 2 t"):
+        learned(PretrainingConfig(None, True, **sizes), own[:2])
 
 
 def test_too_few_words(tmp_path):
@@ -59,7 +80,7 @@ def test_too_few_words(tmp_path):
     with pytest.raises(
         DataError, match=r"expected more than 300 texts .* got 10 texts with 2 such words"
     ):
-        pretrained_words(PretrainingConfig(path), [], tmp_path)
+        pretrained_words(PretrainingConfig(path), [], [], tmp_path)
 
 
 def test_what_can_be_read(tmp_path):
@@ -98,7 +119,7 @@ def test_words_of_the_training_texts_come_first(texts, tmp_path):
     own = words.vocabulary.tokens[: words.trained]
     assert set(own[2:]) == {"worda", "wordb", *(f"own{i}" for i in range(7))}
     assert set(words.vocabulary.tokens) == {*own, *WORDS}
-    learned = pretrained_words(config.pretraining, [], tmp_path)
+    learned = pretrained_words(config.pretraining, [], [], tmp_path)
     for token, vector in zip(words.vocabulary.tokens, words.vectors, strict=True):
         if token in learned.tokens:
             expected = learned.vectors[learned.tokens.index(token)]
