@@ -1,7 +1,6 @@
 """An exported classifier on a live server: verified, streamed, explained, loaded."""
 
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -68,9 +67,7 @@ def test_verify_passes(url, exports, name, capsys):
 def test_verify_against_another_model_fails(url, exports, capsys):
     version = str(exports.version("one"))
     assert main(["verify", version, "--url", url, "--model", "both"]) == 1
-    said = capsys.readouterr().err
-    output = "'(label|probability)'"
-    assert re.search(rf"\(serving_default\), output {output}, row 0: expected .* got", said)
+    assert "output 'label'" in capsys.readouterr().err
 
 
 def test_verify_tells_what_could_not_be_compared(url, exports, capsys):
