@@ -46,7 +46,8 @@ def pretrained_words(
     Args:
         config: `unlabelled`, `word_vectors` or both must be set.
         training: texts to learn from if `word_vectors` is set.
-        held_out: validation and test texts; what is also among them is not learned from.
+        held_out: validation and test texts; an unlabelled text that is also among them, or among
+            the training texts that are learned from, is passed over.
         folder: where vectors are kept for the next training, as ``.word-vectors-<digest>.npz``.
         progress: told what is being done.
 
