@@ -35,7 +35,7 @@ from training.sentiment_data import load_sentiment_data
 from training.sentiment_model import build_sentiment_model
 from training.sentiment_predictions import EVALUATION_BATCH
 from training.token_rows import TokenRows
-from training.vocabulary import TextPreprocessor, build_vocabulary, token_ids
+from training.vocabulary import TextPreprocessor, build_vocabulary, index_tokens, token_ids
 
 LOOP = "GradientTape loop"
 FITS = {"fit, jit_compile=False": False, "fit, as Keras compiles": "auto"}
@@ -115,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def prepare(data: DataConfig, model: ModelConfig, training: TrainingConfig) -> Contest:
     """Reads the data as a training run does."""
     read = load_sentiment_data(data, training.seed)
-    vocabulary = build_vocabulary(read.train.texts, data.max_vocabulary, data.min_count)
+    index = index_tokens(read.train.texts)
+    vocabulary = build_vocabulary(index, data.max_vocabulary, data.min_count)
     preprocessor = TextPreprocessor(vocabulary, data.max_tokens)
     train, validation = (
         TokenRows(token_ids(preprocessor, part.texts), part.labels)

@@ -15,7 +15,7 @@ from training.sentiment_config import PretrainingConfig
 from training.sentiment_corpora import imdb_unlabelled
 from training.sentiment_data import text_key
 from training.text_files import read_utf8
-from training.vocabulary import RESERVED, index_tokens
+from training.vocabulary import RESERVED, TokenIndex, index_tokens
 from training.word_vectors import word_vectors
 
 _LEAST_COUNT = 5
@@ -40,6 +40,7 @@ def pretrained_words(
     held_out: Sequence[str],
     folder: Path,
     progress: Callable[[str], None] = lambda _: None,
+    index: TokenIndex | None = None,
 ) -> PretrainedWords:
     """Learns the vectors, or takes those that were learned before from the same texts.
 
@@ -50,6 +51,7 @@ def pretrained_words(
             the training texts that are learned from, is passed over.
         folder: where vectors are kept for the next training, as ``.word-vectors-<digest>.npz``.
         progress: told what is being done.
+        index: of the training texts, where it is at hand.
 
     Raises:
         DataError: the texts cannot be read, or hold too few different words.
@@ -70,8 +72,9 @@ def pretrained_words(
     if kept is not None:
         return PretrainedWords(*kept, len(texts))
 
-    progress("tokenizing the texts")
-    index = index_tokens(texts)
+    if index is None or config.unlabelled is not None:
+        progress("tokenizing the texts")
+        index = index_tokens(texts)
     count = min(config.vector_words, int((index.counts >= _LEAST_COUNT).sum()))
     least = max(config.vector_size, config.topic_size)
     if min(count, len(texts)) <= least:

@@ -9,7 +9,7 @@ import numpy as np
 from training.pretrained_words import PretrainedWords, pretrained_words
 from training.sentiment_config import SentimentConfig
 from training.sentiment_data import SentimentData
-from training.vocabulary import PADDING, RESERVED, Vocabulary, build_vocabulary
+from training.vocabulary import PADDING, RESERVED, Vocabulary, build_vocabulary, index_tokens
 from training.word_pieces import word_pieces
 
 
@@ -42,12 +42,14 @@ def sentiment_words(
     Raises:
         DataError: no word is left, or the texts to pre-train on cannot be used.
     """
-    own = build_vocabulary(data.train.texts, config.data.max_vocabulary, config.data.min_count)
+    texts = data.train.texts
+    index = index_tokens(texts)
+    own = build_vocabulary(index, config.data.max_vocabulary, config.data.min_count)
     vocabulary, vectors = own, None
     pretraining = config.pretraining
     if pretraining.word_vectors or pretraining.unlabelled is not None:
         held_out = [*data.validation.texts, *data.test.texts]
-        learned = pretrained_words(pretraining, data.train.texts, held_out, folder, progress)
+        learned = pretrained_words(pretraining, texts, held_out, folder, progress, index)
         vocabulary, vectors = _with_pretrained(own, learned, config.training.seed)
     pieces = word_pieces(vocabulary.tokens) if config.model.subwords else None
     return SentimentWords(vocabulary, vectors, len(own), pieces)

@@ -116,18 +116,17 @@ def index_tokens(texts: Sequence[str]) -> TokenIndex:
     )
 
 
-def build_vocabulary(texts: Sequence[str], max_size: int, min_count: int = 1) -> Vocabulary:
-    """Collects the most frequent tokens; equally frequent ones in the order of code points.
+def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vocabulary:
+    """Takes the most frequent tokens; equally frequent ones in the order of code points.
 
     Args:
-        texts: the training texts, nothing else.
+        index: of the training texts, nothing else.
         max_size: most tokens to keep, not counting padding and unknown.
         min_count: tokens seen less often are left out.
 
     Raises:
         DataError: no token is left.
     """
-    index = index_tokens(texts)
     kept = [
         token
         for token, n in zip(index.tokens[:max_size], index.counts, strict=False)
@@ -196,8 +195,8 @@ class TextPreprocessor(tf.Module):
 def token_ids(preprocessor: TextPreprocessor, texts: Sequence[str]) -> list[np.ndarray]:
     """Word ids of each text without padding, int32; empty texts have one padding id."""
     rows: list[np.ndarray] = []
-    for start in range(0, len(texts), 1024):
-        ids = preprocessor(tf.constant(texts[start : start + 1024])).numpy()
+    for start in range(0, len(texts), _CHUNK):
+        ids = preprocessor(tf.constant(texts[start : start + _CHUNK])).numpy()
         lengths = np.maximum(1, (ids != PADDING).sum(axis=1))
         rows += [row[:length].copy() for row, length in zip(ids, lengths, strict=True)]
     return rows

@@ -8,6 +8,7 @@ from training.pretrained_words import pretrained_words, read_unlabelled
 from training.sentiment_config import DataConfig, ModelConfig, PretrainingConfig, SentimentConfig
 from training.sentiment_data import load_sentiment_data
 from training.sentiment_words import sentiment_words
+from training.vocabulary import index_tokens
 
 WORDS = [f"word{chr(97 + i)}" for i in range(20)]
 
@@ -72,6 +73,20 @@ def test_from_the_training_texts(texts, tmp_path):
     assert not np.array_equal(alone.vectors, both.vectors)
     with pytest.raises(DataError, match=r"--word-vectors: expected more than 6 texts .* got 2 t"):
         learned(PretrainingConfig(None, True, **sizes), own[:2])
+
+
+def test_an_index_at_hand_is_of_the_training_texts_alone(texts, tmp_path):
+    path, lines = texts
+    (tmp_path / "again").mkdir()
+    index = index_tokens(lines[:150])
+    for unlabelled in (None, path):
+        config = PretrainingConfig(unlabelled, True, vector_size=6, topic_size=4)
+        expected = pretrained_words(config, lines[:150], [], tmp_path)
+        said = []
+        again = tmp_path / "again"
+        learned = pretrained_words(config, lines[:150], [], again, said.append, index)
+        np.testing.assert_array_equal(learned.vectors, expected.vectors)
+        assert ("tokenizing the texts" in said) == (unlabelled is not None)
 
 
 def test_too_few_words(tmp_path):

@@ -42,13 +42,14 @@ def test_tokens(text, tokens):
 
 @pytest.fixture
 def vocabulary():
-    return build_vocabulary(["the film is not bad", "The film is bad , bad"], 100)
+    return build_vocabulary(index_tokens(["the film is not bad", "The film is bad , bad"]), 100)
 
 
 def test_most_frequent_first_then_by_code_point(vocabulary):
     assert vocabulary.tokens == ("[PAD]", "[UNK]", "bad", "film", "is", "the", ",", "not")
-    assert build_vocabulary(["b b a c"], 2).tokens == ("[PAD]", "[UNK]", "b", "a")
-    assert build_vocabulary(["b b a c"], 9, min_count=2).tokens == ("[PAD]", "[UNK]", "b")
+    index = index_tokens(["b b a c"])
+    assert build_vocabulary(index, 2).tokens == ("[PAD]", "[UNK]", "b", "a")
+    assert build_vocabulary(index, 9, min_count=2).tokens == ("[PAD]", "[UNK]", "b")
 
 
 def test_chunks_keep_their_order_and_start_no_python_thread(monkeypatch):
