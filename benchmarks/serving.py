@@ -2,9 +2,10 @@
 
     python -m benchmarks.serving [--seconds 3] [--rounds 3] [--out build/bench-serving]
 
-All servers run at once on this machine, load goes to one at a time, in interleaved rounds; the
-table shows medians. Before any timing the answers of all servers are compared with the model's.
-Writes a table to the terminal, and `serving.json` and `serving.png` into the folder.
+First the server is started again and again, beside a process that only imports TensorFlow and loads
+the model. Then all servers run at once on this machine, load goes to one at a time, in interleaved
+rounds; the table shows medians. Before any timing the answers of all servers are compared with the
+model's. Writes a table to the terminal, and `serving.json` and `serving.png` into the folder.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from benchmarks.load_generator import Measured, grpc_load, http_load, missing_to
 from benchmarks.serving_model import NAME, Artifacts
 from benchmarks.serving_report import goals, print_tables, save_plot
 from benchmarks.serving_rivals import RIVALS, Rival
+from benchmarks.serving_start import start_seconds
 
 LOADS = ((1, 1), (32, 1), (4, 32))  # clients, rows per request
 _ROOT = Path(__file__).parents[1]
 _PATIENCE = 120.0
+_PREDICT = f"/v1/models/{NAME}:predict"
 
 
 @dataclass
@@ -63,7 +66,6 @@ class Bench:
         self._stack = stack
         self.versions: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
-        self.ready_seconds: list[float] = []
         module = [sys.executable, "-m", "benchmarks.serving_model", str(directory)]
         subprocess.run(module, check=True, cwd=_ROOT, env=_environment(), capture_output=True)
         base = directory / NAME
@@ -98,27 +100,25 @@ class Bench:
 
     def own(self, label: str, *flags: str) -> tuple[Target, Target]:
         """This project's server: over gRPC, and over REST."""
-        grpc_port, rest_port = _free_ports(2)
-        path = f"/v1/models/{NAME}:predict"
-        started = time.perf_counter()
-        process = self._start(
-            [
-                *(sys.executable, "-m", "serving", "serve", f"--port={grpc_port}"),
-                *(f"--rest_api_port={rest_port}", f"--model_name={NAME}"),
-                *(f"--model_base_path={self.artifacts.base_path}", *flags),
-            ]
-        )
-        body = self.bodies["rows", 1].read_bytes()
-        answer = _first_answer(rest_port, path, body, process)
-        self.ready_seconds.append(time.perf_counter() - started)
+        _, grpc_port, rest_port, answer, _ = self._serve(*flags)
         _compare(label, json.loads(answer)["predictions"], self.expected)
         (self.directory / "rest.answer").write_bytes(answer)
         raw = self._grpc_answer(grpc_port)
         (self.directory / "grpc.answer").write_bytes(raw)
         return (
             Target(f"this server, gRPC, {label}", self._grpc(grpc_port)),
-            Target(f"this server, REST, {label}", self._http(rest_port, path, "rows")),
+            Target(f"this server, REST, {label}", self._http(rest_port, _PREDICT, "rows")),
         )
+
+    def starts(self, count: int) -> dict[str, list[float]]:
+        """How long this server takes to its first answer, beside what no server can do without."""
+
+        def start() -> float:
+            process, *_, seconds = self._serve()
+            _stop(process)
+            return seconds
+
+        return start_seconds(start, self.artifacts.saved_model, _environment(), count)
 
     def batching_parameters(self) -> str:
         """The flag that has batches run one after the other: the other CPU prepares the next."""
@@ -172,6 +172,21 @@ class Bench:
             command = [sys.executable, "-c", script, str(self.artifacts.saved_model), str(file)]
             subprocess.run(command, check=True, cwd=_ROOT, env=_environment(), capture_output=True)
         return np.load(file)
+
+    def _serve(self, *flags: str) -> tuple[subprocess.Popen, int, int, bytes, float]:
+        """This server's process, ports, first REST answer and the seconds that it took."""
+        grpc_port, rest_port = _free_ports(2)
+        started = time.perf_counter()
+        process = self._start(
+            [
+                *(sys.executable, "-m", "serving", "serve", f"--port={grpc_port}"),
+                *(f"--rest_api_port={rest_port}", f"--model_name={NAME}"),
+                *(f"--model_base_path={self.artifacts.base_path}", *flags),
+            ]
+        )
+        body = self.bodies["rows", 1].read_bytes()
+        answer = _first_answer(rest_port, _PREDICT, body, process)
+        return process, grpc_port, rest_port, answer, time.perf_counter() - started
 
     def _grpc_answer(self, port: int) -> bytes:
         import grpc
@@ -294,6 +309,8 @@ def main() -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         bench = Bench(Path(folder), stack)
+        print("starting servers ...")
+        starts = bench.starts(arguments.rounds)
         targets = [
             bench.bare(),
             *bench.own("default flags"),
@@ -309,7 +326,7 @@ def main() -> int:
         "cpus": os.cpu_count(),
         "versions": bench.versions,
         "left_out": bench.left_out,
-        "ready_seconds": bench.ready_seconds,
+        "start_seconds": starts,
         "loads": {
             target.name: [
                 {"clients": load[0], "rows": load[1], "rounds": [asdict(one) for one in several]}

@@ -1,0 +1,53 @@
+"""How long a server takes to start, beside TensorFlow's import and the loading of the model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+# The dearest part of a start that no server can do without, and nothing else.
+_LOAD = """
+import sys
+import tensorflow as tf
+session = tf.compat.v1.Session(graph=tf.Graph())
+tf.compat.v1.saved_model.load(session, ["serve"], sys.argv[1])
+print("loaded", flush=True)
+"""
+
+
+def start_seconds(
+    server: Callable[[], float], saved_model: Path, environment: dict[str, str], rounds: int
+) -> dict[str, list[float]]:
+    """Starts both in turn.
+
+    Args:
+        server: Starts a server and stops it; returns the seconds until its first answer.
+        saved_model: What the server loads.
+        environment: Of the processes.
+        rounds: How often; one more goes before that does not count.
+
+    Returns:
+        Seconds of each round: ``"import and load"`` and ``"server"``.
+    """
+    times: dict[str, list[float]] = {"import and load": [], "server": []}
+    for _ in range(rounds + 1):
+        times["import and load"].append(_load(saved_model, environment))
+        times["server"].append(server())
+    return {name: seconds[1:] for name, seconds in times.items()}
+
+
+def _load(saved_model: Path, environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, "-c", _LOAD, str(saved_model)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() != b"loaded\n":
+            raise RuntimeError(f"cannot load {saved_model}")
+        return time.perf_counter() - started
