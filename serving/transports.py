@@ -52,6 +52,7 @@ class GrpcTransport:
         )
         self._server: Any = None
         self._health: Any = None
+        self._gate: Any = None
         if flags.port:
             bind(flags.bind_address, flags.port, "port").close()
 
@@ -69,6 +70,7 @@ class GrpcTransport:
         """
         import grpc
 
+        from serving.grpc_drain import DrainGate
         from serving.grpc_service import ModelService, PredictionService
         from serving.profiler_service import ProfilerService
         from serving.protos.services import (
@@ -93,9 +95,9 @@ class GrpcTransport:
         }
         if flags.enable_profiler:
             services[PROFILER_SERVICE] = ProfilerService(repository, threads)
-        self._server.add_generic_rpc_handlers(
-            tuple(generic_handler(service, handler) for service, handler in services.items())
-        )
+        self._gate = DrainGate()
+        handlers = [generic_handler(service, handler) for service, handler in services.items()]
+        self._server.add_generic_rpc_handlers((self._gate, *handlers))
         self._add_reflection([service.full_name for service in services])
         if flags.enable_grpc_healthcheck_service:
             await self._add_health()
@@ -119,6 +121,7 @@ class GrpcTransport:
         if self._health is not None:
             await self._health.enter_graceful_shutdown()
         if self._server is not None:
+            await self._gate.close()
             await self._server.stop(seconds)
 
     def _add_reflection(self, names: list[str]) -> None:

@@ -54,9 +54,12 @@ def test_a_start_imports_no_keras(models, tmp_path):
     """TensorFlow would, for half of the time that the start takes."""
     log = tmp_path / "log"
     flags = ("--model_name=affine", f"--model_base_path={models}/affine")
-    with running(log, *flags, environment={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
-        with connect(server.rest) as client:
-            client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "affine")
+    environment = {"PYTHONPROFILEIMPORTTIME": "1"}
+    with (
+        running(log, *flags, environment=environment) as server,
+        connect(server.rest) as client,
+    ):
+        client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "affine")
     imported = {line.split("|")[-1].strip() for line in log.read_text().splitlines()}
     assert "tensorflow" in imported
     assert not {"keras", "keras.src", "matplotlib", "pandas", "sklearn"} & imported
