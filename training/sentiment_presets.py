@@ -45,7 +45,7 @@ PRESETS = {
     "mr": _preset(_MR, _NO_VECTORS, _ALONE, 5),
     "mr-pretrained": _preset(_MR, _UNLABELLED, _PRETRAINED, 5),
     # With ratios it learns the phrases by heart: most are parts of others.
-    "sst2": _preset(_SST2, _NO_VECTORS, replace(_ALONE, word_ratios=False), 2),
+    "sst2": _preset(_SST2, _OWN_TEXTS, replace(_ALONE, word_ratios=False), 2),
     "sst2-pretrained": _preset(_SST2, _UNLABELLED, _PRETRAINED, 3),
     "imdb": _preset(_IMDB, _OWN_TEXTS, _LONG_TEXTS, 3),
     "imdb-pretrained": _preset(_IMDB, _UNLABELLED, _LONG_TEXTS, 3),
