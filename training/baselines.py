@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
 
 from training.ngram_model import NgramModel
 from training.token_rows import TokenRows
@@ -55,6 +56,27 @@ def bag_of_words(train: TokenRows, validation: TokenRows, test: TokenRows) -> Ba
     accuracy, model = max(candidates, key=lambda candidate: candidate[0])
     return _result(
         "bag of words, logistic regression", accuracy, model.predict(x_test), test.labels
+    )
+
+
+def naive_bayes(
+    ngrams: NgramModel, train: TokenRows, validation: TokenRows, test: TokenRows
+) -> BaselineResult:
+    """Multinomial naive Bayes on which uni- and bigrams a text holds (Wang and Manning 2012, 2.1).
+
+    Args:
+        ngrams: says which n-grams the training rows hold; its weights are not used.
+        train: rows to count in; every count begins at 1.
+        validation: held-out rows.
+        test: held-out rows.
+    """
+    model = MultinomialNB().fit(ngrams.indicators(train.ids), train.labels)
+    predicted = [model.predict(ngrams.indicators(rows.ids)) for rows in (validation, test)]
+    return _result(
+        "bigrams, multinomial naive Bayes",
+        float(np.mean(predicted[0] == validation.labels)),
+        predicted[1],
+        test.labels,
     )
 
 

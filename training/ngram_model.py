@@ -35,10 +35,13 @@ class NgramModel:
     bias: np.ndarray
     """(C,) float32."""
 
+    def indicators(self, rows: Sequence[np.ndarray]) -> sp.csr_matrix:
+        """Which of the n-grams each of N rows of word ids holds, (N, K) of 0 and 1."""
+        return _indicators(rows, self.vocabulary_size, self.keys)
+
     def logits(self, rows: Sequence[np.ndarray]) -> np.ndarray:
         """(N, C) float32, of N rows of word ids."""
-        held = _indicators(rows, self.vocabulary_size, self.keys)
-        return np.asarray(held @ self.weights + self.bias, np.float32)
+        return np.asarray(self.indicators(rows) @ self.weights + self.bias, np.float32)
 
 
 def fit_ngrams(

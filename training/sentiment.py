@@ -175,6 +175,7 @@ def _baselines(
     with console.status("fitting the baselines ..."):
         floors = [baselines.majority_class(*rows), baselines.bag_of_words(*rows)]
         if ngrams is not None:
+            floors.append(baselines.naive_bayes(ngrams, *rows))
             floors.append(baselines.nb_weighted_ngrams(ngrams, *rows[1:]))
     return floors
 

@@ -153,7 +153,8 @@ class SentimentRunConfig(RunConfig):
     """Where the result goes and what is reported beside it."""
 
     ngram_baseline: bool = False
-    """Also fit a logistic regression on NB-weighted uni- and bigrams (Wang and Manning, 2012)."""
+    """Also fit naive Bayes and a logistic regression on NB-weighted uni- and bigrams (Wang and
+    Manning, 2012)."""
 
 
 @dataclass(frozen=True)

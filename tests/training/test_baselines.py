@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.baselines import bag_of_words, majority_class, nb_weighted_ngrams
+from training.baselines import bag_of_words, majority_class, naive_bayes, nb_weighted_ngrams
 from training.ngram_model import fit_ngrams
 from training.token_rows import TokenRows
 
@@ -35,9 +35,10 @@ def test_majority_answers_the_most_frequent_training_class():
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_both_learn_from_words(classes):
+def test_all_learn_from_words(classes):
     parts = three_parts(order_decides=False, classes=classes)
-    for result in (bag_of_words(*parts), ngrams(*parts, classes)):
+    bayes = naive_bayes(fit_ngrams(*parts[:2], classes, 50), *parts)
+    for result in (bag_of_words(*parts), ngrams(*parts, classes), bayes):
         assert result.validation_accuracy == result.test_accuracy == 1.0
         np.testing.assert_array_equal(result.test_predictions, parts[2].labels)
 
@@ -46,3 +47,15 @@ def test_only_bigrams_see_order():
     parts = three_parts(order_decides=True)
     assert bag_of_words(*parts).test_accuracy < 0.65
     assert ngrams(*parts, 2).test_accuracy > 0.95
+
+
+def test_naive_bayes_by_hand():
+    """Texts: 2 3 (class 0), 3 2 (1) and 3 2 2 (1); n-grams 2, 3, 2-3, 3-2 and 2-2, each once."""
+    train = TokenRows([np.array(row) for row in ([2, 3], [3, 2], [3, 2, 2])], np.array([0, 1, 1]))
+    held_out = TokenRows([np.array(row) for row in ([2, 3], [2, 9], [2, 2])], np.array([0, 1, 0]))
+    result = naive_bayes(fit_ngrams(train, train, 2, 50), train, held_out, held_out)
+    # With counts from 1: class 0 has 2/8, 2/8, 2/8, 1/8, 1/8; class 1 has 3/12, 3/12, 1/12, 3/12,
+    # 2/12; priors 1/3 and 2/3. "2 3" is 1/3 · 1/64 against 2/3 · 1/192, "2 9" 1/3 · 1/4 against
+    # 2/3 · 1/4, "2 2" 1/3 · 1/32 against 2/3 · 1/24.
+    assert result.test_predictions.tolist() == [0, 1, 1]
+    assert (result.validation_accuracy, result.test_accuracy) == (2 / 3, 2 / 3)
