@@ -43,7 +43,10 @@ def gradients(
     kernels = [tf.transpose(kernel) for kernel in split_gates(operands.kernel)]
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
     for x, (deltas, multiplied) in zip(inputs, blocks, strict=True):
-        into_states = Gates(*deltas.x) if deltas.q is None else deltas.x._replace(g=deltas.q)
+        if deltas.q is None:
+            into_states, multiplied = deltas.x, multiplied._replace(g=deltas.reset_states)
+        else:
+            into_states = deltas.x._replace(g=deltas.q)
         narrow_x = [tf.cast(delta, narrow) for delta in deltas.x]
         d_kernel.append(tf.concat([_outer_sum(x, delta) for delta in narrow_x], -1))
         d_recurrent.append(  # (15)
@@ -94,9 +97,8 @@ def _deltas(
         upstream = values[len(present) :]
         runs = runs or run_forward(operands, constants, extent, False, True)
         shared = shared_by_rows(operands, constants, extent)
-        shared = shared._replace(
-            weights=shared.weights.transposed(), kernel=None, projection_bias=None
-        )
+        shared = shared._replace(kernel=None, projection_bias=None)
+        transposed = shared.weights.transposed()
         d_outputs = extent.cut(wide(upstream[0]) if keep_outputs else None, timed=True)
         d_final = extent.cut(wide(upstream[-1]))
         run = runner(constants.plan)
@@ -104,8 +106,9 @@ def _deltas(
         for rows, kept, d_out, d_last in zip(
             cut_rows(operands, constants, extent), runs, d_outputs, d_final, strict=True
         ):
-            kept = kept._replace(final=None, outputs=None)
-            tensors = (rows._replace(inputs=None), shared, kept, d_out, d_last)
+            rows = rows._replace(inputs=None)
+            kept = kept._replace(final=None)
+            tensors = (rows, shared, transposed, kept, d_out, d_last)
             deltas = run(backward, tensors, constants.mode)
             results.append((deltas, multiplied_states(rows, kept, constants.mode)))
         return results

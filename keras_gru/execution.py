@@ -31,9 +31,12 @@ Tensor = Any
 
 # Below this many elements of the state, a second block of rows costs more than it saves.
 SMALL_STATE = 2048
-# Kernels up to this size stay in a core's cache from step to step, and are better multiplied in
-# the loop than before it, where the result goes to memory and back.
-CACHED_BYTES = 2 << 20
+# From that many units per feature on, XLA projects the inputs faster in the loop than before it,
+# since the result is so much larger than what it is made of.
+UNITS_PER_FEATURE = 8
+# Up to that many elements of the state times units, a step that writes its gates down takes XLA
+# longer than to compute them again, those of all steps in one large product.
+RECALLED = 1 << 15
 # Steps per iteration of a plain loop, whose own operations cost as much as a small step's.
 UNROLL = 4
 # Blocks of rows of a plain graph: more do not help it, and an export may move to any machine.
@@ -53,6 +56,8 @@ class Plan(NamedTuple):
         blocks: number of blocks of rows.
         unroll: steps per iteration of the loop.
         project_in_loop: whether the inputs are projected step by step.
+        recall: whether the backward pass computes the gates anew, those of all steps at once,
+            instead of reading what the forward pass wrote down step by step.
         exported: whether the graph is for a SavedModel.
     """
 
@@ -61,6 +66,7 @@ class Plan(NamedTuple):
     blocks: int
     unroll: int
     project_in_loop: bool
+    recall: bool
     exported: bool
 
     @property
@@ -90,9 +96,7 @@ def portable() -> Iterator[None]:
         _portable.reset(token)
 
 
-def plan(
-    path: str, rows: int | None, steps: int | None, features: int, units: int, itemsize: int
-) -> Plan:
+def plan(path: str, rows: int | None, steps: int | None, features: int, units: int) -> Plan:
     """Choose how to run a sequence.
 
     Args:
@@ -101,7 +105,6 @@ def plan(
         steps: T, or None if unknown.
         features: D.
         units: U.
-        itemsize: bytes per element.
 
     Raises:
         RuntimeError: `path` is `"xla"` where XLA cannot be used.
@@ -114,7 +117,7 @@ def plan(
     compiles = wanted and not inside and _xla_works()
     compiled = inside or compiles
     large = steps != 1 and (rows is None or rows * units >= SMALL_STATE)
-    cached = (features + units) * 3 * units * itemsize <= CACHED_BYTES
+    widened = units >= UNITS_PER_FEATURE * features
     parallel = compiles or not (inside or eager)
     blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
     return Plan(
@@ -122,7 +125,8 @@ def plan(
         nested=compiles or (exported and steps != 1 and not (inside or eager)),
         blocks=blocks if parallel and large and not on_gpu() else 1,
         unroll=1 if compiled or eager else UNROLL,
-        project_in_loop=large and (cached or not compiled),
+        project_in_loop=large and (widened or not compiled),
+        recall=compiled and not large and (rows or 1) * units**2 <= RECALLED,
         exported=exported,
     )
 

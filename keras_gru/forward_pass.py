@@ -15,7 +15,7 @@ import tensorflow as tf
 from keras_gru import execution
 from keras_gru.blocks import Extent, run_block
 from keras_gru.execution import Plan
-from keras_gru.recurrence import Mode, Rows, Shared, Trajectory, forward
+from keras_gru.recurrence import Mode, Rows, Shared, Trajectory, forward, states_of
 from keras_gru.step import Convention
 from keras_gru.weights import Gates, StepWeights, joint_recurrent, merge_bias, split_gates
 
@@ -55,7 +55,7 @@ def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple
     def run(constants: Constants) -> tuple[Tensor, ...]:
         extent = Extent.of(operands.inputs, constants.plan)
         runs = run_forward(operands, constants, extent, keep_outputs, False)
-        return joined(runs, extent, keep_outputs, operands.inputs.dtype)
+        return joined(runs, constants, extent, keep_outputs, operands.inputs.dtype)
 
     plan = constants.plan
     if plan.path != "plain" or plan.blocks == 1 or operands.inputs.shape[0] is not None:
@@ -76,14 +76,27 @@ def run_forward(
     keep_outputs: bool,
     keep_saved: bool,
 ) -> list[Trajectory]:
-    """Run each block of rows."""
+    """Run each block of rows.
+
+    Args:
+        operands: all of them.
+        constants: all of them.
+        extent: size of the batch.
+        keep_outputs: whether the states of all steps are wanted.
+        keep_saved: whether a backward pass may follow.
+    """
     shared = shared_by_rows(operands, constants, extent)
     run = runner(constants.plan)
     rows = cut_rows(operands, constants, extent)
     if shared.kernel is None:
         bias, _ = merge_bias(operands.bias, constants.convention.reset_after)
         rows = [row._replace(inputs=project(row.inputs, operands.kernel, bias)) for row in rows]
-    return [run(forward, (row, shared), constants.mode, keep_outputs, keep_saved) for row in rows]
+    recall = keep_saved and constants.plan.recall
+    options = (constants.mode, keep_outputs or keep_saved, keep_saved and not recall)
+    runs = [run(forward, (row, shared), *options) for row in rows]
+    if not recall:
+        return runs
+    return [kept._replace(projected=row.inputs) for kept, row in zip(runs, rows, strict=True)]
 
 
 def runner(plan: Plan) -> Callable[..., Any]:
@@ -127,14 +140,19 @@ def shared_by_rows(operands: Operands, constants: Constants, extent: Extent) -> 
 
 
 def joined(
-    runs: list[Trajectory], extent: Extent, keep_outputs: bool, dtype: tf.DType
+    runs: list[Trajectory],
+    constants: Constants,
+    extent: Extent,
+    keep_outputs: bool,
+    dtype: tf.DType,
 ) -> tuple[Tensor, ...]:
-    """Outputs, if wanted, and final state of all rows."""
+    """Outputs (B, T, U), if wanted, and final state of all rows."""
     final = tf.cast(extent.join([run.final for run in runs]), dtype)
     if not keep_outputs:
         return (final,)
-    outputs = extent.join([run.outputs for run in runs], timed=True)
-    return tf.cast(outputs, dtype), final
+    after = constants.mode.after
+    outputs = [tf.transpose(states_of(run.states, after), [1, 0, 2]) for run in runs]
+    return tf.cast(extent.join(outputs, timed=True), dtype), final
 
 
 def is_narrow(dtype: tf.DType) -> bool:

@@ -1,8 +1,8 @@
 """The time loop over `step`, forward and backward, of one block of rows.
 
 Public TensorFlow operations only, which run eagerly, in a graph and compiled by XLA. Sequences
-come in batch-major, (B, T, …), and are read in place, in either direction; what the loop leaves
-for the backward pass and for the weight gradients is time-major, (T, B, …), as it is written.
+come in batch-major, (B, T, …), and are read in place, in either direction; what the loop leaves is
+time-major, (T, B, …), as it is written.
 Everything is in the order of the sequence, also where the loop runs from its end to its start.
 Numbers in parentheses are those of DERIVATION.md.
 """
@@ -70,22 +70,32 @@ class Mode(NamedTuple):
     compiled: bool
     unroll: int
 
+    @property
+    def before(self) -> int:
+        """Where in `Trajectory.states` the states before the steps begin."""
+        return 1 if self.go_backwards else 0
+
+    @property
+    def after(self) -> int:
+        """Where in `Trajectory.states` the states after the steps begin."""
+        return 1 - self.before
+
 
 class Trajectory(NamedTuple):
     """What a forward pass leaves.
 
     Attributes:
         final: (B, U).
-        outputs: state after each step, (B, T, U), or None if not asked for.
         states: states (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
             backwards, at t + 1 and t.
         saved: the fields of `Saved` that are there, (T, B, U) each, or nothing.
+        projected: the projected inputs (B, T, 3U) from which `recall` makes `saved`, or None.
     """
 
-    final: Tensor
-    outputs: Tensor | None
+    final: Tensor | None
     states: Tensor | None
     saved: tuple[Tensor, ...]
+    projected: Tensor | None = None
 
 
 class Deltas(NamedTuple):
@@ -95,15 +105,18 @@ class Deltas(NamedTuple):
         x: δa_z, δa_r and δa_g, (T, B, U) each.
         q: δq with the reset gate after the matmul, (T, B, U), else None.
         initial_state: (B, U).
+        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
+            candidate's recurrent kernel multiplied.
     """
 
     x: Gates
     q: Tensor | None
     initial_state: Tensor
+    reset_states: Tensor | None
 
 
 def forward(
-    rows: Rows, shared: Shared, mode: Mode, keep_outputs: bool, keep_saved: bool
+    rows: Rows, shared: Shared, mode: Mode, keep_states: bool, keep_saved: bool
 ) -> Trajectory:
     """Run from the initial state over `shared.steps` steps."""
     h0, weights = rows.initial_state, shared.weights
@@ -111,7 +124,6 @@ def forward(
     read_input = _input_reader(rows, shared, mode)
     read_mask = _reader(rows.mask)
     read_share = _share_reader(rows.zoneout)
-    after = 0 if mode.go_backwards else 1
     first = shared.steps if mode.go_backwards else 0
     fields = 4 if mode.convention.reset_after else 3
 
@@ -125,21 +137,20 @@ def forward(
         if read_mask is not None:
             h_new = tf.where(read_mask(t)[:, tf.newaxis], h_new, h)  # (5)
         h_new.set_shape(h0.shape)
-        states = tuple(array.write(t + after, h_new) for array in states)
+        states = tuple(array.write(t + mode.after, h_new) for array in states)
         saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
         return h_new, states, saved
 
     if tf.get_static_value(shared.steps) == 1 and not keep_saved:  # streaming: no loop, no arrays
         final, _, _ = take_step(tf.constant(0), (h0, (), ()))
-        return Trajectory(final, final[:, tf.newaxis] if keep_outputs else None, None, ())
-    states = (_array(capacity + 1, h0).write(first, h0),) if keep_outputs or keep_saved else ()
+        states = tf.stack([final, h0] if mode.go_backwards else [h0, final])
+        return Trajectory(final, states if keep_states else None, ())
+    states = (_array(capacity + 1, h0).write(first, h0),) if keep_states else ()
     saved = tuple(_array(capacity, h0) for _ in range(fields)) if keep_saved else ()
     final, states, saved = _loop(shared.steps, take_step, (h0, states, saved), mode.unroll)
-    stacked = states[0].stack() if states else None
     return Trajectory(
         final=final,
-        outputs=tf.transpose(_cut(stacked, after), [1, 0, 2]) if keep_outputs else None,
-        states=stacked if keep_saved else None,
+        states=states[0].stack() if states else None,
         saved=tuple(array.stack() for array in saved),
     )
 
@@ -147,6 +158,7 @@ def forward(
 def backward(
     rows: Rows,
     shared: Shared,
+    transposed: StepWeights,
     run: Trajectory,
     d_outputs: Tensor | None,
     d_final: Tensor,
@@ -156,30 +168,31 @@ def backward(
 
     Args:
         rows: as given to `forward`; the inputs are not read.
-        shared: as given to `forward`, with `weights` transposed.
-        run: what `forward` left with `keep_saved`.
-        d_outputs: gradient with respect to `run.outputs`, (B, T, U), or None.
+        shared: as given to `forward`; the kernel is not read.
+        transposed: `shared.weights`, transposed.
+        run: what `forward` left with `keep_states`, and `saved` or `projected`.
+        d_outputs: gradient with respect to the states after the steps, (B, T, U), or None.
         d_final: gradient with respect to `run.final`, (B, U).
         mode: as given to `forward`.
     """
     convention = mode.convention
-    capacity = tf.shape(run.saved[0])[0]
+    kept = run.saved or recall(rows, shared, run, mode)
+    capacity = tf.shape(kept[0])[0]
     read_upstream = _reader(d_outputs)
     read_mask = _reader(rows.mask)
     read_share = _share_reader(rows.zoneout)
-    before = 1 if mode.go_backwards else 0
     states: Any = run.states
 
     def take_step(i: Tensor, state: Any) -> Any:
         t = i if mode.go_backwards else shared.steps - 1 - i
         dh, arrays = state
-        saved = Saved(*(v[t] for v in run.saved), *(() if convention.reset_after else (None,)))
-        h = states[t + before]
+        saved = Saved(*(v[t] for v in kept), *(() if convention.reset_after else (None,)))
+        h = states[t + mode.before]
         if read_upstream is not None:
             dh += read_upstream(t)  # (6)
         dh_kept = None if read_share is None else dh * read_share(t)
         dh_step = dh if dh_kept is None else dh - dh_kept
-        back = step_backward(dh_step, saved, h, shared.weights, convention, rows.recurrent_mask)
+        back = step_backward(dh_step, saved, h, transposed, convention, rows.recurrent_mask)
         dh_previous = back.h if dh_kept is None else back.h + dh_kept
         deltas = (*back.x, back.q)[: len(arrays)]
         if read_mask is not None:
@@ -190,23 +203,36 @@ def backward(
         arrays = tuple(a.write(t, delta) for a, delta in zip(arrays, deltas, strict=True))
         return dh_previous, arrays
 
-    arrays = tuple(_array(capacity, d_final) for _ in run.saved)
+    arrays = tuple(_array(capacity, d_final) for _ in kept)
     dh0, arrays = _loop(shared.steps, take_step, (d_final, arrays), mode.unroll)
     *x, q = (*(array.stack() for array in arrays), None)[:4]
-    return Deltas(Gates(*x), q, dh0)
+    reset_states = None
+    if not convention.reset_after:
+        reset_states = kept[1] * multiplied_states(rows, run, mode).g
+    return Deltas(Gates(*x), q, dh0, reset_states)
 
 
 def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
-    """What the recurrent kernel of each gate multiplies at each step, (T, B, U)."""
-    previous = _cut(run.states, 1 if mode.go_backwards else 0)
-    states = masked_states(previous, rows.recurrent_mask)
-    if mode.convention.reset_after:
-        return states
-    return states._replace(g=run.saved[1] * states.g)
+    """The states before each step, as each gate's matmul sees them, (T, B, U)."""
+    return masked_states(states_of(run.states, mode.before), rows.recurrent_mask)
 
 
-def _cut(states: Tensor, first: int) -> Tensor:
-    """T of the T + 1 states."""
+def recall(rows: Rows, shared: Shared, run: Trajectory, mode: Mode) -> tuple[Tensor, ...]:
+    """What `forward` keeps with `keep_saved`, of all steps at once.
+
+    Given the states, no step waits for another.
+    """
+    before = states_of(run.states, mode.before)
+    steps, batch, units = (tf.shape(before)[0], tf.shape(before)[1], before.shape[-1])
+    x = tf.reshape(tf.transpose(run.projected, [1, 0, 2]), [-1, GATE_COUNT * units])
+    masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
+    h = tf.reshape(before, [-1, units])
+    _, saved = step(split_gates(x), h, shared.weights, mode.convention, masks)
+    return tuple(tf.reshape(v, [steps, batch, units]) for v in saved if v is not None)
+
+
+def states_of(states: Tensor, first: int) -> Tensor:
+    """T of the T + 1 states of a `Trajectory`, from `Mode.before` or `Mode.after`."""
     return states[1:] if first else states[:-1]
 
 

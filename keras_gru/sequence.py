@@ -100,7 +100,7 @@ def gru_sequence(
     operands = Operands(inputs, initial_state, kernel, recurrent_kernel, bias)
     rows, steps, features = inputs.shape
     units = initial_state.shape[-1]
-    plan = execution.plan(path, rows, steps, features, units, inputs.dtype.size)
+    plan = execution.plan(path, rows, steps, features, units)
     constants = Constants(
         mask=None if mask is None else tf.broadcast_to(mask, tf.shape(inputs)[:2]),
         zoneout=None if zoneout is None else tf.convert_to_tensor(zoneout),
@@ -133,7 +133,7 @@ def _recur(
         if runs is None:
             outputs = infer(still, constants, keep_outputs)
         else:
-            outputs = joined(runs, extent, keep_outputs, operands.inputs.dtype)
+            outputs = joined(runs, constants, extent, keep_outputs, operands.inputs.dtype)
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
             if pack_tangents([*present, *upstream]).tangents:

@@ -54,11 +54,11 @@ def test_rule():
 def test_plan_cuts_large_batches_only(monkeypatch):
     monkeypatch.setattr(execution, "cores", lambda: 4)
     with tf.Graph().as_default():
-        assert execution.plan("auto", 64, 9, 8, 64, 4).blocks == 4
-        assert execution.plan("auto", None, None, 8, 64, 4).blocks == 4
-        assert execution.plan("auto", 1, 9, 8, 64, 4).blocks == 1
-        assert execution.plan("auto", 3, 9, 8, 4096, 4).blocks == 3
-        assert execution.plan("plain", None, 9, 8, 64, 4).blocks == execution.PLAIN_BLOCKS
+        assert execution.plan("auto", 64, 9, 8, 64).blocks == 4
+        assert execution.plan("auto", None, None, 8, 64).blocks == 4
+        assert execution.plan("auto", 1, 9, 8, 64).blocks == 1
+        assert execution.plan("auto", 3, 9, 8, 4096).blocks == 3
+        assert execution.plan("plain", None, 9, 8, 64).blocks == execution.PLAIN_BLOCKS
 
 
 def test_asking_for_a_path_that_cannot_run_is_an_error(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_gru import execution
 from keras_gru.sequence import gru_sequence
 from keras_gru.step import Convention, step
 from keras_gru.weights import bias_shape, merge_bias, split_gates, step_weights
@@ -20,6 +21,13 @@ MASKS = {
     "interior and empty": [[1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [0, 0, 0, 0, 0]],
 }
 CONVENTIONS = list(itertools.product((True, False), ("keep", "replace")))
+# What `execution.plan` chooses for a problem of this size, and what it would for larger ones.
+WAYS = {
+    "recall": {},
+    "keep": {"RECALLED": 0},
+    "cut": {"SMALL_STATE": 0},
+    "cut and project in the loop": {"SMALL_STATE": 0, "UNITS_PER_FEATURE": 0},
+}
 
 
 def problem(B=3, T=5, D=4, U=6, *, reset_after, use_bias=True, seed=0):
@@ -140,6 +148,32 @@ def test_runs_the_same_everywhere(reset_after, run):
     )
     assert_close(actual[:2], (states, final), 1e-5)
     assert_close(actual[2], grads, 1e-4)
+
+
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("recurrent_dropout", [False, True])
+@pytest.mark.parametrize("reset_after", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_xla_equals_plain_eager_code(
+    monkeypatch, way, reset_after, recurrent_dropout, go_backwards
+):
+    for name, value in WAYS[way].items():
+        monkeypatch.setattr(execution, name, value)
+    inputs, upstream = problem(reset_after=reset_after)
+    with tf.Graph().as_default():
+        plan = execution.plan("auto", *inputs["x"].shape, inputs["h0"].shape[1])
+    assert plan.path == "xla"
+    assert plan.recall == (way == "recall")
+    assert plan.blocks == (min(execution.cores(), 3) if "cut" in way else 1)
+    assert plan.project_in_loop == ("project" in way)
+    options = {"mask": np.array(MASKS["interior and empty"], bool), "go_backwards": go_backwards}
+    if recurrent_dropout:
+        drop = np.random.default_rng(1).uniform(0, 2, size=(3, 3, 6))
+        options["recurrent_mask"] = type(split_gates(tf.zeros((1, 3))))(*drop)
+    wanted = computed(inputs, upstream, Convention(reset_after), **options)
+    actual = computed(inputs, upstream, Convention(reset_after), run=tf.function, **options)
+    assert_close(actual[:2], wanted[:2], 1e-12)
+    assert_close(actual[2], wanted[2], 1e-11)
 
 
 @pytest.mark.parametrize("training", [True, False])
