@@ -37,18 +37,15 @@ def gradients(
     """Gradients in the order of the operands that are there."""
     blocks = _deltas(operands, constants, extent, runs, keep_outputs, upstream)
     narrow = operands.inputs.dtype
-    inputs = [
-        tf.transpose(rows.inputs, [1, 0, 2]) for rows in cut_rows(operands, constants, extent)
-    ]
     kernels = [tf.transpose(kernel) for kernel in split_gates(operands.kernel)]
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
-    for x, (deltas, multiplied) in zip(inputs, blocks, strict=True):
+    for deltas, multiplied in blocks:
         if deltas.q is None:
             into_states, multiplied = deltas.x, multiplied._replace(g=deltas.reset_states)
         else:
             into_states = deltas.x._replace(g=deltas.q)
         narrow_x = [tf.cast(delta, narrow) for delta in deltas.x]
-        d_kernel.append(tf.concat([_outer_sum(x, delta) for delta in narrow_x], -1))
+        d_kernel.append(tf.concat([_outer_sum(deltas.inputs, delta) for delta in narrow_x], -1))
         d_recurrent.append(  # (15)
             tf.concat(
                 [
@@ -98,7 +95,6 @@ def _deltas(
         runs = runs or run_forward(operands, constants, extent, False, True)
         shared = shared_by_rows(operands, constants, extent)
         shared = shared._replace(kernel=None, projection_bias=None)
-        transposed = shared.weights.transposed()
         d_outputs = extent.cut(wide(upstream[0]) if keep_outputs else None, timed=True)
         d_final = extent.cut(wide(upstream[-1]))
         run = runner(constants.plan)
@@ -106,9 +102,8 @@ def _deltas(
         for rows, kept, d_out, d_last in zip(
             cut_rows(operands, constants, extent), runs, d_outputs, d_final, strict=True
         ):
-            rows = rows._replace(inputs=None)
             kept = kept._replace(final=None)
-            tensors = (rows, shared, transposed, kept, d_out, d_last)
+            tensors = (rows, shared, kept, d_out, d_last)
             deltas = run(backward, tensors, constants.mode)
             results.append((deltas, multiplied_states(rows, kept, constants.mode)))
         return results
@@ -147,4 +142,6 @@ def _outer_sum(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _row_sum(values: Tensor) -> Tensor:
-    return tf.reduce_sum(values, [0, 1])
+    """Σ over time and batch, as a matrix product: tf.reduce_sum is half as fast."""
+    rows = tf.reshape(values, [-1, values.shape[-1]])
+    return tf.linalg.matvec(rows, tf.ones_like(rows[:, 0]), transpose_a=True)

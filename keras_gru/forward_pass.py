@@ -87,10 +87,11 @@ def run_forward(
     """
     shared = shared_by_rows(operands, constants, extent)
     run = runner(constants.plan)
-    rows = cut_rows(operands, constants, extent)
-    if shared.kernel is None:
+    inputs = operands.inputs
+    if shared.kernel is None:  # all rows at once, so that the blocks then start together
         bias, _ = merge_bias(operands.bias, constants.convention.reset_after)
-        rows = [row._replace(inputs=project(row.inputs, operands.kernel, bias)) for row in rows]
+        inputs = project(inputs, operands.kernel, bias)
+    rows = cut_rows(operands._replace(inputs=inputs), constants, extent)
     recall = keep_saved and constants.plan.recall
     options = (constants.mode, keep_outputs or keep_saved, keep_saved and not recall)
     runs = [run(forward, (row, shared), *options) for row in rows]

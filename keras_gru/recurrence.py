@@ -99,19 +99,22 @@ class Trajectory(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """Gradients of a loss with respect to what enters the steps; zero where masked.
+    """What a backward pass leaves: gradients of a loss with respect to what enters the steps.
+
+    They are zero where masked. With them come two of their factors in the weight gradients.
 
     Attributes:
         x: δa_z, δa_r and δa_g, (T, B, U) each.
         q: δq with the reset gate after the matmul, (T, B, U), else None.
         initial_state: (B, U).
-        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
-            candidate's recurrent kernel multiplied.
+        inputs: `Rows.inputs` as they were given, (T, B, D).
+        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None.
     """
 
     x: Gates
     q: Tensor | None
     initial_state: Tensor
+    inputs: Tensor
     reset_states: Tensor | None
 
 
@@ -158,7 +161,6 @@ def forward(
 def backward(
     rows: Rows,
     shared: Shared,
-    transposed: StepWeights,
     run: Trajectory,
     d_outputs: Tensor | None,
     d_final: Tensor,
@@ -167,15 +169,14 @@ def backward(
     """Carry gradients from the last step to the first.
 
     Args:
-        rows: as given to `forward`; the inputs are not read.
+        rows: as given to `forward`, but with inputs (B, T, D) that are not projected.
         shared: as given to `forward`; the kernel is not read.
-        transposed: `shared.weights`, transposed.
         run: what `forward` left with `keep_states`, and `saved` or `projected`.
         d_outputs: gradient with respect to the states after the steps, (B, T, U), or None.
         d_final: gradient with respect to `run.final`, (B, U).
         mode: as given to `forward`.
     """
-    convention = mode.convention
+    convention, transposed = mode.convention, shared.weights.transposed()
     kept = run.saved or recall(rows, shared, run, mode)
     capacity = tf.shape(kept[0])[0]
     read_upstream = _reader(d_outputs)
@@ -209,7 +210,7 @@ def backward(
     reset_states = None
     if not convention.reset_after:
         reset_states = kept[1] * multiplied_states(rows, run, mode).g
-    return Deltas(Gates(*x), q, dh0, reset_states)
+    return Deltas(Gates(*x), q, dh0, tf.transpose(rows.inputs, [1, 0, 2]), reset_states)
 
 
 def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
