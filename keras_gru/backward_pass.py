@@ -102,7 +102,7 @@ def _deltas(
         for rows, kept, d_out, d_last in zip(
             cut_rows(operands, constants, extent), runs, d_outputs, d_final, strict=True
         ):
-            kept = kept._replace(final=None)
+            kept = kept._replace(final=None, outputs=None)
             tensors = (rows, shared, kept, d_out, d_last)
             deltas = run(backward, tensors, constants.mode)
             results.append((deltas, multiplied_states(rows, kept, constants.mode)))

@@ -15,7 +15,16 @@ import tensorflow as tf
 from keras_gru import execution
 from keras_gru.blocks import Extent, run_block
 from keras_gru.execution import Plan
-from keras_gru.recurrence import Mode, Rows, Shared, Trajectory, forward, states_of
+from keras_gru.recurrence import (
+    Keep,
+    Mode,
+    Rows,
+    Shared,
+    Trajectory,
+    batch_major,
+    forward,
+    states_of,
+)
 from keras_gru.step import Convention
 from keras_gru.weights import Gates, StepWeights, joint_recurrent, merge_bias, split_gates
 
@@ -93,8 +102,10 @@ def run_forward(
         inputs = project(inputs, operands.kernel, bias)
     rows = cut_rows(operands._replace(inputs=inputs), constants, extent)
     recall = keep_saved and constants.plan.recall
-    options = (constants.mode, keep_outputs or keep_saved, keep_saved and not recall)
-    runs = [run(forward, (row, shared), *options) for row in rows]
+    # XLA takes two passes to transpose and TensorFlow one, but that is an operation of its own.
+    later = extent.blocks > 1 and keep_outputs
+    keep = Keep(keep_outputs and not later, keep_saved or later, keep_saved and not recall)
+    runs = [run(forward, (row, shared), constants.mode, keep) for row in rows]
     if not recall:
         return runs
     return [kept._replace(projected=row.inputs) for kept, row in zip(runs, rows, strict=True)]
@@ -152,7 +163,10 @@ def joined(
     if not keep_outputs:
         return (final,)
     after = constants.mode.after
-    outputs = [tf.transpose(states_of(run.states, after), [1, 0, 2]) for run in runs]
+    outputs = [
+        batch_major(states_of(run.states, after)) if run.outputs is None else run.outputs
+        for run in runs
+    ]
     return tf.cast(extent.join(outputs, timed=True), dtype), final
 
 

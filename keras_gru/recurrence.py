@@ -81,11 +81,20 @@ class Mode(NamedTuple):
         return 1 - self.before
 
 
+class Keep(NamedTuple):
+    """What a forward pass is to leave beside the final state: fields of `Trajectory`."""
+
+    outputs: bool
+    states: bool
+    saved: bool
+
+
 class Trajectory(NamedTuple):
     """What a forward pass leaves.
 
     Attributes:
         final: (B, U).
+        outputs: state after each step, (B, T, U), or None.
         states: states (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
             backwards, at t + 1 and t.
         saved: the fields of `Saved` that are there, (T, B, U) each, or nothing.
@@ -93,6 +102,7 @@ class Trajectory(NamedTuple):
     """
 
     final: Tensor | None
+    outputs: Tensor | None
     states: Tensor | None
     saved: tuple[Tensor, ...]
     projected: Tensor | None = None
@@ -118,9 +128,7 @@ class Deltas(NamedTuple):
     reset_states: Tensor | None
 
 
-def forward(
-    rows: Rows, shared: Shared, mode: Mode, keep_states: bool, keep_saved: bool
-) -> Trajectory:
+def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     """Run from the initial state over `shared.steps` steps."""
     h0, weights = rows.initial_state, shared.weights
     capacity = tf.shape(rows.inputs)[1]
@@ -144,16 +152,17 @@ def forward(
         saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
         return h_new, states, saved
 
-    if tf.get_static_value(shared.steps) == 1 and not keep_saved:  # streaming: no loop, no arrays
-        final, _, _ = take_step(tf.constant(0), (h0, (), ()))
-        states = tf.stack([final, h0] if mode.go_backwards else [h0, final])
-        return Trajectory(final, states if keep_states else None, ())
-    states = (_array(capacity + 1, h0).write(first, h0),) if keep_states else ()
-    saved = tuple(_array(capacity, h0) for _ in range(fields)) if keep_saved else ()
+    if tf.get_static_value(shared.steps) == 1 and not (keep.states or keep.saved):  # streaming
+        final, _, _ = take_step(tf.constant(0), (h0, (), ()))  # no loop, no arrays
+        return Trajectory(final, final[:, tf.newaxis] if keep.outputs else None, None, ())
+    states = (_array(capacity + 1, h0).write(first, h0),) if keep.outputs or keep.states else ()
+    saved = tuple(_array(capacity, h0) for _ in range(fields)) if keep.saved else ()
     final, states, saved = _loop(shared.steps, take_step, (h0, states, saved), mode.unroll)
+    stacked = states[0].stack() if states else None
     return Trajectory(
         final=final,
-        states=states[0].stack() if states else None,
+        outputs=batch_major(states_of(stacked, mode.after)) if keep.outputs else None,
+        states=stacked if keep.states else None,
         saved=tuple(array.stack() for array in saved),
     )
 
@@ -171,7 +180,7 @@ def backward(
     Args:
         rows: as given to `forward`, but with inputs (B, T, D) that are not projected.
         shared: as given to `forward`; the kernel is not read.
-        run: what `forward` left with `keep_states`, and `saved` or `projected`.
+        run: what `forward` left, with `states`, and with `saved` or `projected`.
         d_outputs: gradient with respect to the states after the steps, (B, T, U), or None.
         d_final: gradient with respect to `run.final`, (B, U).
         mode: as given to `forward`.
@@ -219,7 +228,7 @@ def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
 
 
 def recall(rows: Rows, shared: Shared, run: Trajectory, mode: Mode) -> tuple[Tensor, ...]:
-    """What `forward` keeps with `keep_saved`, of all steps at once.
+    """`Trajectory.saved` of all steps at once.
 
     Given the states, no step waits for another.
     """
@@ -235,6 +244,11 @@ def recall(rows: Rows, shared: Shared, run: Trajectory, mode: Mode) -> tuple[Ten
 def states_of(states: Tensor, first: int) -> Tensor:
     """T of the T + 1 states of a `Trajectory`, from `Mode.before` or `Mode.after`."""
     return states[1:] if first else states[:-1]
+
+
+def batch_major(states: Tensor) -> Tensor:
+    """(T, B, U) → (B, T, U)."""
+    return tf.transpose(states, [1, 0, 2])
 
 
 def _loop(steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int) -> Any:
