@@ -39,13 +39,14 @@ def gradients(
     narrow = operands.inputs.dtype
     kernels = [tf.transpose(kernel) for kernel in split_gates(operands.kernel)]
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
-    for deltas, multiplied in blocks:
+    inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(operands.inputs, timed=True)]
+    for x, (deltas, multiplied) in zip(inputs, blocks, strict=True):
         if deltas.q is None:
             into_states, multiplied = deltas.x, multiplied._replace(g=deltas.reset_states)
         else:
             into_states = deltas.x._replace(g=deltas.q)
         narrow_x = [tf.cast(delta, narrow) for delta in deltas.x]
-        d_kernel.append(tf.concat([_outer_sum(deltas.inputs, delta) for delta in narrow_x], -1))
+        d_kernel.append(tf.concat([_outer_sum(x, delta) for delta in narrow_x], -1))
         d_recurrent.append(  # (15)
             tf.concat(
                 [
@@ -102,6 +103,7 @@ def _deltas(
         for rows, kept, d_out, d_last in zip(
             cut_rows(operands, constants, extent), runs, d_outputs, d_final, strict=True
         ):
+            rows = rows._replace(inputs=None)
             kept = kept._replace(final=None, outputs=None)
             tensors = (rows, shared, kept, d_out, d_last)
             deltas = run(backward, tensors, constants.mode)

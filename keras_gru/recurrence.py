@@ -109,22 +109,19 @@ class Trajectory(NamedTuple):
 
 
 class Deltas(NamedTuple):
-    """What a backward pass leaves: gradients of a loss with respect to what enters the steps.
-
-    They are zero where masked. With them come two of their factors in the weight gradients.
+    """Gradients of a loss with respect to what enters the steps; zero where masked.
 
     Attributes:
         x: δa_z, δa_r and δa_g, (T, B, U) each.
         q: δq with the reset gate after the matmul, (T, B, U), else None.
         initial_state: (B, U).
-        inputs: `Rows.inputs` as they were given, (T, B, D).
-        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None.
+        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
+            candidate's recurrent kernel multiplied.
     """
 
     x: Gates
     q: Tensor | None
     initial_state: Tensor
-    inputs: Tensor
     reset_states: Tensor | None
 
 
@@ -178,7 +175,7 @@ def backward(
     """Carry gradients from the last step to the first.
 
     Args:
-        rows: as given to `forward`, but with inputs (B, T, D) that are not projected.
+        rows: as given to `forward`; the inputs are not read.
         shared: as given to `forward`; the kernel is not read.
         run: what `forward` left, with `states`, and with `saved` or `projected`.
         d_outputs: gradient with respect to the states after the steps, (B, T, U), or None.
@@ -219,7 +216,7 @@ def backward(
     reset_states = None
     if not convention.reset_after:
         reset_states = kept[1] * multiplied_states(rows, run, mode).g
-    return Deltas(Gates(*x), q, dh0, tf.transpose(rows.inputs, [1, 0, 2]), reset_states)
+    return Deltas(Gates(*x), q, dh0, reset_states)
 
 
 def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
