@@ -70,7 +70,9 @@ class GRU(CarriedState, keras.layers.RNN):
             masked at their ends and whose outputs with `return_sequences` are ragged again.
         initial_state: (B, U), or a list of one; zeros by default.
         mask: Boolean (B, T) or (B, T, 1); False marks a step to pass over.
-        training: Whether dropout applies.
+        training: Whether dropout applies, and whether to keep what gradients need. Pass True in a
+            loop of your own around a `tf.GradientTape`; without it the forward pass runs a second
+            time when the gradients are asked for.
 
     Returns:
         The output alone, or followed by the final state (`return_state`) and by z, r and g
