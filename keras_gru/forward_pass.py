@@ -119,7 +119,7 @@ def runner(plan: Plan) -> Callable[..., Any]:
 
 
 def cut_rows(operands: Operands, constants: Constants, extent: Extent) -> list[Rows]:
-    """The rows of each block, inputs not projected."""
+    """The rows of each block, with whatever inputs the operands hold, projected or not."""
     masks = constants.recurrent_mask
     columns = (
         extent.cut(operands.inputs, timed=True),

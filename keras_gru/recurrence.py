@@ -2,9 +2,8 @@
 
 Public TensorFlow operations only, which run eagerly, in a graph and compiled by XLA. Sequences
 come in batch-major, (B, T, …), and are read in place, in either direction; what the loop leaves is
-time-major, (T, B, …), as it is written.
-Everything is in the order of the sequence, also where the loop runs from its end to its start.
-Numbers in parentheses are those of DERIVATION.md.
+time-major, (T, B, …), as it is written. Everything is in the order of the sequence, also where the
+loop runs from its end to its start. Numbers in parentheses are those of DERIVATION.md.
 """
 
 from __future__ import annotations
