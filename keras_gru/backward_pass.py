@@ -14,12 +14,11 @@ from keras_gru.forward_pass import (
     Constants,
     Operands,
     cut_rows,
-    project,
     run_forward,
     runner,
     shared_by_rows,
-    wide,
 )
+from keras_gru.projection import project, wide
 from keras_gru.recurrence import Deltas, Trajectory, backward, multiplied_states
 from keras_gru.weights import Gates, split_gates, unmerge_bias
 

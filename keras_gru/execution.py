@@ -31,6 +31,8 @@ Tensor = Any
 
 # Below this many elements of the state, a second block of rows costs more than it saves.
 SMALL_STATE = 2048
+# The same without XLA, where a block's operations cost more.
+SMALL_PLAIN_STATE = 1 << 14
 # From that many units per feature on, XLA projects the inputs faster in the loop than before it,
 # since the result is so much larger than what it is made of.
 UNITS_PER_FEATURE = 8
@@ -38,7 +40,7 @@ UNITS_PER_FEATURE = 8
 # longer than to compute them again, those of all steps in one large product.
 RECALLED = 1 << 15
 # Steps per iteration of a plain loop, whose own operations cost as much as a small step's.
-UNROLL = 4
+UNROLL = 8
 # Blocks of rows of a plain graph: more do not help it, and an export may move to any machine.
 PLAIN_BLOCKS = 2
 
@@ -116,7 +118,8 @@ def plan(path: str, rows: int | None, steps: int | None, features: int, units: i
     wanted = path == "xla" or not avoided
     compiles = wanted and not inside and _xla_works()
     compiled = inside or compiles
-    large = steps != 1 and (rows is None or rows * units >= SMALL_STATE)
+    small = SMALL_STATE if compiled else SMALL_PLAIN_STATE
+    large = steps != 1 and (rows is None or rows * units >= small)
     widened = units >= UNITS_PER_FEATURE * features
     parallel = compiles or not (inside or eager)
     blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
@@ -124,7 +127,7 @@ def plan(path: str, rows: int | None, steps: int | None, features: int, units: i
         path="xla" if compiled else "plain",
         nested=compiles or (exported and steps != 1 and not (inside or eager)),
         blocks=blocks if parallel and large and not on_gpu() else 1,
-        unroll=1 if compiled or eager else UNROLL,
+        unroll=1 if compiled or eager or steps == 1 else UNROLL,
         project_in_loop=large and (widened or not compiled),
         recall=compiled and not large and (rows or 1) * units**2 <= RECALLED,
         exported=exported,

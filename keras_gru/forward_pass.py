@@ -1,8 +1,4 @@
-"""The forward pass: what is around the loop, and the loop over each block of rows.
-
-In bfloat16 or float16 ("narrow"), the matrix products outside the loop are taken in that
-precision, and the recurrence in float32.
-"""
+"""The forward pass: what is around the loop, and the loop over each block of rows."""
 
 from __future__ import annotations
 
@@ -15,6 +11,8 @@ import tensorflow as tf
 from keras_gru import execution
 from keras_gru.blocks import Extent, run_block
 from keras_gru.execution import Plan
+from keras_gru.plain_loop import PlainWeights, infer_rows
+from keras_gru.projection import is_narrow, project, wide
 from keras_gru.recurrence import (
     Keep,
     Mode,
@@ -26,7 +24,14 @@ from keras_gru.recurrence import (
     states_of,
 )
 from keras_gru.step import Convention
-from keras_gru.weights import Gates, StepWeights, joint_recurrent, merge_bias, split_gates
+from keras_gru.weights import (
+    Gates,
+    StepWeights,
+    joint_recurrent,
+    merge_bias,
+    split_gates,
+    split_joint,
+)
 
 Tensor = Any
 
@@ -61,21 +66,43 @@ class Constants(NamedTuple):
 def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
     """Outputs (B, T, U) if wanted, and the final state, keeping nothing for a backward pass."""
 
-    def run(constants: Constants) -> tuple[Tensor, ...]:
-        extent = Extent.of(operands.inputs, constants.plan)
-        runs = run_forward(operands, constants, extent, keep_outputs, False)
-        return joined(runs, constants, extent, keep_outputs, operands.inputs.dtype)
+    def run(plan: Plan) -> tuple[Tensor, ...]:
+        chosen = constants._replace(plan=plan)
+        extent = Extent.of(operands.inputs, plan)
+        if plan.path == "plain" and plan.unroll > 1 and constants.recurrent_mask is None:
+            runs = _run_plain(operands, chosen, extent, keep_outputs)
+        else:
+            runs = run_forward(operands, chosen, extent, keep_outputs, False)
+        return joined(runs, chosen, extent, keep_outputs, operands.inputs.dtype)
 
     plan = constants.plan
     if plan.path != "plain" or plan.blocks == 1 or operands.inputs.shape[0] is not None:
-        return run(constants)
+        return run(plan)
     # In blocks or, if the batch turns out to be small, as one.
     outputs: tuple[Tensor, ...] = tf.cond(
-        tf.size(operands.initial_state) < execution.SMALL_STATE,
-        lambda: run(constants._replace(plan=plan.for_small_state())),
-        lambda: run(constants),
+        tf.size(operands.initial_state) < execution.SMALL_PLAIN_STATE,
+        lambda: run(plan.for_small_state()),
+        lambda: run(plan),
     )
     return outputs
+
+
+def _run_plain(
+    operands: Operands, constants: Constants, extent: Extent, keep_outputs: bool
+) -> list[Trajectory]:
+    """As `run_forward`, in a graph without XLA, for an inference."""
+    bias, candidate_bias = merge_bias(operands.bias, constants.convention.reset_after)
+    weights = PlainWeights(
+        kernel=split_joint(operands.kernel),
+        bias=None if bias is None else split_joint(bias),
+        recurrent=split_joint(wide(operands.recurrent_kernel)),
+        candidate_bias=None if candidate_bias is None else wide(candidate_bias),
+    )
+    run = runner(constants.plan)
+    options = constants.mode, keep_outputs, constants.plan.project_in_loop
+    return [
+        run(infer_rows, (row, weights), *options) for row in cut_rows(operands, constants, extent)
+    ]
 
 
 def run_forward(
@@ -168,24 +195,3 @@ def joined(
         for run in runs
     ]
     return tf.cast(extent.join(outputs, timed=True), dtype), final
-
-
-def is_narrow(dtype: tf.DType) -> bool:
-    """Whether the recurrence is too precise for it."""
-    return dtype in (tf.bfloat16, tf.float16)
-
-
-def wide(values: Tensor) -> Tensor:
-    """In the precision of the recurrence."""
-    return tf.cast(values, tf.float32) if is_narrow(values.dtype) else values
-
-
-def project(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
-    """One large matrix product: (…, …, D), (D, V) → (…, …, V), wide."""
-    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
-    if bias is not None:
-        flat = tf.nn.bias_add(flat, bias)
-    sizes = tf.unstack(tf.shape(x)[:2])
-    out = tf.reshape(wide(flat), [*sizes, kernel.shape[-1]])
-    out.set_shape([*x.shape[:2], kernel.shape[-1]])
-    return out

@@ -138,11 +138,12 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
         t = shared.steps - 1 - i if mode.go_backwards else i
         h, states, saved = run
         h_new, values = step(read_input(t), h, weights, mode.convention, rows.recurrent_mask)
-        if read_share is not None:
-            share = read_share(t)
-            h_new = share * h + (1 - share) * h_new
-        if read_mask is not None:
-            h_new = tf.where(read_mask(t)[:, tf.newaxis], h_new, h)  # (5)
+        h_new = kept_in_part(
+            h,
+            h_new,
+            None if read_mask is None else read_mask(t)[:, tf.newaxis],
+            None if read_share is None else read_share(t),
+        )
         h_new.set_shape(h0.shape)
         states = tuple(array.write(t + mode.after, h_new) for array in states)
         saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
@@ -235,6 +236,20 @@ def recall(rows: Rows, shared: Shared, run: Trajectory, mode: Mode) -> tuple[Ten
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, mode.convention, masks)
     return tuple(tf.reshape(v, [steps, batch, units]) for v in saved if v is not None)
+
+
+def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor | None) -> Tensor:
+    """The new state (B, U) as mask and zoneout leave it.
+
+    Args:
+        h: state before the step.
+        h_new: state after it.
+        valid: bool (B, 1): where false the state is kept, or None.
+        share: share of the old state that each unit keeps, (B, U), a scalar, or None.
+    """
+    if share is not None:
+        h_new = share * h + (1 - share) * h_new
+    return h_new if valid is None else tf.where(valid, h_new, h)  # (5)
 
 
 def states_of(states: Tensor, first: int) -> Tensor:

@@ -16,7 +16,8 @@ from tensorflow.python.eager.forwardprop_util import pack_tangents
 from keras_gru import execution
 from keras_gru.backward_pass import gradients
 from keras_gru.blocks import Extent
-from keras_gru.forward_pass import Constants, Operands, infer, joined, project, run_forward
+from keras_gru.forward_pass import Constants, Operands, infer, joined, run_forward
+from keras_gru.projection import project
 from keras_gru.step import Convention, step
 from keras_gru.weights import Gates, merge_bias, split_gates, step_weights
 

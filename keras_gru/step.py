@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_gru.weights import Gates, StepWeights, merge_bias, split_gates, step_weights
+from keras_gru.weights import (
+    Gates,
+    JointGates,
+    StepWeights,
+    merge_bias,
+    split_gates,
+    step_weights,
+)
 
 Tensor = Any
 Activation = Callable[[Tensor], Tensor]
@@ -78,7 +85,7 @@ class StepGradients(NamedTuple):
 
 
 def step(
-    x: Gates,
+    x: Gates | JointGates,
     h: Tensor,
     weights: StepWeights,
     convention: Convention,
@@ -87,7 +94,8 @@ def step(
     """Advance the state by one time step.
 
     Args:
-        x: projected input with its bias, one (B, U) per gate.
+        x: projected input with its bias, one (B, U) per gate; or, with two recurrent kernels, the
+            update and the reset gate side by side.
         h: previous state, (B, U).
         weights: recurrent kernels and the candidate's recurrent bias.
         convention: reset placement, update convention, activations.
@@ -99,15 +107,21 @@ def step(
     """
     states = masked_states(h, recurrent_mask)
     U = weights.recurrent
-    if convention.reset_after:
-        a_z, a_r, q = _products(states, U, weights.gain)
-        if weights.candidate_bias is not None:
-            q += weights.candidate_bias
+    q = None
+    if isinstance(x, JointGates):
+        zr = convention.recurrent_activation(x.zr + tf.matmul(h, U[0]))  # (1), (2)
+        z, r = tf.split(zr, 2, axis=-1)
+        if convention.reset_after:
+            q = tf.matmul(h, U[1])
     else:
-        a_z, a_r = _products(states[:2], U[:-1], weights.gain)
-        q = None
-    z = convention.recurrent_activation(x.z + a_z)  # (1)
-    r = convention.recurrent_activation(x.r + a_r)  # (2)
+        if convention.reset_after:
+            a_z, a_r, q = _products(states, U, weights.gain)
+        else:
+            a_z, a_r = _products(states[:2], U[:-1], weights.gain)
+        z = convention.recurrent_activation(x.z + a_z)  # (1)
+        r = convention.recurrent_activation(x.r + a_r)  # (2)
+    if q is not None and weights.candidate_bias is not None:
+        q += weights.candidate_bias
     if convention.reset_after:
         g = convention.activation(x.g + r * q)  # (3a)
     else:

@@ -30,15 +30,22 @@ class Gates(NamedTuple):
     g: Any
 
 
+class JointGates(NamedTuple):
+    """As `Gates`, with the update and the reset gate side by side: (…, 2U) and (…, U)."""
+
+    zr: Any
+    g: Any
+
+
 class StepWeights(NamedTuple):
     """What one time step needs beside its projected input.
 
     Attributes:
         recurrent: recurrent kernels. One (U, U) per gate; or, one matrix product for several
-            gates, (U, 3U) with the reset gate after the matmul, (U, 2U) of the two gates and
-            (U, U) of the candidate with the reset gate before it.
-        candidate_bias: b′_g of equation (3a), (U,), or None. The other recurrent biases are
-            added to the projected input, where they cost nothing per step.
+            gates, (U, 3U) with the reset gate after the matmul, or (U, 2U) of the two gates and
+            (U, U) of the candidate.
+        candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
+            recurrent biases are added to the projected input, where they cost nothing per step.
         gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.
     """
 
@@ -87,6 +94,12 @@ def split_gates(packed: Tensor) -> Gates:
     return Gates(*tf.split(packed, GATE_COUNT, axis=-1))
 
 
+def split_joint(packed: Tensor) -> JointGates:
+    """Cut a packed tensor (..., 3U) in two: the update and the reset gate, and the candidate."""
+    units = packed.shape[-1] // GATE_COUNT
+    return JointGates(*tf.split(packed, [2 * units, units], axis=-1))
+
+
 def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, Tensor | None]:
     """Fold the recurrent biases that commute with the input projection into it.
 
@@ -133,5 +146,4 @@ def joint_recurrent(recurrent_kernel: Tensor, reset_after: bool) -> tuple[Tensor
     """The packed recurrent kernel (U, 3U) cut into as few products as a step can do with."""
     if reset_after:
         return (recurrent_kernel,)
-    units = recurrent_kernel.shape[0]
-    return tuple(tf.split(recurrent_kernel, [2 * units, units], axis=-1))
+    return tuple(split_joint(recurrent_kernel))

@@ -1,0 +1,142 @@
+"""The forward loop for TensorFlow's executor, which pays a microsecond for the least operation.
+
+So it takes few of them. Several steps share an iteration, and read what they need, time-major, as
+one piece; the update and the reset gate stay side by side until they are needed one by one. It
+leaves nothing for a backward pass. Numbers in parentheses are those of DERIVATION.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_gru.projection import project
+from keras_gru.recurrence import Mode, Rows, Trajectory, batch_major, kept_in_part
+from keras_gru.step import step
+from keras_gru.weights import JointGates, StepWeights
+
+Tensor = Any
+
+
+class PlainWeights(NamedTuple):
+    """All weights of a GRU as this loop wants them.
+
+    Attributes:
+        kernel: input kernels, (D, 2U) and (D, U).
+        bias: of the projection, (2U,) and (U,), or None.
+        recurrent: recurrent kernels, (U, 2U) and (U, U).
+        candidate_bias: b′_g of equation (3a), (U,), or None.
+    """
+
+    kernel: JointGates
+    bias: JointGates | None
+    recurrent: JointGates
+    candidate_bias: Tensor | None
+
+
+class _Read(NamedTuple):
+    """What some steps read, time-major, (steps, B, …) each, or one step, (B, …)."""
+
+    x: Any  # inputs, (…, D), or projected inputs as JointGates
+    valid: Tensor | None  # bool (…, 1)
+    share: Tensor | None  # (…, U)
+
+
+def infer_rows(
+    rows: Rows, weights: PlainWeights, mode: Mode, keep_outputs: bool, project_in_loop: bool
+) -> Trajectory:
+    """Run from the initial state over all steps.
+
+    Args:
+        rows: of a block, with inputs (B, T, D) and without a recurrent mask.
+        weights: all of them.
+        mode: how to run.
+        keep_outputs: whether the states of all steps are wanted.
+        project_in_loop: whether the inputs are projected iteration by iteration, not all at once.
+    """
+    h0, size = rows.initial_state, mode.unroll
+    bias = weights.candidate_bias
+    if bias is not None:
+        # Per row: TensorFlow would fuse a mere vector with the product, for oneDNN, which takes
+        # three times as long with few rows.
+        bias = tf.zeros_like(h0) + bias
+    step_weights = StepWeights(weights.recurrent, bias)
+    each = rows.zoneout is not None and rows.zoneout.shape.rank  # else one share for all
+
+    def projected(x: Tensor) -> JointGates:
+        biases = weights.bias or (None, None)
+        pairs = zip(weights.kernel, biases, strict=True)
+        return JointGates(*(project(x, kernel, bias) for kernel, bias in pairs))
+
+    inputs = batch_major(rows.inputs)  # its own inverse
+    sequence = _Read(
+        x=inputs if project_in_loop else projected(inputs),
+        valid=None if rows.mask is None else tf.transpose(rows.mask)[..., tf.newaxis],
+        share=batch_major(rows.zoneout) if each else None,
+    )
+
+    def take_steps(read: _Read, first: Tensor, count: int, run: Any) -> Any:
+        """Steps first … first + count − 1, from what they read."""
+        read = read._replace(x=projected(read.x)) if project_in_loop else read
+        apart = [
+            None if v is None else tf.unstack(v, count)
+            for v in (read.x.zr, read.x.g, read.valid, read.share)
+        ]
+        h, outputs = run
+        for k in reversed(range(count)) if mode.go_backwards else range(count):
+            zr, g, valid, share = (None if v is None else v[k] for v in apart)
+            h_new, _ = step(JointGates(zr, g), h, step_weights, mode.convention)
+            h = kept_in_part(h, h_new, valid, share if each else rows.zoneout)
+            h.set_shape(h0.shape)
+            outputs = tuple(array.write(first + k, h) for array in outputs)
+        return h, outputs
+
+    steps = inputs.shape[0] or tf.shape(inputs)[0]
+    whole, rest = steps // size, steps % size
+    begin = rest if mode.go_backwards else 0
+    cut = _map(lambda v: _iterations(v, begin, whole, size), sequence)
+
+    def iteration(i: Tensor, run: Any) -> Any:
+        at = whole - 1 - i if mode.go_backwards else i
+        read = _map(lambda v: tf.gather(v, at), cut)
+        return i + 1, take_steps(read, begin + at * size, size, run)
+
+    array = tf.TensorArray(h0.dtype, size=steps, element_shape=h0.shape)
+    outputs = (array,) if keep_outputs else ()
+    _, run = tf.while_loop(lambda i, _: i < whole, iteration, (tf.constant(0), (h0, outputs)))
+    # What remains is a sum of powers of two, each of them run or not: a conditional takes fewer
+    # operations than an iteration, of which there may be more.
+    done, count = 0, size // 2
+    while count:
+        first = rest - done - count if mode.go_backwards else whole * size + done
+
+        def some(run: Any, first: Any = first, count: int = count) -> Any:
+            part = _map(lambda v: v[first : first + count], sequence)
+            return take_steps(part, first, count, run)
+
+        run = _run_if(rest & count, some, run)
+        done += rest & count
+        count //= 2
+    final, outputs = run
+    states = batch_major(outputs[0].stack()) if keep_outputs else None
+    return Trajectory(final, states, None, ())
+
+
+def _map(function: Callable[[Tensor], Tensor], read: _Read) -> Any:
+    return tf.nest.map_structure(lambda v: None if v is None else function(v), read)
+
+
+def _iterations(values: Tensor, begin: Any, count: Any, size: int) -> Tensor:
+    """Of a sequence (T, …), `count` pieces of `size` steps, (count, size, …)."""
+    part = values[begin : begin + count * size]
+    pieces = tf.reshape(part, tf.concat([[count, size], tf.shape(values)[1:]], 0))
+    pieces.set_shape([None, size, *values.shape[1:]])
+    return pieces
+
+
+def _run_if(condition: Any, some: Callable[[Any], Any], run: Any) -> Any:
+    if isinstance(condition, int):
+        return some(run) if condition else run
+    return tf.cond(condition > 0, lambda: some(run), lambda: run)

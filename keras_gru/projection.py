@@ -1,0 +1,34 @@
+"""The input projection of all steps, and the precision it is taken in.
+
+In bfloat16 or float16 ("narrow"), the matrix products outside the loop are taken in that
+precision, and the recurrence in float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+Tensor = Any
+
+
+def is_narrow(dtype: tf.DType) -> bool:
+    """Whether the recurrence is too precise for it."""
+    return dtype in (tf.bfloat16, tf.float16)
+
+
+def wide(values: Tensor) -> Tensor:
+    """In the precision of the recurrence."""
+    return tf.cast(values, tf.float32) if is_narrow(values.dtype) else values
+
+
+def project(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
+    """One large matrix product: (…, …, D), (D, V) → (…, …, V), wide."""
+    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
+    if bias is not None:
+        flat = tf.nn.bias_add(flat, bias)
+    sizes = tf.unstack(tf.shape(x)[:2])
+    out = tf.reshape(wide(flat), [*sizes, kernel.shape[-1]])
+    out.set_shape([*x.shape[:2], kernel.shape[-1]])
+    return out
