@@ -39,7 +39,8 @@ UNITS_PER_FEATURE = 8
 # Up to that many elements of the state times units, a step that writes its gates down takes XLA
 # longer than to compute them again, those of all steps in one large product.
 RECALLED = 1 << 15
-# Steps per iteration of a plain loop, whose own operations cost as much as a small step's.
+# Steps per iteration of a plain loop, whose own operations cost as much as a small step's. A power
+# of two.
 UNROLL = 8
 # Blocks of rows of a plain graph: more do not help it, and an export may move to any machine.
 PLAIN_BLOCKS = 2

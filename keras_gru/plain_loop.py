@@ -63,23 +63,17 @@ def infer_rows(
         # three times as long with few rows.
         bias = tf.zeros_like(h0) + bias
     step_weights = StepWeights(weights.recurrent, bias)
-    each = rows.zoneout is not None and rows.zoneout.shape.rank  # else one share for all
-
-    def projected(x: Tensor) -> JointGates:
-        biases = weights.bias or (None, None)
-        pairs = zip(weights.kernel, biases, strict=True)
-        return JointGates(*(project(x, kernel, bias) for kernel, bias in pairs))
-
+    shared_share = None if _by_step(rows.zoneout) else rows.zoneout
     inputs = batch_major(rows.inputs)  # its own inverse
     sequence = _Read(
-        x=inputs if project_in_loop else projected(inputs),
+        x=inputs if project_in_loop else _projected(inputs, weights),
         valid=None if rows.mask is None else tf.transpose(rows.mask)[..., tf.newaxis],
-        share=batch_major(rows.zoneout) if each else None,
+        share=batch_major(rows.zoneout) if _by_step(rows.zoneout) else None,
     )
 
     def take_steps(read: _Read, first: Tensor, count: int, run: Any) -> Any:
         """Steps first … first + count − 1, from what they read."""
-        read = read._replace(x=projected(read.x)) if project_in_loop else read
+        read = read._replace(x=_projected(read.x, weights)) if project_in_loop else read
         apart = [
             None if v is None else tf.unstack(v, count)
             for v in (read.x.zr, read.x.g, read.valid, read.share)
@@ -88,7 +82,7 @@ def infer_rows(
         for k in reversed(range(count)) if mode.go_backwards else range(count):
             zr, g, valid, share = (None if v is None else v[k] for v in apart)
             h_new, _ = step(JointGates(zr, g), h, step_weights, mode.convention)
-            h = kept_in_part(h, h_new, valid, share if each else rows.zoneout)
+            h = kept_in_part(h, h_new, valid, shared_share if share is None else share)
             h.set_shape(h0.shape)
             outputs = tuple(array.write(first + k, h) for array in outputs)
         return h, outputs
@@ -122,6 +116,16 @@ def infer_rows(
     final, outputs = run
     states = batch_major(outputs[0].stack()) if keep_outputs else None
     return Trajectory(final, states, None, ())
+
+
+def _by_step(zoneout: Tensor | None) -> bool:
+    return zoneout is not None and zoneout.shape.rank > 0
+
+
+def _projected(x: Tensor, weights: PlainWeights) -> JointGates:
+    biases = weights.bias or (None, None)
+    pairs = zip(weights.kernel, biases, strict=True)
+    return JointGates(*(project(x, kernel, bias) for kernel, bias in pairs))
 
 
 def _map(function: Callable[[Tensor], Tensor], read: _Read) -> Any:

@@ -88,7 +88,8 @@ def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, 
     """Every batch size and length, padded or cut unevenly, in one trace."""
     monkeypatch.setattr(execution, "cores", lambda: blocks)
     monkeypatch.setattr(execution, "PLAIN_BLOCKS", blocks)
-    monkeypatch.setattr(execution, "SMALL_STATE", 13)  # two rows or fewer are small
+    for constant in ("SMALL_STATE", "SMALL_PLAIN_STATE"):
+        monkeypatch.setattr(execution, constant, 13)  # two rows or fewer are small
     spec = [(None, None, 4), (None, 6), (None, None), (None, None, 6), (None, 6)]
     traces = []
 
@@ -130,7 +131,8 @@ def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_small_batches_of_unknown_size_infer_the_same(monkeypatch, path):
-    monkeypatch.setattr(execution, "SMALL_STATE", 13)
+    for constant in ("SMALL_STATE", "SMALL_PLAIN_STATE"):
+        monkeypatch.setattr(execution, constant, 13)
     inputs, _ = problem(reset_after=True)
 
     @tf.function(input_signature=[tf.TensorSpec((None, None, 4), tf.float64)])
@@ -286,8 +288,8 @@ def test_runs_are_deterministic(path):
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_keeps_the_recurrence_in_float32(policy):
     """Closer to the float32 layer than Keras' layer of the same policy, over a long sequence."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(8, 200, 16)).astype("float32")
+    keras.utils.set_random_seed(1)
+    x = np.random.default_rng(1).normal(size=(8, 200, 16)).astype("float32")
     exact = keras.layers.GRU(32)
     wanted = exact(x)
     errors = {}
@@ -299,9 +301,10 @@ def test_mixed_precision_keeps_the_recurrence_in_float32(policy):
         layer.set_weights(exact.get_weights())
         output = tf.function(layer)(x)
         assert output.dtype == ("bfloat16" if "bf" in policy else "float16")
-        errors[name] = float(np.abs(tf.cast(output, tf.float32) - wanted).max())
-    assert errors["ours"] < (0.02 if "bf" in policy else 0.003)
-    assert errors["ours"] < errors["keras"]
+        errors[name] = np.abs(tf.cast(output, tf.float32) - wanted)
+    assert errors["ours"].max() < (0.02 if "bf" in policy else 0.003)
+    # The largest may be the rounding of the output, which both do.
+    assert errors["ours"].mean() < 0.8 * errors["keras"].mean()
 
 
 @pytest.mark.parametrize("reset_after", [True, False])
