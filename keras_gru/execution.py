@@ -32,7 +32,7 @@ Tensor = Any
 # Below this many elements of the state, a second block of rows costs more than it saves.
 SMALL_STATE = 2048
 # The same without XLA, where a block's operations cost more.
-SMALL_PLAIN_STATE = 1 << 14
+SMALL_PLAIN_STATE = 1 << 12
 # From that many units per feature on, XLA projects the inputs faster in the loop than before it,
 # since the result is so much larger than what it is made of.
 UNITS_PER_FEATURE = 8
