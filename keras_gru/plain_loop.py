@@ -37,11 +37,17 @@ class PlainWeights(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What some steps read, time-major, (steps, B, …) each, or one step, (B, …)."""
+    """What some steps read, time-major.
 
-    x: Any  # inputs, (…, D), or projected inputs as JointGates
-    valid: Tensor | None  # bool (…, 1)
-    share: Tensor | None  # (…, U)
+    Attributes:
+        x: inputs (steps, B, D), or projected, as `JointGates`.
+        valid: bool (steps, B, 1), or None. Where false the state is kept (5).
+        share: of the old state that each unit keeps, (steps, B, U), or None.
+    """
+
+    x: Any
+    valid: Tensor | None
+    share: Tensor | None
 
 
 def infer_rows(
@@ -63,12 +69,13 @@ def infer_rows(
         # three times as long with few rows.
         bias = tf.zeros_like(h0) + bias
     step_weights = StepWeights(weights.recurrent, bias)
-    shared_share = None if _by_step(rows.zoneout) else rows.zoneout
+    by_step = rows.zoneout is not None and rows.zoneout.shape.rank > 0
+    steady_share = None if by_step else rows.zoneout
     inputs = batch_major(rows.inputs)  # its own inverse
     sequence = _Read(
         x=inputs if project_in_loop else _projected(inputs, weights),
         valid=None if rows.mask is None else tf.transpose(rows.mask)[..., tf.newaxis],
-        share=batch_major(rows.zoneout) if _by_step(rows.zoneout) else None,
+        share=batch_major(rows.zoneout) if by_step else None,
     )
 
     def take_steps(read: _Read, first: Tensor, count: int, run: Any) -> Any:
@@ -82,7 +89,7 @@ def infer_rows(
         for k in reversed(range(count)) if mode.go_backwards else range(count):
             zr, g, valid, share = (None if v is None else v[k] for v in apart)
             h_new, _ = step(JointGates(zr, g), h, step_weights, mode.convention)
-            h = kept_in_part(h, h_new, valid, shared_share if share is None else share)
+            h = kept_in_part(h, h_new, valid, steady_share if share is None else share)
             h.set_shape(h0.shape)
             outputs = tuple(array.write(first + k, h) for array in outputs)
         return h, outputs
@@ -116,10 +123,6 @@ def infer_rows(
     final, outputs = run
     states = batch_major(outputs[0].stack()) if keep_outputs else None
     return Trajectory(final, states, None, ())
-
-
-def _by_step(zoneout: Tensor | None) -> bool:
-    return zoneout is not None and zoneout.shape.rank > 0
 
 
 def _projected(x: Tensor, weights: PlainWeights) -> JointGates:
