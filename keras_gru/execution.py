@@ -29,9 +29,14 @@ from tensorflow.python.saved_model import save_context
 
 Tensor = Any
 
-# Below this many elements of the state, a second block of rows costs more than it saves.
-SMALL_STATE = 2048
-# The same without XLA, where a block's operations cost more.
+# Below that much work, a second block of rows costs more than it saves: its launch, some 0.3 ms.
+# Work is B·T·U·(U + ELEMENTWISE): the recurrent products, and the rest as so many more columns.
+SMALL_WORK = 1 << 24
+ELEMENTWISE = 50
+# Steps of a sequence whose length is not known.
+TYPICAL_STEPS = 100
+# Without XLA a block costs at every step. Below that many elements of the state, a second one costs
+# more than it saves.
 SMALL_PLAIN_STATE = 1 << 12
 # From that many units per feature on, XLA projects the inputs faster in the loop than before it,
 # since the result is so much larger than what it is made of.
@@ -119,9 +124,8 @@ def plan(path: str, rows: int | None, steps: int | None, features: int, units: i
     wanted = path == "xla" or not avoided
     compiles = wanted and not inside and _xla_works()
     compiled = inside or compiles
-    small = SMALL_STATE if compiled else SMALL_PLAIN_STATE
-    large = steps != 1 and (rows is None or rows * units >= small)
-    widened = units >= UNITS_PER_FEATURE * features
+    large = steps != 1 and (rows is None or _is_large(rows, steps, units, compiled))
+    in_loop = large and (units >= UNITS_PER_FEATURE * features or not compiled)
     parallel = compiles or not (inside or eager)
     blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
     return Plan(
@@ -129,10 +133,17 @@ def plan(path: str, rows: int | None, steps: int | None, features: int, units: i
         nested=compiles or (exported and steps != 1 and not (inside or eager)),
         blocks=blocks if parallel and large and not on_gpu() else 1,
         unroll=1 if compiled or eager or steps == 1 else UNROLL,
-        project_in_loop=large and (widened or not compiled),
-        recall=compiled and not large and (rows or 1) * units**2 <= RECALLED,
+        project_in_loop=in_loop,
+        recall=compiled and not in_loop and rows is not None and rows * units**2 <= RECALLED,
         exported=exported,
     )
+
+
+def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
+    """Whether a batch is worth cutting into blocks of rows."""
+    if not compiled:
+        return rows * units >= SMALL_PLAIN_STATE
+    return rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE) >= SMALL_WORK
 
 
 def cores() -> int:

@@ -54,9 +54,12 @@ def test_rule():
 def test_plan_cuts_large_batches_only(monkeypatch):
     monkeypatch.setattr(execution, "cores", lambda: 4)
     with tf.Graph().as_default():
-        assert execution.plan("auto", 64, 9, 8, 64).blocks == 4
+        assert execution.plan("auto", 64, 90, 8, 64).blocks == 4
+        assert execution.plan("auto", 64, None, 8, 64).blocks == 4
         assert execution.plan("auto", None, None, 8, 64).blocks == 4
-        assert execution.plan("auto", 1, 9, 8, 64).blocks == 1
+        assert execution.plan("auto", 64, 9, 8, 64).blocks == 1, "short"
+        assert execution.plan("auto", 8, 900, 8, 64).blocks == 4, "few rows, but long"
+        assert execution.plan("auto", 1, 900, 8, 640).blocks == 1, "nothing to cut"
         assert execution.plan("auto", 3, 9, 8, 4096).blocks == 3
         assert execution.plan("plain", None, 9, 8, 64).blocks == execution.PLAIN_BLOCKS
 
@@ -88,8 +91,7 @@ def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, 
     """Every batch size and length, padded or cut unevenly, in one trace."""
     monkeypatch.setattr(execution, "cores", lambda: blocks)
     monkeypatch.setattr(execution, "PLAIN_BLOCKS", blocks)
-    for constant in ("SMALL_STATE", "SMALL_PLAIN_STATE"):
-        monkeypatch.setattr(execution, constant, 13)  # two rows or fewer are small
+    monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 13)  # two rows or fewer are small
     spec = [(None, None, 4), (None, 6), (None, None), (None, None, 6), (None, 6)]
     traces = []
 
@@ -131,8 +133,7 @@ def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_small_batches_of_unknown_size_infer_the_same(monkeypatch, path):
-    for constant in ("SMALL_STATE", "SMALL_PLAIN_STATE"):
-        monkeypatch.setattr(execution, constant, 13)
+    monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 13)
     inputs, _ = problem(reset_after=True)
 
     @tf.function(input_signature=[tf.TensorSpec((None, None, 4), tf.float64)])
