@@ -21,6 +21,9 @@ from keras_gru.weights import (
 Tensor = Any
 
 UPDATE_GATES = ("keep", "replace")
+# Up to that many elements of the state, a step takes less for its arithmetic than for the number of
+# its operations.
+_SMALL_STATE = 2048
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
@@ -228,6 +231,7 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
             bias,
             gain,
             self.reset_after,
+            joint=recurrent_mask is None and _is_small(h),
         )
         h_new, _ = step(x, h, weights, self.convention, recurrent_mask)
         share = self.zoneout_share(tf.shape(h), training)
@@ -292,3 +296,7 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
             "learn_initial_state": self.learn_initial_state,
             "implementation": self.implementation,
         }
+
+
+def _is_small(h: Tensor) -> bool:
+    return h.shape[0] is not None and h.shape[0] * h.shape[1] <= _SMALL_STATE

@@ -17,8 +17,10 @@ from keras_gru.weights import (
     Gates,
     JointGates,
     StepWeights,
+    joint_recurrent,
     merge_bias,
     split_gates,
+    split_joint,
     step_weights,
 )
 
@@ -94,8 +96,8 @@ def step(
     """Advance the state by one time step.
 
     Args:
-        x: projected input with its bias, one (B, U) per gate; or, with two recurrent kernels, the
-            update and the reset gate side by side.
+        x: projected input with its bias, one (B, U) per gate; or, with fewer recurrent kernels
+            than gates, the update and the reset gate side by side.
         h: previous state, (B, U).
         weights: recurrent kernels and the candidate's recurrent bias.
         convention: reset placement, update convention, activations.
@@ -109,10 +111,14 @@ def step(
     U = weights.recurrent
     q = None
     if isinstance(x, JointGates):
-        zr = convention.recurrent_activation(x.zr + tf.matmul(h, U[0]))  # (1), (2)
+        if len(U) == 1:
+            product = tf.matmul(h, U[0])
+            a_zr, q = split_joint(product if weights.bias is None else product + weights.bias)
+        else:
+            a_zr = tf.matmul(h, U[0])
+            q = tf.matmul(h, U[1]) if convention.reset_after else None
+        zr = convention.recurrent_activation(x.zr + a_zr)  # (1), (2)
         z, r = tf.split(zr, 2, axis=-1)
-        if convention.reset_after:
-            q = tf.matmul(h, U[1])
     else:
         if convention.reset_after:
             a_z, a_r, q = _products(states, U, weights.gain)
@@ -198,7 +204,8 @@ def step_inputs(
     bias: Tensor | None,
     layer_norm_gain: Tensor | None,
     reset_after: bool,
-) -> tuple[Gates, StepWeights]:
+    joint: bool = False,
+) -> tuple[Gates | JointGates, StepWeights]:
     """What `step` needs, from packed weights.
 
     Args:
@@ -208,12 +215,16 @@ def step_inputs(
         bias: see `weights.bias_shape`, or None.
         layer_norm_gain: (2, 3U), or None without layer normalisation.
         reset_after: reset placement.
+        joint: use as few operations as can be, at the price of more copying, unless layer
+            normalisation forbids it. Not with dropout masks on the state.
 
     Returns:
-        The projected input, one (B, U) per gate, and the weights of a step.
+        The projected input and the weights of a step.
     """
-    projection_bias, candidate_bias = merge_bias(bias, reset_after)
     projected = tf.matmul(inputs, kernel)
+    if joint and layer_norm_gain is None:
+        return _joint_inputs(projected, recurrent_kernel, bias, reset_after)
+    projection_bias, candidate_bias = merge_bias(bias, reset_after)
     recurrent_gain = None
     if layer_norm_gain is not None:
         input_gain, recurrent_gain = tf.unstack(layer_norm_gain)
@@ -222,6 +233,19 @@ def step_inputs(
         projected += projection_bias
     weights = step_weights(recurrent_kernel, candidate_bias, recurrent_gain)
     return split_gates(projected), weights
+
+
+def _joint_inputs(
+    projected: Tensor, recurrent_kernel: Tensor, bias: Tensor | None, reset_after: bool
+) -> tuple[JointGates, StepWeights]:
+    recurrent_bias = None
+    if bias is not None:
+        # As rows: see `projection.project`.
+        rows = tf.reshape(bias, [-1, bias.shape[-1]])
+        bias, recurrent_bias = tf.split(rows, 2) if reset_after else (rows, None)
+        projected += bias
+    kernels = joint_recurrent(recurrent_kernel, reset_after)
+    return split_joint(projected), StepWeights(kernels, None, bias=recurrent_bias)
 
 
 def normalize_gates(packed: Tensor, gain: Tensor) -> Tensor:

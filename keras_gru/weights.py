@@ -47,11 +47,14 @@ class StepWeights(NamedTuple):
         candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
             recurrent biases are added to the projected input, where they cost nothing per step.
         gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.
+        bias: with one kernel for all gates, all recurrent biases as they are, (1, 3U), instead of
+            `candidate_bias` and a merged bias of the projected input; or None.
     """
 
     recurrent: tuple[Tensor, ...]
     candidate_bias: Tensor | None
     gain: Gates | None = None
+    bias: Tensor | None = None
 
     def transposed(self) -> StepWeights:
         """The same with each recurrent kernel transposed, as the backward step multiplies them."""

@@ -167,6 +167,45 @@ def test_cell_equals_keras_cell():
             assert isinstance(actual_states, list) == isinstance(wanted_states, list)
 
 
+@pytest.mark.parametrize("rows", [1, 3, None, 700], ids=lambda rows: f"{rows} rows")
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("update_gate", ["keep", "replace"])
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_cell_equals_the_oracle_however_many_rows(reset_after, update_gate, use_bias, rows):
+    """Small states take their products together, large and unknown ones gate by gate."""
+    rng = np.random.default_rng(5)
+    options = {"reset_after": reset_after, "update_gate": update_gate}
+    cell = GRUCell(5, use_bias=use_bias, dtype="float64", **options)
+    cell.build((rows, 4))
+    cell.set_weights([rng.normal(size=weight.shape) for weight in cell.get_weights()])
+    count = rows or 3
+    x, h0, upstream = (rng.normal(size=(count, size)) for size in (4, 5, 5))
+
+    @tf.function(input_signature=[tf.TensorSpec((rows, size), tf.float64) for size in (4, 5, 5)])
+    def run(x, h, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch((x, h))
+            h_new, _ = cell(x, [h])
+        return h_new, tape.gradient(h_new, (x, h, *cell.trainable_weights), upstream)
+
+    weights = (*cell.get_weights(), None)[:3]
+    expected, grads = [], []
+    for i in range(count):
+        states, cache = oracle.forward(x[i : i + 1], h0[i], *weights, **options)
+        expected.append(states[0])
+        grads.append(
+            oracle.backward(
+                np.zeros((1, 5)), upstream[i], cache, x[i : i + 1], *weights[:2], **options
+            )
+        )
+    h_new, (d_x, d_h, *d_weights) = run(x, h0, upstream)
+    np.testing.assert_allclose(h_new, expected, atol=1e-12)
+    np.testing.assert_allclose(d_x, [row[0][0] for row in grads], atol=1e-11)
+    np.testing.assert_allclose(d_h, [row[1] for row in grads], atol=1e-11)
+    for i, found in enumerate(d_weights):
+        np.testing.assert_allclose(found, sum(row[2 + i] for row in grads), atol=1e-9)
+
+
 def test_cell_in_keras_rnn_equals_the_layer():
     layer = GRU(5, return_sequences=True)
     rnn = keras.layers.RNN(GRUCell(5), return_sequences=True)
