@@ -19,7 +19,8 @@ MEASURES = {
     "memory": "peak memory of a training step",
 }
 SECOND_GRID = 10
-_SEED = 2026
+# A new draw since three shapes of seed 2026 had a say in `execution.SMALL_WORK`.
+_SEED = 2027
 # Of B·T·3U(D + U): half of what the largest shape of the main grid has.
 _MOST_WORK = 2_000_000_000
 
