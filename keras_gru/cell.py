@@ -299,4 +299,5 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
 
 
 def _is_small(h: Tensor) -> bool:
-    return h.shape[0] is not None and h.shape[0] * h.shape[1] <= _SMALL_STATE
+    elements = h.shape.num_elements()  # None where part of the shape is unknown
+    return elements is not None and elements <= _SMALL_STATE

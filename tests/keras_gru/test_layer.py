@@ -206,6 +206,16 @@ def test_cell_equals_the_oracle_however_many_rows(reset_after, update_gate, use_
         np.testing.assert_allclose(found, sum(row[2 + i] for row in grads), atol=1e-9)
 
 
+def test_cell_takes_states_of_unknown_size():
+    cell = GRUCell(5)
+    x, h0 = inputs()
+    run = tf.function(
+        lambda x, h: cell(x, h)[0],
+        input_signature=[tf.TensorSpec(x[:, 0].shape), tf.TensorSpec((3, None))],
+    )
+    np.testing.assert_allclose(run(x[:, 0], h0), cell(x[:, 0], h0)[0], rtol=1e-5, atol=1e-6)
+
+
 def test_cell_in_keras_rnn_equals_the_layer():
     layer = GRU(5, return_sequences=True)
     rnn = keras.layers.RNN(GRUCell(5), return_sequences=True)
