@@ -65,6 +65,27 @@ def test_a_start_imports_no_keras(models, tmp_path):
     assert not {"keras", "keras.src", "matplotlib", "pandas", "sklearn"} & imported
 
 
+def test_garbage_collection_passes_over_modules(models, tmp_path):
+    """Their quarter of a million objects would take it 150 ms, again and again under load."""
+    seen = tmp_path / "seen"
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, gc, pathlib\n"
+        "path = pathlib.Path(__file__).with_name('seen')\n"
+        "note = lambda: path.write_text(f'{gc.isenabled()} {len(gc.get_objects())}')\n"
+        "atexit.register(note)\n"
+    )
+    flags = ("--model_name=affine", f"--model_base_path={models}/affine")
+    environment = {"PYTHONPATH": str(tmp_path)}
+    with (
+        running(tmp_path / "log", *flags, environment=environment) as server,
+        connect(server.rest) as client,
+    ):
+        client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "affine")
+    enabled, objects = seen.read_text().split()
+    assert enabled == "True"
+    assert int(objects) < 50_000
+
+
 def test_start_errors():
     assert failure() == (
         "Failed to start server. Error: INVALID_ARGUMENT: Both server_options.model_base_path and "
