@@ -38,15 +38,21 @@ TYPICAL_STEPS = 100
 # Without XLA a block costs at every step. Below that many elements of the state, a second one costs
 # more than it saves.
 SMALL_PLAIN_STATE = 1 << 12
-# From that many units per feature on, XLA projects the inputs faster in the loop than before it,
-# since the result is so much larger than what it is made of.
+# XLA projects the inputs faster in the loop than before it from that many units per feature on, the
+# result being so much larger than what it is made of; and up to that many features where the state
+# has more elements than that: writing and reading the result takes longer than many small products.
 UNITS_PER_FEATURE = 8
+FEW_FEATURES = 1 << 7
+SMALL_STATE = 1 << 11
 # Up to that many elements of the state times units, a step that writes its gates down takes XLA
 # longer than to compute them again, those of all steps in one large product.
 RECALLED = 1 << 15
 # Steps per iteration of a plain loop, whose own operations cost as much as a small step's. A power
 # of two.
 UNROLL = 8
+# The same where XLA projects the inputs in the loop and keeps nothing for a backward pass. More
+# gain nothing, and take longer to compile.
+PROJECTING_UNROLL = 2
 # Blocks of rows of a plain graph: more do not help it, and an export may move to any machine.
 PLAIN_BLOCKS = 2
 
@@ -85,6 +91,12 @@ class Plan(NamedTuple):
     def for_small_state(self) -> Plan:
         """The same for a batch too small to be worth cutting."""
         return self._replace(blocks=1, project_in_loop=False)
+
+    def for_inference(self) -> Plan:
+        """The same for a forward pass that no backward pass follows."""
+        if self.path == "xla" and self.project_in_loop:
+            return self._replace(unroll=PROJECTING_UNROLL)
+        return self
 
     def inline(self) -> Plan:
         """The same without functions, for derivatives of derivatives."""
@@ -125,7 +137,7 @@ def plan(path: str, rows: int | None, steps: int | None, features: int, units: i
     compiles = wanted and not inside and _xla_works()
     compiled = inside or compiles
     large = steps != 1 and (rows is None or _is_large(rows, steps, units, compiled))
-    in_loop = large and (units >= UNITS_PER_FEATURE * features or not compiled)
+    in_loop = large and (not compiled or _projects_in_loop(rows, features, units))
     parallel = compiles or not (inside or eager)
     blocks = min(cores() if compiles else PLAIN_BLOCKS, rows or sys.maxsize)
     return Plan(
@@ -134,7 +146,7 @@ def plan(path: str, rows: int | None, steps: int | None, features: int, units: i
         blocks=blocks if parallel and large and not on_gpu() else 1,
         unroll=1 if compiled or eager or steps == 1 else UNROLL,
         project_in_loop=in_loop,
-        recall=compiled and not in_loop and rows is not None and rows * units**2 <= RECALLED,
+        recall=compiled and not in_loop and rows is not None and _is_recalled(rows, units),
         exported=exported,
     )
 
@@ -144,6 +156,19 @@ def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
     if not compiled:
         return rows * units >= SMALL_PLAIN_STATE
     return rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE) >= SMALL_WORK
+
+
+def _projects_in_loop(rows: int | None, features: int, units: int) -> bool:
+    """Whether XLA projects the inputs of a large batch faster step by step."""
+    if units >= UNITS_PER_FEATURE * features:
+        return True
+    small = rows is not None and (rows * units <= SMALL_STATE or _is_recalled(rows, units))
+    return not small and features <= FEW_FEATURES
+
+
+def _is_recalled(rows: int, units: int) -> bool:
+    """Whether XLA computes the gates anew faster than it writes them down."""
+    return rows * units**2 <= RECALLED
 
 
 def cores() -> int:

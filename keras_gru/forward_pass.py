@@ -75,7 +75,7 @@ def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple
             runs = run_forward(operands, chosen, extent, keep_outputs, False)
         return joined(runs, chosen, extent, keep_outputs, operands.inputs.dtype)
 
-    plan = constants.plan
+    plan = constants.plan.for_inference()
     if plan.path != "plain" or plan.blocks == 1 or operands.inputs.shape[0] is not None:
         return run(plan)
     # In blocks or, if the batch turns out to be small, as one.

@@ -64,6 +64,17 @@ def test_plan_cuts_large_batches_only(monkeypatch):
         assert execution.plan("plain", None, 9, 8, 64).blocks == execution.PLAIN_BLOCKS
 
 
+def test_plan_projects_in_the_loop_where_that_saves_memory_traffic():
+    with tf.Graph().as_default():
+        assert execution.plan("auto", 64, 90, 128, 64).project_in_loop
+        assert execution.plan("auto", None, None, 128, 64).project_in_loop
+        assert execution.plan("auto", 16, 900, 1, 64).project_in_loop, "many units per feature"
+        assert not execution.plan("auto", 64, 90, 129, 64).project_in_loop, "many features"
+        assert not execution.plan("auto", 16, 900, 32, 64).project_in_loop, "few rows"
+        assert not execution.plan("auto", 256, 900, 16, 11).project_in_loop, "recalled"
+        assert not execution.plan("auto", 64, 9, 128, 64).project_in_loop, "short"
+
+
 def test_asking_for_a_path_that_cannot_run_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"path.*one of.*'fast'"):
         GRU(3, path="fast")

@@ -177,6 +177,27 @@ def test_every_way_of_xla_equals_plain_eager_code(
     assert_close(actual[2], wanted[2], 1e-11)
 
 
+@pytest.mark.parametrize("steps", [1, 4, 5])
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_inference_that_projects_in_the_loop(monkeypatch, reset_after, go_backwards, steps):
+    """Which takes two steps per iteration, and perhaps one more."""
+    for name, value in WAYS["cut and project in the loop"].items():
+        monkeypatch.setattr(execution, name, value)
+    inputs, upstream = problem(T=steps, reset_after=reset_after)
+    with tf.Graph().as_default():
+        plan = execution.plan("auto", 3, None, 4, 6).for_inference()
+    assert (plan.path, plan.project_in_loop, plan.unroll) == ("xla", True, 2)
+    mask = np.array(MASKS["interior and empty"], bool)[:, :steps]
+    states, final, grads = expected(
+        inputs, upstream, mask=mask, go_backwards=go_backwards, reset_after=reset_after
+    )
+    options = {"mask": mask, "go_backwards": go_backwards, "training": False}
+    actual = computed(inputs, upstream, Convention(reset_after), run=tf.function, **options)
+    assert_close(actual[:2], (states, final), 1e-12)
+    assert_close(actual[2], grads, 1e-11)
+
+
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_only_the_final_state_and_without_saving(reset_after, training):
