@@ -123,6 +123,7 @@ class Bench:
     def batching_parameters(self) -> str:
         """The flag for throughput: half the clients' batch forms while the other half's runs."""
         path = self.directory / "batching.config"
+        # The generators leave requests behind, which must not fill the queue of the next load.
         path.write_text(
             "num_batch_threads { value: 1 } "
             "max_batch_size { value: 32 } "

@@ -38,10 +38,11 @@ TYPICAL_STEPS = 100
 # Without XLA a block costs at every step. Below that many elements of the state, a second one costs
 # more than it saves.
 SMALL_PLAIN_STATE = 1 << 12
-# XLA projects the inputs faster in the loop than before it from that many units per feature on, the
-# result being so much larger than what it is made of; and up to that many features where the state
-# has more elements than that: writing and reading the result takes longer than many small products.
+# From that many units per feature on, XLA projects the inputs faster in the loop than before it,
+# since the result is so much larger than what it is made of.
 UNITS_PER_FEATURE = 8
+# So it does up to that many features where the state has more elements than a small one: writing
+# and reading the result takes longer than many small products.
 FEW_FEATURES = 1 << 7
 SMALL_STATE = 1 << 11
 # Up to that many elements of the state times units, a step that writes its gates down takes XLA

@@ -211,11 +211,14 @@ class Server:
 
 @contextlib.contextmanager
 def _for_good() -> Iterator[None]:
-    """Have the garbage collector never look at what is made meanwhile.
+    """Have the garbage collector never look at what `import tensorflow` makes.
 
-    TensorFlow's modules are a quarter of a million objects. Going over them takes some 150 ms, in
-    which no request is answered; under load that was every few seconds.
+    Its modules are a quarter of a million objects. Going over them takes some 150 ms, in which no
+    request is answered; under load that was every few seconds.
     """
+    if "tensorflow" in sys.modules:  # freezing would keep the garbage of whoever imported it
+        yield
+        return
     gc.disable()
     try:
         yield
