@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "KERAS_GRU_DEMO_UNDER_TEST"
 
@@ -29,13 +31,6 @@ def processes(mark):
         except OSError:  # ended meanwhile, or another user's
             continue
     return found
-
-
-def wait_until(condition, seconds):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from training.forecasting_baselines import (
 )
 from training.forecasting_data import ForecastingData, load_forecasting_data
 from training.forecasting_run import ForecastingRun
-from training.learning_curves import save_figure
+from training.picture import save_figure
 from training.run_directory import RunWriter
 from training.series_sets import Borders
 from training.series_windows import Windows

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from training.accuracy_by_length import LengthBins, wilson_interval
 from training.calibration import reliability
-from training.learning_curves import save_figure
+from training.picture import plain_label, save_figure
 
 _BEFORE, _AFTER, _GUIDE = "#9a9a9a", "#0b63b5", "#333333"
 _MODELS = {"gru": ("GRU", "#0b63b5"), "bag_of_words": ("bag of words", "#e08214")}
@@ -35,8 +35,7 @@ def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path
     axes = figure.subplots()
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    short = [name if len(name) <= 20 else name[:19] + "…" for name in classes]
-    names = [name.replace("$", r"\$") for name in short]  # a pair of them would start a formula
+    names = [plain_label(name) for name in classes]
     axes.set_xticks(range(len(names)), names, rotation=45 if len(names) > 3 else 0,
                     ha="right" if len(names) > 3 else "center")  # fmt: skip
     axes.set_yticks(range(len(names)), names)

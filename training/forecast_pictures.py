@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,7 +11,7 @@ from training.conformal import LEVELS, MEDIAN, quantiles
 from training.forecast_evaluation import Evaluation, Predictor
 from training.forecasting_baselines import LAST_VALUE, BaselineResult
 from training.forecasting_data import ForecastingData
-from training.learning_curves import save_figure
+from training.picture import plain_label, save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"
 _FLOORS = ("#b0b0b0", "#e08214", "#2c9c4a", "#8e44ad")
@@ -79,7 +78,7 @@ def draw_forecasts(
         axes.plot(times, bounds[:, LEVELS.index(MEDIAN)], color=_MODEL, linewidth=1.4,
                   label="forecast")  # fmt: skip
         axes.axvline(times[0], color=_TRUTH, linewidth=0.6, linestyle=":")
-        axes.set_title(_plain(data.target_columns[k]), loc="left", fontsize="medium")
+        axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
         axes.margins(x=0.01)
         axes.grid(alpha=0.25)
     axes.legend(fontsize="small", ncols=4, loc="upper left")
@@ -112,7 +111,7 @@ def draw_errors_by_column(
     data: ForecastingData, test: Evaluation, baselines: Sequence[BaselineResult], path: Path
 ) -> None:
     """Draws the squared error of each column, beside the baselines; the first thirty columns."""
-    names = [_plain(name) for name in data.target_columns[:_MOST_BARS]]
+    names = [plain_label(name) for name in data.target_columns[:_MOST_BARS]]
     bars = [(floor.name, floor.test, colour) for floor, colour in _floors(baselines)]
     bars.append(("GRU", test.errors, _MODEL))
     figure = Figure(figsize=(max(6.0, 1.1 * len(names) + 2), 4), dpi=120, layout="constrained")
@@ -163,7 +162,7 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
         if np.isfinite(values).sum() > 2 and np.nanstd(values) > 0:
             correlation = acf(values, nlags=lags, fft=False, missing="conservative")
             left.plot(range(1, len(correlation)), correlation[1:], linewidth=1,
-                      label=_plain(name) if few else None)  # fmt: skip
+                      label=plain_label(name) if few else None)  # fmt: skip
     seen = np.isfinite(residuals).sum(axis=0).max()
     for sign in (-1, 1):
         left.axhline(sign * 1.96 / seen**0.5, color=_TRUTH, linewidth=0.8, linestyle=":")
@@ -183,9 +182,3 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
 
 def _floors(baselines: Sequence[BaselineResult]) -> list[tuple[BaselineResult, str]]:
     return list(zip(baselines, _FLOORS[: len(baselines)], strict=True))
-
-
-def _plain(name: str) -> Any:
-    """A column's name cut short; a pair of dollars would start a formula."""
-    short = name if len(name) <= 24 else name[:23] + "…"
-    return short.replace("$", r"\$")

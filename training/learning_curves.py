@@ -1,13 +1,12 @@
 """How a model learned, as a picture."""
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from training.fit_state import EpochRecord
+from training.picture import save_figure
 
 _TRAIN, _VALIDATION, _MARK = "#7a7a7a", "#0b63b5", "#c0392b"
 
@@ -40,11 +39,3 @@ def draw_curves(
         axes.grid(alpha=0.25)
         axes.legend(fontsize="small")
     save_figure(figure, path)
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG, the same bytes for the same figure."""
-    FigureCanvasAgg(figure)
-    with warnings.catch_warnings():  # letters that the font lacks become boxes
-        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-        figure.savefig(path, metadata={"Software": None})

@@ -10,12 +10,12 @@ import tensorflow as tf
 from matplotlib.figure import Figure, SubFigure
 from scipy.special import softmax
 
-from training.learning_curves import save_figure
+from training.picture import plain_label, save_figure
 from training.sentiment_steps import SentimentSteps
 from training.vocabulary import TextPreprocessor
 
 _EACH, _SHORTEST, _LONGEST = 2, 3, 40
-_MOST_CURVES, _MOST_LETTERS = 5, 16
+_MOST_CURVES = 5
 _DIRECTIONS = ("→", "←")
 
 
@@ -130,18 +130,12 @@ def _draw_text(figure: SubFigure, text: ReadText, classes: Sequence[str]) -> Non
     if len(classes) > _MOST_CURVES:
         drawn = sorted({best, classes.index(text.label)})
     for number in drawn:
-        answers.plot(range(steps), text.scores[:, number], ".-", label=_plain(classes[number]))
+        answers.plot(range(steps), text.scores[:, number], ".-", label=plain_label(classes[number]))
     answers.set(ylim=(-0.04, 1.04), xlim=(-0.5, steps - 0.5), ylabel="probability")
     answers.grid(alpha=0.25)
     answers.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-    answers.set_xticks(range(steps), map(_plain, text.tokens), rotation=60, ha="right",
+    answers.set_xticks(range(steps), map(plain_label, text.tokens), rotation=60, ha="right",
                        rotation_mode="anchor")  # fmt: skip
-    verdict = "right" if classes[best] == text.label else f"wrong, it is {_plain(text.label)}"
-    figure.suptitle(f"{_plain(classes[best])} {said:.2%}: {verdict}", x=0.01, ha="left",
+    verdict = "right" if classes[best] == text.label else f"wrong, it is {plain_label(text.label)}"
+    figure.suptitle(f"{plain_label(classes[best])} {said:.2%}: {verdict}", x=0.01, ha="left",
                     fontsize="medium")  # fmt: skip
-
-
-def _plain(name: str) -> str:
-    """A name or token cut short; a pair of dollars would start a formula."""
-    short = name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"
-    return short.replace("$", r"\$")

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import waiting
 from tests.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -87,12 +88,15 @@ def answers(server):
 
 
 def wait_until(done, server=None, seconds=300):
-    deadline = time.monotonic() + seconds
-    while not done():
+    """As `waiting.wait_until`; gives up at once where the server has ended."""
+
+    def done_or_ended():
         if server is not None and server.process.poll() is not None:
             raise AssertionError(f"the server ended: {server.log.read_text()}")
-        assert time.monotonic() < deadline, server.log.read_text() if server else "too slow"
-        time.sleep(0.05)
+        return done()
+
+    seen = server.log.read_text if server is not None else lambda: "too slow"
+    waiting.wait_until(done_or_ended, seconds, seen)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from serving.metrics import Metrics
 from serving.predictor import Predictor
 from serving.session import GraphSession
 from serving.worker_threads import WorkerThreads
+from tests.waiting import wait_until
 
 from .test_metrics import parsed
 
@@ -94,13 +95,6 @@ def ask(callers, session, x, fetches=("y",), timeout_ms=0):
     return callers.submit(session.run, {"x": np.asarray(x)}, list(fetches), timeout_ms)
 
 
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def enqueued(session):
     return sum(queue.rows for queue in session._queues.values())
 
@@ -135,7 +129,7 @@ def test_a_batch_that_is_not_full_runs_after_the_timeout(make, callers):
 def test_what_does_not_fit_closes_the_batch(make, callers):
     session, gate = make(max_batch_size=4, batch_timeout_micros=PATIENT)
     first = ask(callers, session, np.ones((3, 1)))
-    wait_for(lambda: enqueued(session) == 3)
+    wait_until(lambda: enqueued(session) == 3)
     second = ask(callers, session, np.ones((2, 1)))
     assert len(first.result(60)[0]) == 3
     third = ask(callers, session, np.ones((2, 1)))
@@ -147,7 +141,7 @@ def test_a_free_thread_takes_all_that_waits(make, callers):
     session, gate = make()
     first = hold(callers, session, gate)
     rest = [ask(callers, session, [[n]]) for n in range(1, 9)]
-    wait_for(lambda: enqueued(session) == 8)
+    wait_until(lambda: enqueued(session) == 8)
     gate.open.set()
     assert [answer.result(60)[0][0, 0] for answer in rest] == list(range(2, 18, 2))
     first.result(60)
@@ -174,7 +168,7 @@ def test_different_shapes_dtypes_and_outputs_share_no_batch(make, callers):
         (np.ones((1, 3), "i4"), ("y", "x")),
     ]  # fmt: skip
     asked = [ask(callers, session, x, fetches) for x, fetches in kinds * 2]
-    wait_for(lambda: enqueued(session) == 10)
+    wait_until(lambda: enqueued(session) == 10)
     gate.open.set()
     for (x, fetches), answer in zip(kinds * 2, asked, strict=True):
         outputs = answer.result(60)
@@ -189,9 +183,9 @@ def test_queues_take_turns(make, callers):
     for width in (1, 1, 1, 2, 2, 2):
         before = enqueued(session)
         ask(callers, session, np.full((1, width), 7))
-        wait_for(lambda before=before: enqueued(session) == before + 1)
+        wait_until(lambda before=before: enqueued(session) == before + 1)
     gate.open.set()
-    wait_for(lambda: len(gate.batches) == 7)
+    wait_until(lambda: len(gate.batches) == 7)
     assert [batch.shape[1] for batch in gate.batches[1:]] == [1, 2, 1, 2, 1, 2]
 
 
@@ -199,7 +193,7 @@ def test_full_queue(make, callers):
     session, gate = make(max_batch_size=2, max_enqueued_batches=3)
     hold(callers, session, gate)
     waiting = [ask(callers, session, [[n], [n]]) for n in range(3)]
-    wait_for(lambda: enqueued(session) == 6)
+    wait_until(lambda: enqueued(session) == 6)
     with pytest.raises(Unavailable) as caught:
         session.run({"x": np.array([[9]])}, ["y"])
     assert str(caught.value) == (
@@ -218,7 +212,7 @@ def test_requests_of_many_shapes_cannot_outgrow_the_queue(make, callers):
     hold(callers, session, gate)
     for width in range(1, 7):
         ask(callers, session, np.ones((1, width)))
-    wait_for(lambda: enqueued(session) == 6)
+    wait_until(lambda: enqueued(session) == 6)
     with pytest.raises(Unavailable, match="is full; currently 6 batches enqueued"):
         session.run({"x": np.ones((1, 9))}, ["y"])
 
@@ -267,10 +261,10 @@ def test_large_requests_are_split(make, callers):
     )
     hold(callers, session, gate)
     small = ask(callers, session, [[-0], [1], [2]])
-    wait_for(lambda: enqueued(session) == 3)
+    wait_until(lambda: enqueued(session) == 3)
     x = np.arange(10)[:, None]
     large = ask(callers, session, x)
-    wait_for(lambda: enqueued(session) == 13)
+    wait_until(lambda: enqueued(session) == 13)
     gate.open.set()
     np.testing.assert_array_equal(large.result(60)[0], 2 * x)
     np.testing.assert_array_equal(small.result(60)[0], [[0], [2], [4]])
@@ -293,7 +287,7 @@ def test_split_request_beyond_the_capacity(make, callers):
     )
     hold(callers, session, gate)
     ask(callers, session, np.ones((3, 1), int))
-    wait_for(lambda: enqueued(session) == 3)
+    wait_until(lambda: enqueued(session) == 3)
     with pytest.raises(Unavailable) as caught:
         session.run({"x": np.ones((6, 1), int)}, ["y"])
     assert str(caught.value) == (
@@ -321,7 +315,7 @@ def test_batches_are_filled_up_to_an_allowed_size(make, callers):
         batch_timeout_micros=300_000,
     )
     first = ask(callers, session, [[1], [2], [3]])
-    wait_for(lambda: enqueued(session) == 3)
+    wait_until(lambda: enqueued(session) == 3)
     last = ask(callers, session, [[7], [6]])
     assert first.result(60)[0].tolist() == [[2], [4], [6]]
     assert last.result(60)[0].tolist() == [[14], [12]]
@@ -411,7 +405,7 @@ def test_close_waits_for_runs_that_nobody_waits_for(make, callers):
 def test_scheduler_runs_what_waits_before_it_closes(make, callers):
     session, _ = make(max_batch_size=100, batch_timeout_micros=PATIENT)
     waiting = ask(callers, session, [[1]])
-    wait_for(lambda: enqueued(session) == 1)
+    wait_until(lambda: enqueued(session) == 1)
     session._scheduler.close()
     assert waiting.result(60)[0] == [[2]]
     with pytest.raises(Unavailable, match="closed"):
@@ -542,7 +536,7 @@ def test_padded_requests_share_a_batch(make, callers):
         max_batch_size=2, batch_timeout_micros=PATIENT, pad_variable_length_inputs=True
     )
     short = ask(callers, session, [[5, 6]])
-    wait_for(lambda: enqueued(session) == 1)
+    wait_until(lambda: enqueued(session) == 1)
     long = ask(callers, session, [[1, 2, 3, 4]])
     # Outputs stay at the padded length.
     assert short.result(60)[0].tolist() == [[10, 12, 10, 10]]

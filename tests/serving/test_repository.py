@@ -15,6 +15,7 @@ from serving.loading import RepositoryOptions
 from serving.repository import Repository
 from serving.version_scan import choose, scan, versions_on_disk
 from serving.versions import ModelVersions, State, Version
+from tests.waiting import wait_until
 
 X = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
 FAST = RepositoryOptions(poll_seconds=0.02, max_load_retries=0, retry_seconds=0)
@@ -26,13 +27,6 @@ def publish(models, base, version, source=1):
     shutil.copytree(models / "affine" / str(source), aside)
     base.mkdir(exist_ok=True)
     aside.rename(base / str(version))
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def states(repository, name="m"):
@@ -69,7 +63,7 @@ def test_new_version_takes_over_and_the_old_one_goes(models, base, opened):
     repository.start()
     assert ask(repository) == (1, 1.0)
     publish(models, base, 2, source=3)
-    wait_for(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+    wait_until(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
     assert ask(repository) == (2, 10.0)
     with pytest.raises(NotFound, match=r"Specific\(m, 1\)"):
         ask(repository, version=1)
@@ -90,8 +84,8 @@ def test_no_request_fails_during_the_swap(models, base, opened):
         thread.start()
     for version in (2, 3, 4):
         publish(models, base, version, source=3 if version % 2 else 1)
-        wait_for(lambda v=version: states(repository).get(v) == "AVAILABLE")
-        wait_for(lambda v=version: states(repository)[v - 1] == "END")
+        wait_until(lambda v=version: states(repository).get(v) == "AVAILABLE")
+        wait_until(lambda v=version: states(repository)[v - 1] == "END")
     stop.set()
     for thread in threads:
         thread.join()
@@ -105,13 +99,13 @@ def test_a_version_in_use_is_not_freed(models, base, opened):
     repository.start()
     with repository.acquire("m") as (predictor, version):
         publish(models, base, 2)
-        wait_for(lambda: states(repository)[1] == "UNLOADING")
+        wait_until(lambda: states(repository)[1] == "UNLOADING")
         time.sleep(0.1)
         assert states(repository)[1] == "UNLOADING"
         assert version == 1
         assert predictor.predict(X)["y"][0, 0] == 1.0
         assert ask(repository)[0] == 2
-    wait_for(lambda: states(repository)[1] == "END")
+    wait_until(lambda: states(repository)[1] == "END")
 
 
 def test_broken_version_leaves_the_old_one_serving_and_is_not_tried_again(models, base, opened):
@@ -119,7 +113,7 @@ def test_broken_version_leaves_the_old_one_serving_and_is_not_tried_again(models
     repository = opened(ServedModel("m", base))
     repository.start()
     (base / "2").mkdir()
-    wait_for(lambda: states(repository).get(2) == "END")
+    wait_until(lambda: states(repository).get(2) == "END")
     assert ask(repository) == (1, 1.0)
     status = repository.status("m", 2)[0]
     assert status.error_code.name == "NOT_FOUND"
@@ -131,7 +125,7 @@ def test_broken_version_leaves_the_old_one_serving_and_is_not_tried_again(models
     (base / "2").rename(base.parent / "elsewhere")
     time.sleep(1)  # for the poll that misses it
     (base.parent / "elsewhere").rename(base / "2")
-    wait_for(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+    wait_until(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
 
 
 def test_empty_base_path_unloads_everything(models, base, opened, caplog):
@@ -139,7 +133,7 @@ def test_empty_base_path_unloads_everything(models, base, opened, caplog):
     repository = opened(ServedModel("m", base))
     repository.start()
     shutil.rmtree(base / "1")
-    wait_for(lambda: states(repository) == {1: "END"})
+    wait_until(lambda: states(repository) == {1: "END"})
     assert "Did you forget to name your leaf directory as a number" in caplog.text
     with pytest.raises(NotFound):
         ask(repository)
@@ -151,7 +145,7 @@ def test_missing_base_path_changes_nothing(models, base, opened, caplog):
     repository = opened(ServedModel("m", base))
     repository.start()
     base.rename(base.parent / "moved")
-    wait_for(lambda: "filesystem access error" in caplog.text)
+    wait_until(lambda: "filesystem access error" in caplog.text)
     assert ask(repository) == (1, 1.0)
 
 
@@ -364,12 +358,12 @@ def test_versions_loaded_at_once(models, base, opened, threads, together):
     gate.open.clear()
     for version in (2, 3, 4):
         publish(models, base, version)
-    wait_for(lambda: gate.under_way == together)
+    wait_until(lambda: gate.under_way == together)
     time.sleep(0.2)
     assert gate.under_way == together
     assert ask(repository, version=1) == (1, 1.0)
     gate.open.set()
-    wait_for(lambda: states(repository) == dict.fromkeys((1, 2, 3, 4), "AVAILABLE"))
+    wait_until(lambda: states(repository) == dict.fromkeys((1, 2, 3, 4), "AVAILABLE"))
 
 
 @pytest.mark.parametrize(("threads", "others"), [(0, "AVAILABLE"), (2, "END")])
@@ -383,13 +377,13 @@ def test_an_unload_that_takes_long(models, base, opened, threads, others):
     with repository.acquire("m", 1):
         for version in (1, 2):
             (base / str(version)).rename(base.parent / f"gone-{version}")
-        wait_for(lambda: states(repository)[1] == "UNLOADING")
+        wait_until(lambda: states(repository)[1] == "UNLOADING")
         if others == "END":
-            wait_for(lambda: states(repository)[2] == "END")
+            wait_until(lambda: states(repository)[2] == "END")
         time.sleep(0.2)
         assert states(repository)[2] == others
         assert ask(repository)[0] == 3
-    wait_for(lambda: states(repository) == {1: "END", 2: "END", 3: "AVAILABLE"})
+    wait_until(lambda: states(repository) == {1: "END", 2: "END", 3: "AVAILABLE"})
 
 
 def test_versions_about_to_serve_are_announced(models, base, opened):
@@ -435,11 +429,11 @@ def test_isolated_models_start_without_the_broken_and_the_missing(models, base, 
     assert repository.ready()
     # Neither keeps the others from being updated, and both may come later.
     publish(models, base, 2)
-    wait_for(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+    wait_until(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
     publish(models, broken, 2, source=1)
-    wait_for(lambda: states(repository, "broken").get(2) == "AVAILABLE")
+    wait_until(lambda: states(repository, "broken").get(2) == "AVAILABLE")
     publish(models, missing, 1)
-    wait_for(lambda: ask_or_none(repository, "missing") == (1, 1.0))
+    wait_until(lambda: ask_or_none(repository, "missing") == (1, 1.0))
 
 
 def test_isolated_models_that_all_fail_are_not_ready(base, opened):
@@ -456,7 +450,7 @@ def test_reconfiguring_isolated_models_waits_for_none_that_is_not_there(models, 
     repository.reconfigure([ServedModel("m", base), ServedModel("later", base.parent / "later")])
     assert ask(repository) == (1, 1.0)
     publish(models, base.parent / "later", 1)
-    wait_for(lambda: ask_or_none(repository, "later") == (1, 1.0))
+    wait_until(lambda: ask_or_none(repository, "later") == (1, 1.0))
 
 
 def ask_or_none(repository, name):

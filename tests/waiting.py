@@ -1,0 +1,11 @@
+"""Waiting for what another thread or process does."""
+
+import time
+
+
+def wait_until(done, seconds=60, seen=lambda: "it took too long"):
+    """Polls until `done()` is true; after so many seconds fails with what `seen()` gives."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, seen()
+        time.sleep(0.01)
