@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_gru import execution
 from keras_gru.blocks import Extent, run_block
 from keras_gru.execution import Plan
-from keras_gru.plain_loop import PlainWeights, infer_rows
+from keras_gru.plain_loop import infer_rows, plain_weights
 from keras_gru.projection import is_narrow, project, wide
 from keras_gru.recurrence import (
     Keep,
@@ -30,7 +30,6 @@ from keras_gru.weights import (
     joint_recurrent,
     merge_bias,
     split_gates,
-    split_joint,
 )
 
 Tensor = Any
@@ -91,15 +90,16 @@ def _run_plain(
     operands: Operands, constants: Constants, extent: Extent, keep_outputs: bool
 ) -> list[Trajectory]:
     """As `run_forward`, in a graph without XLA, for an inference."""
-    bias, candidate_bias = merge_bias(operands.bias, constants.convention.reset_after)
-    weights = PlainWeights(
-        kernel=split_joint(operands.kernel),
-        bias=None if bias is None else split_joint(bias),
-        recurrent=split_joint(wide(operands.recurrent_kernel)),
-        candidate_bias=None if candidate_bias is None else wide(candidate_bias),
+    plan = constants.plan
+    weights = plain_weights(
+        operands.kernel,
+        wide(operands.recurrent_kernel),
+        merge_bias(operands.bias, constants.convention.reset_after),
+        constants.convention.reset_after,
+        few_rows=plan.blocks == 1,
     )
-    run = runner(constants.plan)
-    options = constants.mode, keep_outputs, constants.plan.project_in_loop
+    run = runner(plan)
+    options = constants.mode, keep_outputs, plan.project_in_loop
     return [
         run(infer_rows, (row, weights), *options) for row in cut_rows(operands, constants, extent)
     ]

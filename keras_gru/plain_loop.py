@@ -12,27 +12,37 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_gru.projection import project
+from keras_gru.projection import project, wide
 from keras_gru.recurrence import Mode, Rows, Trajectory, batch_major, kept_in_part
 from keras_gru.step import step
-from keras_gru.weights import JointGates, StepWeights
+from keras_gru.weights import (
+    JointGates,
+    StepWeights,
+    joint_recurrent,
+    split_gates,
+    split_joint,
+)
 
 Tensor = Any
+
+# From about that many weights on, TensorFlow wakes other threads for a product, which takes it
+# several times as long as one thread takes for few rows.
+LARGE_PRODUCT = 1 << 18
 
 
 class PlainWeights(NamedTuple):
     """All weights of a GRU as this loop wants them.
 
     Attributes:
-        kernel: input kernels, (D, 2U) and (D, U).
-        bias: of the projection, (2U,) and (U,), or None.
-        recurrent: recurrent kernels, (U, 2U) and (U, U).
+        kernel: input kernels, (D, 2U) and (D, U), or all in one, (D, 3U).
+        bias: of the projection, cut as the kernels are, or None.
+        recurrent: recurrent kernels, as `StepWeights` has them.
         candidate_bias: b′_g of equation (3a), (U,), or None.
     """
 
-    kernel: JointGates
-    bias: JointGates | None
-    recurrent: JointGates
+    kernel: tuple[Tensor, ...]
+    bias: tuple[Tensor, ...] | None
+    recurrent: tuple[Tensor, ...]
     candidate_bias: Tensor | None
 
 
@@ -48,6 +58,36 @@ class _Read(NamedTuple):
     x: Any
     valid: Tensor | None
     share: Tensor | None
+
+
+def plain_weights(
+    kernel: Tensor,
+    recurrent_kernel: Tensor,
+    biases: tuple[Tensor | None, Tensor | None],
+    reset_after: bool,
+    few_rows: bool,
+) -> PlainWeights:
+    """Cut packed weights into the products that take the least time.
+
+    Two, since the candidate is wanted apart. Of recurrent kernels one per gate where two would be
+    large, and as few as can be where those would be, too.
+
+    Args:
+        kernel: (D, 3U).
+        recurrent_kernel: (U, 3U).
+        biases: what `merge_bias` gives.
+        reset_after: reset placement.
+        few_rows: whether the batch is one block: then a product may be a little larger.
+    """
+    features, units = kernel.shape[0], recurrent_kernel.shape[0]
+    bias, candidate_bias = biases
+    cut = split_joint if 2 * features * units <= LARGE_PRODUCT else lambda packed: (packed,)
+    return PlainWeights(
+        kernel=tuple(cut(kernel)),
+        bias=None if bias is None else tuple(cut(bias)),
+        recurrent=_cut_recurrent(recurrent_kernel, reset_after, few_rows),
+        candidate_bias=None if candidate_bias is None else wide(candidate_bias),
+    )
 
 
 def infer_rows(
@@ -125,10 +165,20 @@ def infer_rows(
     return Trajectory(final, states, None, ())
 
 
+def _cut_recurrent(kernel: Tensor, reset_after: bool, few_rows: bool) -> tuple[Tensor, ...]:
+    gate = kernel.shape[0] ** 2
+    if 2 * gate <= LARGE_PRODUCT:
+        return tuple(split_joint(kernel))
+    if gate < LARGE_PRODUCT or (few_rows and gate == LARGE_PRODUCT):
+        return tuple(split_gates(kernel))
+    return joint_recurrent(kernel, reset_after)
+
+
 def _projected(x: Tensor, weights: PlainWeights) -> JointGates:
-    biases = weights.bias or (None, None)
+    biases = weights.bias or [None] * len(weights.kernel)
     pairs = zip(weights.kernel, biases, strict=True)
-    return JointGates(*(project(x, kernel, bias) for kernel, bias in pairs))
+    parts = [project(x, kernel, bias) for kernel, bias in pairs]
+    return JointGates(*parts) if len(parts) > 1 else split_joint(parts[0])
 
 
 def _map(function: Callable[[Tensor], Tensor], read: _Read) -> Any:

@@ -96,8 +96,8 @@ def step(
     """Advance the state by one time step.
 
     Args:
-        x: projected input with its bias, one (B, U) per gate; or, with fewer recurrent kernels
-            than gates, the update and the reset gate side by side.
+        x: projected input with its bias, one (B, U) per gate; or, without dropout masks and layer
+            normalisation, the update and the reset gate side by side.
         h: previous state, (B, U).
         weights: recurrent kernels and the candidate's recurrent bias.
         convention: reset placement, update convention, activations.
@@ -115,8 +115,9 @@ def step(
             product = tf.matmul(h, U[0])
             a_zr, q = split_joint(product if weights.bias is None else product + weights.bias)
         else:
-            a_zr = tf.matmul(h, U[0])
-            q = tf.matmul(h, U[1]) if convention.reset_after else None
+            gates = [tf.matmul(h, kernel) for kernel in U[:-1]]
+            a_zr = gates[0] if len(gates) == 1 else tf.concat(gates, -1)
+            q = tf.matmul(h, U[-1]) if convention.reset_after else None
         zr = convention.recurrent_activation(x.zr + a_zr)  # (1), (2)
         z, r = tf.split(zr, 2, axis=-1)
     else:

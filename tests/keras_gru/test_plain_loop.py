@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gru import execution, forward_pass
+from keras_gru import execution, forward_pass, plain_loop
 from keras_gru.plain_loop import infer_rows
 from keras_gru.sequence import gru_sequence
 from keras_gru.step import Convention
@@ -95,3 +95,34 @@ def test_without_sequences_only_the_final_state_is_kept(ran):
     assert ran
     assert result[0] is None
     np.testing.assert_allclose(result[1], final, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+@pytest.mark.parametrize(
+    ("blocks", "large", "products"),
+    [(1, 72, 2), (1, 40, 3), (1, 36, 3), (2, 36, 1), (1, 35, 1), (2, 35, 1)],
+)
+def test_weights_of_every_size_are_cut_and_equal_the_oracle(
+    monkeypatch, reset_after, update_gate, use_bias, blocks, large, products
+):
+    """Six units and four features: a gate's recurrent kernel has 36 weights."""
+    monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 0 if blocks == 2 else 1 << 30)
+    monkeypatch.setattr(plain_loop, "LARGE_PRODUCT", large)
+    seen = []
+
+    def noted(rows, weights, *args):
+        seen.append((len(weights.kernel), len(weights.recurrent)))
+        return infer_rows(rows, weights, *args)
+
+    monkeypatch.setattr(forward_pass, "infer_rows", noted)
+    convention = {"reset_after": reset_after, "update_gate": update_gate}
+    inputs, upstream = problem(4, 11, reset_after=reset_after, use_bias=use_bias)
+    states, final, _ = expected(inputs, upstream, mask=None, go_backwards=False, **convention)
+    arguments = [*inputs.values(), Convention(**convention)]
+    result = tf.function(lambda: gru_sequence(*arguments, path="plain", training=False)[:2])()
+    np.testing.assert_allclose(result[0], states, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result[1], final, rtol=0, atol=1e-12)
+    # The candidate after the reset gate has a product of its own.
+    recurrent = max(products, 1 if reset_after else 2)
+    assert seen == [(2 if large == 72 else 1, recurrent)] * blocks
