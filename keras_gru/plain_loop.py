@@ -7,6 +7,7 @@ leaves nothing for a backward pass. Numbers in parentheses are those of DERIVATI
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,15 +20,14 @@ from keras_gru.weights import (
     JointGates,
     StepWeights,
     joint_recurrent,
-    split_gates,
     split_joint,
 )
 
 Tensor = Any
 
-# From about that many weights on, TensorFlow wakes other threads for a product, which takes it
-# several times as long as one thread takes for few rows.
-LARGE_PRODUCT = 1 << 18
+# With more weights than about that many, TensorFlow wakes other threads for a product, which takes
+# it several times as long as one thread takes for few rows.
+LARGE_PRODUCT = 250_000
 
 
 class PlainWeights(NamedTuple):
@@ -69,23 +69,27 @@ def plain_weights(
 ) -> PlainWeights:
     """Cut packed weights into the products that take the least time.
 
-    Two, since the candidate is wanted apart. Of recurrent kernels one per gate where two would be
-    large, and as few as can be where those would be, too.
+    Two, since the candidate is wanted apart. Recurrent kernels are cut further, into columns, until
+    no product is large. But where many rows have large products anyway, as few as can be.
 
     Args:
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         biases: what `merge_bias` gives.
         reset_after: reset placement.
-        few_rows: whether the batch is one block: then a product may be a little larger.
+        few_rows: whether the batch is one block.
     """
     features, units = kernel.shape[0], recurrent_kernel.shape[0]
     bias, candidate_bias = biases
     cut = split_joint if 2 * features * units <= LARGE_PRODUCT else lambda packed: (packed,)
+    if few_rows or units**2 <= LARGE_PRODUCT:
+        recurrent = tuple(_columns(part) for part in split_joint(recurrent_kernel))
+    else:
+        recurrent = joint_recurrent(recurrent_kernel, reset_after)
     return PlainWeights(
         kernel=tuple(cut(kernel)),
         bias=None if bias is None else tuple(cut(bias)),
-        recurrent=_cut_recurrent(recurrent_kernel, reset_after, few_rows),
+        recurrent=recurrent,
         candidate_bias=None if candidate_bias is None else wide(candidate_bias),
     )
 
@@ -165,13 +169,14 @@ def infer_rows(
     return Trajectory(final, states, None, ())
 
 
-def _cut_recurrent(kernel: Tensor, reset_after: bool, few_rows: bool) -> tuple[Tensor, ...]:
-    gate = kernel.shape[0] ** 2
-    if 2 * gate <= LARGE_PRODUCT:
-        return tuple(split_joint(kernel))
-    if gate < LARGE_PRODUCT or (few_rows and gate == LARGE_PRODUCT):
-        return tuple(split_gates(kernel))
-    return joint_recurrent(kernel, reset_after)
+def _columns(kernel: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """A kernel, or its columns in as few parts as there must be for none to be large."""
+    rows, columns = kernel.shape
+    count = -(-rows * columns // LARGE_PRODUCT)
+    if count == 1:
+        return kernel
+    ends = [columns * part // count for part in range(count + 1)]
+    return tuple(tf.split(kernel, [end - begin for begin, end in itertools.pairwise(ends)], -1))
 
 
 def _projected(x: Tensor, weights: PlainWeights) -> JointGates:

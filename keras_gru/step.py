@@ -96,8 +96,8 @@ def step(
     """Advance the state by one time step.
 
     Args:
-        x: projected input with its bias, one (B, U) per gate; or, without dropout masks and layer
-            normalisation, the update and the reset gate side by side.
+        x: projected input with its bias, one (B, U) per gate; or, with fewer recurrent kernels
+            than gates, the update and the reset gate side by side.
         h: previous state, (B, U).
         weights: recurrent kernels and the candidate's recurrent bias.
         convention: reset placement, update convention, activations.
@@ -112,12 +112,11 @@ def step(
     q = None
     if isinstance(x, JointGates):
         if len(U) == 1:
-            product = tf.matmul(h, U[0])
+            product = _product(h, U[0])
             a_zr, q = split_joint(product if weights.bias is None else product + weights.bias)
         else:
-            gates = [tf.matmul(h, kernel) for kernel in U[:-1]]
-            a_zr = gates[0] if len(gates) == 1 else tf.concat(gates, -1)
-            q = tf.matmul(h, U[-1]) if convention.reset_after else None
+            a_zr = _product(h, U[0])
+            q = _product(h, U[1]) if convention.reset_after else None
         zr = convention.recurrent_activation(x.zr + a_zr)  # (1), (2)
         z, r = tf.split(zr, 2, axis=-1)
     else:
@@ -264,12 +263,18 @@ def _products(
 ) -> list[Tensor]:
     """h·U of some gates: gate by gate, or all in one product where there is only one kernel."""
     if len(kernels) == len(states):
-        products = [tf.matmul(h, U) for h, U in zip(states, kernels, strict=True)]
+        products = [_product(h, U) for h, U in zip(states, kernels, strict=True)]
     else:
-        products = tf.split(tf.matmul(states[0], kernels[0]), len(states), axis=-1)
+        products = tf.split(_product(states[0], kernels[0]), len(states), axis=-1)
     if gain is None:
         return products
     return [_normalize(a) * k for a, k in zip(products, gain, strict=False)]
+
+
+def _product(h: Tensor, kernel: Tensor | tuple[Tensor, ...]) -> Tensor:
+    if isinstance(kernel, tuple):
+        return tf.concat([tf.matmul(h, columns) for columns in kernel], -1)
+    return tf.matmul(h, kernel)
 
 
 def _products_backward(

@@ -43,7 +43,8 @@ class StepWeights(NamedTuple):
     Attributes:
         recurrent: recurrent kernels. One (U, U) per gate; or, one matrix product for several
             gates, (U, 3U) with the reset gate after the matmul, or (U, 2U) of the two gates and
-            (U, U) of the candidate.
+            (U, U) of the candidate. A forward step also takes a tuple of some columns each for a
+            kernel.
         candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
             recurrent biases are added to the projected input, where they cost nothing per step.
         gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.

@@ -99,20 +99,25 @@ def test_without_sequences_only_the_final_state_is_kept(ran):
 
 @pytest.mark.parametrize("use_bias", [True, False])
 @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+@pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize(
-    ("blocks", "large", "products"),
-    [(1, 72, 2), (1, 40, 3), (1, 36, 3), (2, 36, 1), (1, 35, 1), (2, 35, 1)],
+    ("large", "kernels", "columns"),
+    [
+        (72, [12, 6], {1: [12, 6], 2: [12, 6]}),
+        (40, [18], {1: [6, 6, 6], 2: [6, 6, 6]}),
+        (30, [18], {1: [4, 4, 4, 3, 3], 2: None}),
+    ],
 )
 def test_weights_of_every_size_are_cut_and_equal_the_oracle(
-    monkeypatch, reset_after, update_gate, use_bias, blocks, large, products
+    monkeypatch, reset_after, update_gate, use_bias, blocks, large, kernels, columns
 ):
-    """Six units and four features: a gate's recurrent kernel has 36 weights."""
+    """Six units and four features: a gate has 36 recurrent weights and 24 others."""
     monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 0 if blocks == 2 else 1 << 30)
     monkeypatch.setattr(plain_loop, "LARGE_PRODUCT", large)
     seen = []
 
     def noted(rows, weights, *args):
-        seen.append((len(weights.kernel), len(weights.recurrent)))
+        seen.append([[v.shape[-1] for v in tf.nest.flatten(part)] for part in weights[:3:2]])
         return infer_rows(rows, weights, *args)
 
     monkeypatch.setattr(forward_pass, "infer_rows", noted)
@@ -123,6 +128,6 @@ def test_weights_of_every_size_are_cut_and_equal_the_oracle(
     result = tf.function(lambda: gru_sequence(*arguments, path="plain", training=False)[:2])()
     np.testing.assert_allclose(result[0], states, rtol=0, atol=1e-12)
     np.testing.assert_allclose(result[1], final, rtol=0, atol=1e-12)
-    # The candidate after the reset gate has a product of its own.
-    recurrent = max(products, 1 if reset_after else 2)
-    assert seen == [(2 if large == 72 else 1, recurrent)] * blocks
+    # The candidate after the reset gate has products of its own.
+    fewest = [18] if reset_after else [12, 6]
+    assert seen == [[kernels, columns[blocks] or fewest]] * blocks
