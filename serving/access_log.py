@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -67,9 +68,20 @@ class AccessLog:
         if self._replaced():
             self._open()
         assert self._file is not None
-        data = text.encode("utf-8", "replace")
-        while data:
-            data = data[self._file.write(data) :]
+        data = memoryview(text.encode("utf-8", "replace"))
+        done = 0
+        try:
+            while done < len(data):
+                done += self._file.write(data[done:])
+        except OSError:
+            self._take_back(done)
+            raise
+
+    def _take_back(self, count: int) -> None:
+        """Remove the last bytes written: the next line must not be joined to half a line."""
+        assert self._file is not None
+        with contextlib.suppress(OSError):  # a pipe takes nothing back
+            self._file.truncate(max(0, os.fstat(self._file.fileno()).st_size - count))
 
     def _replaced(self) -> bool:
         assert self._path is not None

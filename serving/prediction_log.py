@@ -6,6 +6,7 @@ first records of one will do as `assets.extra/tf_serving_warmup_requests`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -23,6 +24,7 @@ from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.request_record import RequestRecord
 
 _WAITING = 1000
+_FRAME = 16  # length and checksums of a TFRecord
 
 
 @dataclass(frozen=True)
@@ -138,15 +140,29 @@ class _RotatingFile:
     def write(self, message: bytes) -> None:
         if self._writer is None or self._size >= self._limit or not self._path.exists():
             self._open()
-        self._translated(lambda: self._writer.write(message))
-        # Nobody waits for it, and a record that is out survives whatever happens to the server.
-        self._translated(self._writer.flush)
-        self._size += len(message) + 16
+        try:
+            self._translated(lambda: self._writer.write(message))
+            # Nobody waits for it, and a record that is out survives whatever happens to the server.
+            self._translated(self._writer.flush)
+        except OSError:
+            self._take_back()
+            raise
+        self._size += len(message) + _FRAME
+
+    def _take_back(self) -> None:
+        """Remove half a record, behind which readers would find nothing but an error."""
+        with contextlib.suppress(OSError):
+            self.close()  # tries once more to write what it holds
+        with contextlib.suppress(OSError):
+            if self._size:
+                os.truncate(self._path, self._size)
+            else:
+                self._path.unlink()
 
     def close(self) -> None:
-        if self._writer is not None:
-            self._translated(self._writer.close)
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self._translated(writer.close)
 
     def _open(self) -> None:
         import tensorflow as tf
@@ -175,7 +191,6 @@ class _RotatingFile:
         try:
             return call()
         except tf.errors.OpError as error:
-            self._writer = None
             raise OSError(f"{self._path}: {error.message}") from None
 
 

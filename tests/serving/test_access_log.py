@@ -7,6 +7,9 @@ import pytest
 from serving.access_log import AccessLog
 from serving.errors import InvalidArgument
 from serving.request_record import RequestRecord
+from tests.waiting import wait_until
+
+from .full_disk import largest_file
 
 
 def record(**fields):
@@ -62,21 +65,12 @@ def test_appends_and_follows_rotation(tmp_path):
     path.write_text("{}\n")
     log = AccessLog(str(path))
     log(record(model="a"))
-    _settle(lambda: len(lines(path)) == 2)
+    wait_until(lambda: len(lines(path)) == 2)
     path.rename(tmp_path / "log.1")
     log(record(model="b"))
     log.close()
     assert [one.get("model") for one in lines(tmp_path / "log.1")] == [None, "a"]
     assert [one["model"] for one in lines(path)] == ["b"]
-
-
-def _settle(done):
-    import time
-
-    deadline = time.monotonic() + 10
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_stdout(capsys):
@@ -106,3 +100,16 @@ def test_full_disk_does_not_stop_it(tmp_path, caplog):
     log.close()
     assert "access log: " in caplog.text
     assert "No space left on device" in caplog.text
+
+
+def test_line_that_did_not_fit_leaves_no_half(tmp_path, caplog):
+    path = tmp_path / "log"
+    log = AccessLog(str(path))
+    log(record(model="a"))
+    wait_until(lambda: path.stat().st_size)
+    with largest_file(path.stat().st_size + 20):
+        log(record(model="too long"))
+        wait_until(lambda: "1 entries lost so far" in caplog.text)
+    log(record(model="b"))
+    log.close()
+    assert [one["model"] for one in lines(path)] == ["a", "b"]

@@ -16,6 +16,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from serving.client import connect
 from serving.errors import DeadlineExceeded
@@ -236,8 +237,10 @@ def test_full_disk(models, tmp_path, tiny_disk):
         ballast.unlink()
         wait_until(lambda: access.stat().st_size > size + 1000, server)
     seen.check(least=20)
-    last = access.read_text().splitlines()[-1]
-    assert json.loads(last)["status"] == "OK"
+    entries = [json.loads(line) for line in access.read_text().splitlines()]
+    assert entries[-1]["status"] == "OK"
+    files = [str(path) for path in predictions.iterdir()]
+    assert sum(1 for _ in tf.data.TFRecordDataset(files)) > 0
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Sampled PredictionLogs: read back with tf.data and upstream's protos; rotation; refusals."""
 
+import shutil
+
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
@@ -8,6 +10,9 @@ from serving.errors import InvalidArgument
 from serving.prediction_log import PredictionLogger, PredictionLogOptions
 from serving.protos.logging_config_pb2 import LoggingConfig
 from serving.request_record import Exchange, RequestRecord
+from tests.waiting import wait_until
+
+from .full_disk import largest_file
 
 
 def record(number=1.0, model="m", kind="predict", status="OK"):
@@ -109,19 +114,42 @@ def test_names_that_are_no_file_names(tmp_path):
 
 
 def test_directory_that_goes_away_comes_back(tmp_path, caplog):
-    import shutil
-    import time
-
     logger = PredictionLogger(PredictionLogOptions(tmp_path / "d", 1.0), lambda _: None)
     logger(record(1))
-    deadline = time.monotonic() + 10
-    while not list((tmp_path / "d").glob("*.tfrecord")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: list((tmp_path / "d").glob("*.tfrecord")))
     shutil.rmtree(tmp_path / "d")
     logger(record(2))
     logger.close()
     assert len(logged(tmp_path / "d")) == 1
+
+
+def test_record_that_did_not_fit_leaves_no_half(tmp_path):
+    """What was written before and what comes afterwards is read; no empty files pile up."""
+    outcomes = []
+    logger = PredictionLogger(
+        PredictionLogOptions(tmp_path, 1.0, files=3),
+        lambda _: None,
+        count=lambda _, outcome: outcomes.append(outcome),
+    )
+    for number in (1, 2):
+        logger(record(number))
+    wait_until(lambda: len(outcomes) == 2)
+    (path,) = tmp_path.iterdir()
+    size = path.stat().st_size
+    with largest_file(size + 50):
+        logger(record(3))
+        wait_until(lambda: len(outcomes) == 3)
+    assert path.stat().st_size == size
+    with largest_file(50):
+        for number in (4, 5, 6):
+            logger(record(number))
+        wait_until(lambda: len(outcomes) == 6)
+    logger(record(7))
+    logger.close()
+    assert outcomes == ["OK"] * 2 + ["UNKNOWN"] * 4 + ["OK"]
+    numbers = [tf.make_ndarray(one.predict_log.request.inputs["x"])[0] for one in logged(tmp_path)]
+    assert numbers == [1, 2, 7]
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(
