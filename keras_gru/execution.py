@@ -33,6 +33,10 @@ Tensor = Any
 # Work is B·T·U·(U + ELEMENTWISE): the recurrent products, and the rest as so many more columns.
 SMALL_WORK = 1 << 24
 ELEMENTWISE = 50
+# With up to that many rows of at least that many units, the time goes into reading the weights, and
+# each block would read them.
+FEW_ROWS = 4
+MANY_UNITS = 400
 # Steps of a sequence whose length is not known.
 TYPICAL_STEPS = 100
 # Without XLA a block costs at every step. Below that many elements of the state, a second one costs
@@ -156,6 +160,8 @@ def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
     """Whether a batch is worth cutting into blocks of rows."""
     if not compiled:
         return rows * units >= SMALL_PLAIN_STATE
+    if rows <= FEW_ROWS and units >= MANY_UNITS:
+        return False
     return rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE) >= SMALL_WORK
 
 

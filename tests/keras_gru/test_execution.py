@@ -60,7 +60,10 @@ def test_plan_cuts_large_batches_only(monkeypatch):
         assert execution.plan("auto", 64, 9, 8, 64).blocks == 1, "short"
         assert execution.plan("auto", 8, 900, 8, 64).blocks == 4, "few rows, but long"
         assert execution.plan("auto", 1, 900, 8, 640).blocks == 1, "nothing to cut"
-        assert execution.plan("auto", 3, 9, 8, 4096).blocks == 3
+        assert execution.plan("auto", 3, 900, 8, 64).blocks == 3, "fewer rows than cores"
+        assert execution.plan("auto", 4, 900, 8, 399).blocks == 4
+        assert execution.plan("auto", 4, 900, 8, 400).blocks == 1, "weights take the time"
+        assert execution.plan("auto", 5, 900, 8, 400).blocks == 4
         assert execution.plan("plain", None, 9, 8, 64).blocks == execution.PLAIN_BLOCKS
 
 
