@@ -93,8 +93,8 @@ def _run_plain(
     plan = constants.plan
     weights = plain_weights(
         operands.kernel,
-        wide(operands.recurrent_kernel),
-        merge_bias(operands.bias, constants.convention.reset_after),
+        operands.recurrent_kernel,
+        operands.bias,
         constants.convention.reset_after,
         few_rows=plan.blocks == 1,
     )

@@ -16,12 +16,7 @@ import tensorflow as tf
 from keras_gru.projection import project, wide
 from keras_gru.recurrence import Mode, Rows, Trajectory, batch_major, kept_in_part
 from keras_gru.step import step
-from keras_gru.weights import (
-    JointGates,
-    StepWeights,
-    joint_recurrent,
-    split_joint,
-)
+from keras_gru.weights import JointGates, StepWeights, joint_recurrent, merge_bias, split_joint
 
 Tensor = Any
 
@@ -63,7 +58,7 @@ class _Read(NamedTuple):
 def plain_weights(
     kernel: Tensor,
     recurrent_kernel: Tensor,
-    biases: tuple[Tensor | None, Tensor | None],
+    bias: Tensor | None,
     reset_after: bool,
     few_rows: bool,
 ) -> PlainWeights:
@@ -75,12 +70,13 @@ def plain_weights(
     Args:
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        biases: what `merge_bias` gives.
+        bias: see `weights.bias_shape`, or None.
         reset_after: reset placement.
         few_rows: whether the batch is one block.
     """
     features, units = kernel.shape[0], recurrent_kernel.shape[0]
-    bias, candidate_bias = biases
+    bias, candidate_bias = merge_bias(bias, reset_after)
+    recurrent_kernel = wide(recurrent_kernel)
     cut = split_joint if 2 * features * units <= LARGE_PRODUCT else lambda packed: (packed,)
     if few_rows or units**2 <= LARGE_PRODUCT:
         recurrent = tuple(_columns(part) for part in split_joint(recurrent_kernel))

@@ -272,6 +272,7 @@ def _products(
 
 
 def _product(h: Tensor, kernel: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """h·U of one kernel, whole or in columns."""
     if isinstance(kernel, tuple):
         return tf.concat([tf.matmul(h, columns) for columns in kernel], -1)
     return tf.matmul(h, kernel)
