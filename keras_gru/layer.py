@@ -323,10 +323,11 @@ class GRU(CarriedState, keras.layers.RNN):
             recurrent_mask = cell.get_recurrent_dropout_mask(h0)
         batch, steps = tf.unstack(tf.shape(sequences)[:2])
         share = cell.zoneout_share([batch, steps, self.units], training)
+        # A wrapper with another dtype policy, as TimeDistributed, may have cast them to its own.
         weights = (
-            tf.convert_to_tensor(cell.kernel),
-            cell.effective_recurrent_kernel(training),
-            None if cell.bias is None else tf.convert_to_tensor(cell.bias),
+            tf.cast(cell.kernel, cell.compute_dtype),
+            tf.cast(cell.effective_recurrent_kernel(training), cell.compute_dtype),
+            None if cell.bias is None else tf.cast(cell.bias, cell.compute_dtype),
         )
         rows = Rows(sequences, h0, mask, share, recurrent_mask)
         if self._takes_cudnn(rows):

@@ -17,7 +17,7 @@ from keras_gru import execution
 from keras_gru.backward_pass import gradients
 from keras_gru.blocks import Extent
 from keras_gru.forward_pass import Constants, Operands, infer, joined, run_forward
-from keras_gru.projection import project
+from keras_gru.projection import project, wide
 from keras_gru.step import Convention, step
 from keras_gru.weights import Gates, merge_bias, split_gates, step_weights
 
@@ -162,11 +162,13 @@ def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:
     h0 = operands.initial_state[:, tf.newaxis]
     before = [states[:, 1:], h0] if constants.go_backwards else [h0, states[:, :-1]]
     masks = constants.recurrent_mask
-    recurrent_mask = masks and Gates(*(mask[:, tf.newaxis] for mask in masks))
-    weights = step_weights(operands.recurrent_kernel, candidate_bias)
-    before = tf.concat(before, 1)
-    _, saved = step(x, before, weights, constants.convention, recurrent_mask)
+    recurrent_mask = masks and Gates(*(wide(mask)[:, tf.newaxis] for mask in masks))
+    weights = step_weights(
+        wide(operands.recurrent_kernel), None if candidate_bias is None else wide(candidate_bias)
+    )
+    _, saved = step(x, wide(tf.concat(before, 1)), weights, constants.convention, recurrent_mask)
+    gates = [tf.cast(gate, states.dtype) for gate in saved[:3]]
     if constants.mask is None:
-        return Gates(*saved[:3])
+        return Gates(*gates)
     valid = constants.mask[..., tf.newaxis]
-    return Gates(*(tf.where(valid, gate, tf.zeros_like(gate)) for gate in saved[:3]))
+    return Gates(*(tf.where(valid, gate, tf.zeros_like(gate)) for gate in gates))

@@ -152,5 +152,5 @@ def _gamma_lambda(layer: Any) -> float | None:
     slope = STEEPEST_SLOPE.get(keras.activations.serialize(cell.activation))
     if slope is None:
         return None
-    recurrent_kernel = tf.convert_to_tensor(cell.recurrent_kernel).numpy()
+    recurrent_kernel = tf.cast(cell.recurrent_kernel, tf.float64).numpy()
     return slope * float(np.linalg.norm(recurrent_kernel, ord=2))

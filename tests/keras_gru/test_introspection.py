@@ -276,6 +276,11 @@ class TestGradientFlow:
         flow = gradient_flow(layer, x, initial_state=h0)
         np.testing.assert_allclose(flow.spectral, np.tile(flow.bound, (B, 1)), rtol=1e-12)
 
+    def test_bound_in_half_precision(self):
+        layer = keras.layers.SimpleRNN(U, dtype="float16")
+        flow = gradient_flow(layer, np.zeros((B, T, D), "float16"))
+        assert flow.gamma_lambda == pytest.approx(1, abs=1e-3)  # of an orthogonal matrix
+
     def test_gated_cells_have_no_such_bound(self):
         for layer_class in (GRU, keras.layers.LSTM):
             layer, x, _ = problem(layer_class)

@@ -314,6 +314,21 @@ def test_mixed_precision(policy):
     np.testing.assert_allclose(tf.cast(layer(x), tf.float32), full(x), atol=0.03)
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner"), [("mixed_float16", "float32"), ("float32", "mixed_float16")]
+)
+def test_inside_a_wrapper_of_another_precision(outer, inner):
+    """TimeDistributed runs `call` itself, with variables cast by its own policy."""
+    x = np.random.default_rng(0).normal(size=(2, 3, 5, 4)).astype("float32")
+    plain = keras.layers.GRU(3)
+    wrapped = keras.layers.TimeDistributed(GRU(3, dtype=inner), dtype=outer)
+    wrapped.build(x.shape)
+    plain.build((2, 5, 4))
+    wrapped.set_weights(plain.get_weights())
+    wanted = np.stack([plain(x[:, t]) for t in range(3)], 1)
+    np.testing.assert_allclose(tf.cast(wrapped(x), tf.float32), wanted, atol=0.003)
+
+
 def random_ops_and_writes(layer, features=4):
     function = tf.function(layer, input_signature=[tf.TensorSpec((None, None, features))])
     graph = function.get_concrete_function().graph

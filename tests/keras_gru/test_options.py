@@ -259,6 +259,23 @@ def test_return_gates_equal_oracle(reset_after, update_gate, go_backwards):
             np.testing.assert_allclose([g[i, t] for g in gates], wanted, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float16"])
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_return_gates_in_half_precision(reset_after, dtype):
+    options = {"return_gates": True, "recurrent_dropout": 0.2, "reset_after": reset_after}
+    exact = randomized(GRU(U, dtype="float64", **options))
+    layer = GRU(U, dtype=dtype, **options)
+    layer.build((B, T, D))
+    layer.set_weights(exact.get_weights())
+    x, h0 = data(dtype="float32")
+    for training in (False, True):  # with dropout for what it runs through, not for its values
+        results = layer(x, initial_state=h0, mask=MASK, training=training)
+        assert {r.dtype.name for r in results} == {layer.compute_dtype}
+    for a, b in zip(layer(x, mask=MASK), exact(x, mask=MASK), strict=True):
+        tolerance = 0.03 if "bf" in dtype else 0.004
+        np.testing.assert_allclose(tf.cast(a, tf.float64), b, atol=tolerance)
+
+
 def test_gates_have_gradients():
     rng = np.random.default_rng(8)
     weigh = rng.normal(size=(3, 2, 3, 2))
