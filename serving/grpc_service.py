@@ -193,7 +193,6 @@ class PredictionService(Service):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
             note(request.model_spec.name, version, name)
             examples = decode_input(request.input)
-            self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
             with self._metrics.runtime(request.model_spec.name, "Classify"):
                 result = classify(predictor, name, examples, timeout_ms)
         response = ClassificationResponse(model_spec=_echo(request, version, name))
@@ -211,7 +210,6 @@ class PredictionService(Service):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
             note(request.model_spec.name, version, name)
             examples = decode_input(request.input)
-            self._metrics.request_example_count_total.add(request.model_spec.name, by=len(examples))
             with self._metrics.runtime(request.model_spec.name, "Regress"):
                 values = regress(predictor, name, examples, timeout_ms)
         response = RegressionResponse(model_spec=_echo(request, version, name))
@@ -232,12 +230,11 @@ class PredictionService(Service):
         if not request.tasks:
             return response
         name = request.tasks[0].model_spec.name
-        self._metrics.request_example_counts.observe(len(examples), name)
-        self._metrics.request_example_count_total.add(name, by=len(examples))
         tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
         with self._acquire(request.tasks[0]) as (predictor, version):
             note(name, version)
             results = infer(predictor, tasks, examples, timeout_ms)
+        self._metrics.examples(name, len(examples))
         for task, outcome in zip(request.tasks, results, strict=True):
             signature_name = task.model_spec.signature_name or DEFAULT_SIGNATURE
             result = response.results.add(model_spec=_echo(task, version, signature_name))

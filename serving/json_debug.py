@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from serving.json_writer import decimal_tokens
+from serving.json_writer import decimal_tokens, quoted
+
+_MAX_FLOAT = 3.4028234e38
 
 
 def debug_text(value: Any, limit: int = 256) -> str:
-    """A JSON value as in error texts: indented by four, at most `limit` bytes."""
+    """A JSON value as in error texts: indented by four, at most `limit` bytes.
+
+    A number by itself has the digits of a float where that can hold it. A text ends before NaN or
+    infinity inside of it, which RapidJSON's writer refuses.
+    """
     if isinstance(value, float):
-        return decimal_tokens([value], np.dtype(np.float64))[0]
+        dtype = np.dtype(np.float32 if abs(value) <= _MAX_FLOAT else np.float64)
+        return decimal_tokens([float(dtype.type(value))], dtype)[0]
     pieces: list[str] = []
     size = 0
     for piece in _pretty(value, ""):
+        if piece in ("NaN", "Infinity", "-Infinity"):
+            break
         pieces.append(piece)
         size += len(piece)
         if size >= limit:
@@ -29,11 +39,10 @@ def debug_text(value: Any, limit: int = 256) -> str:
 def _pretty(value: Any, indent: str) -> Iterator[str]:
     """Yield the pieces of an indented JSON text, so that a long one need not be finished."""
     if not isinstance(value, list | dict):
-        yield (
-            _number_text(value)
-            if isinstance(value, float)
-            else json.dumps(value, ensure_ascii=False)
-        )
+        if isinstance(value, float):
+            yield _number_text(value)
+        else:
+            yield quoted(value) if isinstance(value, str) else json.dumps(value)
         return
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     inner = indent + "    "
@@ -41,7 +50,7 @@ def _pretty(value: Any, indent: str) -> Iterator[str]:
     for i, item in enumerate(value):
         yield f",\n{inner}" if i else f"\n{inner}"
         if isinstance(value, dict):
-            yield json.dumps(item, ensure_ascii=False) + ": "
+            yield quoted(item) + ": "
             yield from _pretty(value[item], inner)
         else:
             yield from _pretty(item, inner)
@@ -49,11 +58,11 @@ def _pretty(value: Any, indent: str) -> Iterator[str]:
 
 
 def _number_text(value: float) -> str:
-    """Shortest digits, written as RapidJSON does: 1e21 for Python's 1e+21, 1e-7 for 1e-07."""
+    """Shortest digits, as RapidJSON writes them: an exponent only below 1e-6 and from 1e21 on."""
     text = json.dumps(value)
+    if not 1e-6 <= abs(value) < 1e21:
+        return text.replace("e-0", "e-").replace("e+", "e")
     if "e" not in text:
         return text
-    digits, exponent = text.split("e")
-    if 16 <= int(exponent) <= 20:
-        return f"{int(value)}.0"
-    return f"{digits}e{int(exponent)}"
+    plain = f"{Decimal(text):f}"
+    return plain if "." in plain else plain + ".0"

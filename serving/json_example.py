@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,29 +77,31 @@ def _add(feature: Feature, name: str, value: Any) -> None:
         raise InvalidArgument(
             f"Feature: {name} has element with unexpected JSON type: {type_name(value)}"
         )
-    if isinstance(value, str | dict):
-        kind = "bytes_list"
-        element: Any = (
-            decode_base64(value)
-            if isinstance(value, dict)
-            else value.encode("utf-8", "surrogateescape")
-        )
-    elif isinstance(value, float) or not -(1 << 63) <= value < 1 << 64:
-        kind, element = "float_list", _float32(value)
-    else:
-        kind, element = "int64_list", int(value)
+    kind = _kind(value)
     present = feature.WhichOneof("kind")
     if present not in (None, kind):
         expected = str(present).removesuffix("_list")
         raise InvalidArgument(
             f"Unexpected element type in feature: {name} expecting type: {expected}"
         )
-    if kind == "int64_list" and element >= 1 << 63:
+    if kind == "int64_list" and value >= 1 << 63:
         raise InvalidArgument(f"Feature: {name} has uint64_t element. Only int64_t is supported.")
+    element: Any = int(value) if kind == "int64_list" else _element(value)
     getattr(feature, kind).value.append(element)
 
 
-def _float32(value: float) -> float:
+def _kind(value: Any) -> str:
+    if isinstance(value, str | dict):
+        return "bytes_list"
+    is_float = isinstance(value, float) or not -(1 << 63) <= value < 1 << 64
+    return "float_list" if is_float else "int64_list"
+
+
+def _element(value: Any) -> bytes | float:
+    if isinstance(value, dict):
+        return decode_base64(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
@@ -111,18 +112,18 @@ def encode_classifications(rows: Sequence[Sequence[tuple[bytes, float]]]) -> byt
     for row in rows:
         scores = json_writer.decimal_tokens([score for _, score in row], np.dtype(np.float32))
         pairs = (
-            f"[{json.dumps(label.decode('utf-8', 'surrogateescape'), ensure_ascii=False)}, {score}]"
+            f"[{json_writer.quoted(label.decode('utf-8', 'surrogateescape'))}, {score}]"
             for (label, _), score in zip(row, scores, strict=True)
         )
         texts.append(f"[{', '.join(pairs)}]")
-    return _results(texts)
+    return _results(f"{', '.join(texts)}\n    ")
 
 
 def encode_regressions(values: np.ndarray) -> bytes:
     """The answer to a regress request."""
-    return _results(json_writer.decimal_tokens(values.tolist(), np.dtype(np.float32)))
+    return _results(", ".join(json_writer.decimal_tokens(values.tolist(), np.dtype(np.float32))))
 
 
-def _results(texts: Sequence[str]) -> bytes:
-    text = f'{{\n    "results": [{", ".join(texts)}]\n}}'
+def _results(texts: str) -> bytes:
+    text = f'{{\n    "results": [{texts}]\n}}'
     return text.encode("utf-8", "surrogateescape")

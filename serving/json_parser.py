@@ -1,11 +1,11 @@
 """JSON as TF Serving reads it: RapidJSON's language, values and error texts.
 
-It differs from Python's `json` in four ways that requests can show: of duplicate keys the first
-wins; bytes after the document are ignored; `NaN`, `Inf` and `Infinity` with or without a minus are
-numbers; nesting has no limit. Faster readers read what they read alike: orjson the plain
-requests, Python's C scanner most others; whatever it refuses, and whatever it might read otherwise,
-goes to the slow reader here, which is RapidJSON's iterative parser in Python and knows the error
-texts and offsets.
+The release is 1.1.0. It differs from Python's `json` in ways that requests can show: of duplicate
+keys the first wins; bytes after the document are ignored; `NaN`, `Inf` and `Infinity` with or
+without a minus are numbers; nesting has no limit; a number is too big by its form, not by its
+value. Faster readers read what they read alike: orjson the plain requests, Python's C scanner most
+others; whatever it refuses, and whatever it might read otherwise, goes to the slow reader here,
+which is RapidJSON's iterative parser in Python and knows the error texts and offsets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from serving.errors import InvalidArgument
 from serving.json_debug import debug_text
 
 _WHITESPACE = b" \t\n\r"
-_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?([eE][+-]?[0-9]+)?")
 _CONSTANT = re.compile(rb"(-?)(?:(NaN)|Inf(inity)?)")
 _PLAIN_STRING = re.compile(rb'[^"\\\x00-\x1f]*')
 _ESCAPES = {
@@ -35,7 +35,7 @@ _ESCAPES = {
     ord("r"): b"\r",
     ord("t"): b"\t",
 }
-# What the C scanner accepts and RapidJSON refuses: half a surrogate pair, and exponents beyond
+# What the faster readers take otherwise: half a surrogate pair, and exponents that may be beyond
 # double. A false alarm only costs the slow reader. Patterns that start with a literal are searched
 # for at memory speed.
 _SUSPECTS = (
@@ -45,6 +45,10 @@ _SUSPECTS = (
 )
 # May be an integer beyond 64 bits, which is a float to RapidJSON, or a number beyond double.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_MOST_DIGITS = 308
+_MAX_EXPONENT = 308
+_SIGNIFICANT_DIGITS = 17
+_TENTH_OF_DOUBLE = 1.7976931348623157e307
 _LITERALS = {ord("n"): (b"null", None), ord("t"): (b"true", True), ord("f"): (b"false", False)}
 
 
@@ -173,7 +177,7 @@ class Reader:
             return
         if container:
             if byte != ord(","):
-                raise self._error("Missing a comma or ] after an array element.")
+                raise self._error("Missing a comma or ']' after an array element.")
             self._at += 1
             self._skip()
         if self._end() or self._body[self._at] in b",:]}":
@@ -190,7 +194,7 @@ class Reader:
             return
         if container:
             if byte != ord(","):
-                raise self._error("Missing a comma or } after an object member.")
+                raise self._error("Missing a comma or '}' after an object member.")
             self._at += 1
             self._skip()
         if self._body[self._at] != ord('"'):
@@ -240,7 +244,7 @@ class Reader:
             return self._constant()
         self._at = match.end()
         following = self._body[self._at]
-        fraction, exponent = match.groups()
+        _, fraction, exponent = match.groups()
         if following == ord(".") and fraction is None and exponent is None:
             raise self._error("Miss fraction part in number.", self._at + 1)
         if following in b"eE" and exponent is None:
@@ -250,10 +254,9 @@ class Reader:
             integer = int(match.group())
             if integer < 1 << 64 and integer >= -(1 << 63):
                 return integer
-        number = float(match.group())
-        if number in (float("inf"), float("-inf")):
+        if _is_too_big(match):
             raise self._error("Number too big to be stored in double.", start)
-        return number
+        return float(match.group())
 
     def _constant(self) -> float:
         start = self._at
@@ -286,7 +289,7 @@ class Reader:
             if byte == 0:
                 raise self._error("Missing a closing quotation mark in string.")
             if byte < 0x20:
-                raise self._error("Invalid encoding in string.")
+                raise self._error("Invalid escape character in string.")
             parts.append(self._escape())
 
     def _escape(self) -> bytes:
@@ -299,16 +302,17 @@ class Reader:
             raise self._error("Invalid escape character in string.")
         code = self._hex(start, start + 2)
         self._at = start + 6
-        if 0xD800 <= code <= 0xDFFF:
+        if 0xD800 <= code < 0xDC00:
             wrong = "The surrogate pair in string is invalid."
-            if code >= 0xDC00 or self._body[self._at : self._at + 2] != b"\\u":
+            if self._body[self._at : self._at + 2] != b"\\u":
                 raise self._error(wrong, start)
             low = self._hex(start, self._at + 2)
             if not 0xDC00 <= low <= 0xDFFF:
                 raise self._error(wrong, start)
             self._at += 6
             code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-        return chr(code).encode()
+        # A low surrogate by itself passes, as three bytes that are not UTF-8.
+        return chr(code).encode("utf-8", "surrogatepass")
 
     def _hex(self, start: int, at: int) -> int:
         digits = self._body[at : at + 4]
@@ -326,3 +330,33 @@ class Reader:
     def _error(self, text: str, offset: int | None = None) -> InvalidArgument:
         where = self._at if offset is None else offset
         return InvalidArgument(f"JSON Parse error: {text} at offset: {where}")
+
+
+def _is_too_big(number: re.Match[bytes]) -> bool:
+    """Whether RapidJSON refuses a number: by its form, for `0e309` is one and `1.8e308` is none.
+
+    It refuses one more digit of an integer part from DBL_MAX / 10 on, and exponents of more than
+    308 plus the digits of the fraction that it keeps: until the number has more than 53 bits and 17
+    significant digits after its first.
+    """
+    whole, fraction, exponent = number.groups()
+    if len(whole) > _MOST_DIGITS and float(whole[:-1]) >= _TENTH_OF_DOUBLE:
+        return True
+    if exponent is None or exponent[1:2] == b"-":
+        return False
+    digits = exponent[1:].lstrip(b"+0")
+    # Python reads no integer of thousands of digits.
+    if len(digits) > _MOST_DIGITS:
+        return True
+    return int(digits or b"0") > _MAX_EXPONENT + _kept_digits(whole, fraction or b"")
+
+
+def _kept_digits(whole: bytes, fraction: bytes) -> int:
+    value = int(whole)
+    significant = len(whole) - 1
+    for count, digit in enumerate(fraction):
+        if value >> 53 and significant >= _SIGNIFICANT_DIGITS:
+            return count
+        value = value * 10 + digit - ord("0")
+        significant += value > 0
+    return len(fraction)

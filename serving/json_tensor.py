@@ -7,7 +7,7 @@ walked element by element. The walk gives the same answer and knows the error te
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +18,7 @@ from serving.errors import InvalidArgument, Unimplemented
 from serving.json_debug import debug_text
 
 _NARROW = ("int32", "int16", "int8", "uint8")
+_BASE64 = re.compile(r"(?P<data>[A-Za-z0-9+/ \t\n\v\f\r]*)(?P<padding>[=. \t\n\v\f\r]*)")
 _LIMITS = {
     **dict.fromkeys(_NARROW, (-(1 << 31), (1 << 31) - 1)),
     "int64": (-(1 << 63), (1 << 63) - 1),
@@ -209,7 +210,10 @@ def is_base64(value: Any) -> bool:
 
 
 def decode_base64(value: dict[str, Any]) -> bytes:
-    """The bytes of `{"b64": "..."}`; padding is optional.
+    """The bytes of `{"b64": "..."}`, as Abseil reads them.
+
+    White space counts for nothing; padding is optional, but if there it must be right, and dots do
+    for it, too.
 
     Raises:
         InvalidArgument: With TF Serving's text.
@@ -218,8 +222,10 @@ def decode_base64(value: dict[str, Any]) -> bytes:
         raise InvalidArgument(
             f"JSON Value: {debug_text(value)} not formatted correctly for base64 data"
         )
-    text = value["b64"].rstrip("=")
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidArgument("Unable to base64 decode") from None
+    parts = _BASE64.fullmatch(value["b64"])
+    if parts is not None:
+        text = "".join(parts["data"].split())
+        missing = -len(text) % 4
+        if missing < 3 and len("".join(parts["padding"].split())) in (0, missing):
+            return base64.b64decode(text + "=" * missing)
+    raise InvalidArgument("Unable to base64 decode")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +14,8 @@ from serving.dtypes import by_numpy
 from serving.errors import InvalidArgument
 
 INDENT = "    "
+# The first alternative keeps an escaped backslash from passing for the begin of the second.
+_ESCAPE = re.compile(r"\\(?:\\|u[0-9a-f]{4})")
 
 
 def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
@@ -56,7 +59,7 @@ def tokens(name: str, array: np.ndarray) -> list[str]:
         array: Any shape.
 
     Raises:
-        InvalidArgument: JSON has no form for elements of this type.
+        InvalidArgument: JSON has no form for elements of this type, and there are some.
     """
     flat = array.ravel().tolist()
     kind = array.dtype.kind
@@ -68,6 +71,8 @@ def tokens(name: str, array: np.ndarray) -> list[str]:
         return [_string_token(value, name.endswith("_bytes")) for value in flat]
     if kind in "iu" and array.dtype != np.uint16:
         return [str(value) for value in flat]
+    if not flat:
+        return []
     raise InvalidArgument(
         f"Failed to write JSON value for tensor type: {by_numpy(array.dtype).name}"
     )
@@ -77,7 +82,15 @@ def _string_token(value: bytes | str, as_bytes: bool) -> str:
     raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
     if as_bytes:
         return json.dumps({"b64": base64.b64encode(raw).decode("ascii")})
-    return json.dumps(raw.decode("utf-8", "surrogateescape"), ensure_ascii=False)
+    return quoted(raw.decode("utf-8", "surrogateescape"))
+
+
+def quoted(text: str) -> str:
+    """A JSON string, with RapidJSON's capitals in the escapes of control characters."""
+    token = json.dumps(text, ensure_ascii=False)
+    if "\\u" not in token:
+        return token
+    return _ESCAPE.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), token)
 
 
 def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
@@ -109,7 +122,7 @@ def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
         listed = ", ".join(items)
     else:
         deep = 3 * INDENT
-        keys = [f"\n{deep}{json.dumps(name, ensure_ascii=False)}: " for name in columns]
+        keys = [f"\n{deep}{quoted(name)}: " for name in columns]
         listed = ",".join(
             f"\n{2 * INDENT}{{"
             + ",".join(key + value for key, value in zip(keys, row, strict=True))
@@ -137,7 +150,7 @@ def columns(outputs: Mapping[str, np.ndarray]) -> bytes:
 
         array = outputs[name]
         (text,) = _nested(tokens(name, array), array.shape, 0, layout)
-        texts.append(text if one else f"\n{2 * INDENT}{json.dumps(name)}: {text}")
+        texts.append(text if one else f"\n{2 * INDENT}{quoted(name)}: {text}")
     body = texts[0] if one else "{" + ",".join(texts) + f"\n{INDENT}}}"
     return _encode(f'{{\n{INDENT}"outputs": {body}\n}}')
 
@@ -181,7 +194,7 @@ def _nested(
 
 def error(message: str) -> bytes:
     """The body of an error answer."""
-    return _encode(f'{{\n{INDENT}"error": {json.dumps(message, ensure_ascii=False)}\n}}')
+    return _encode(f'{{\n{INDENT}"error": {quoted(message)}\n}}')
 
 
 def _encode(text: str) -> bytes:

@@ -154,6 +154,11 @@ class Metrics:
         yield
         self.runtime_latency.observe(_since(started), model, api, "TF1")
 
+    def examples(self, model: str, count: int) -> None:
+        """Count the examples of a MultiInference that went well; TF Serving counts no others."""
+        self.request_example_counts.observe(count, model)
+        self.request_example_count_total.add(model, by=count)
+
     @contextmanager
     def loading(self, path: str) -> Iterator[None]:
         """Count and time a load."""
@@ -204,12 +209,10 @@ class Metrics:
         vars(self).update({metric.name: metric for metric in metrics})
 
     def render(self) -> bytes:
-        """All samples, in Prometheus' text form."""
+        """All samples by name, in Prometheus' text form; a metric without any shows its type."""
         lines = []
-        for metric in vars(self).values():
-            samples = list(metric.lines())
-            if samples:
-                lines += [f"# TYPE {metric.name} {metric.kind}", *samples]
+        for metric in sorted(vars(self).values(), key=lambda metric: metric.name):
+            lines += [f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
         return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
 

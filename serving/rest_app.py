@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
@@ -52,10 +53,10 @@ _INT64_DIGITS = 19
 # way to a thread and back.
 _LARGE = 1 << 14
 _LARGE_OUTPUT = 1 << 12
-_NOT_FOUND = (
-    "<html><head>\n<title>404 Not Found</title>\n</head><body>\n"
-    "<h1>Not Found</h1>\n<p>The API is under /v1/models.</p>\n</body></html>\n"
-)
+_METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
+# Bytes that a URI may not have, and per cent signs without two digits (RFC 3986).
+_NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
+_HTML = "text/html; charset=ISO-8859-1"
 _CORS = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"POST, GET"),
@@ -107,41 +108,51 @@ class Api:
         self._repository = repository
         self._threads = threads
         self._timeout_ms = max(0, timeout_ms)
-        self._headers = [(b"content-type", b"application/json"), *(_CORS if cors else ())]
+        self._headers = _CORS if cors else ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         path: bytes = scope.get("raw_path", b"")
-        if self._metrics_path and path == self._metrics_path and scope["method"] == "GET":
+        if self._metrics_path and path == self._metrics_path:
             await self._read_metrics(scope)(scope, receive, send)
             return
         if scope["type"] != "http" or not _API.fullmatch(path):
             await self._rest(scope, receive, send)
             return
+        if scope["query_string"]:
+            path += b"?" + scope["query_string"]
+        if scope["method"] not in _METHODS:
+            await _page(HTTPStatus.NOT_IMPLEMENTED)(scope, receive, send)
+            return
+        if _NO_URI.search(path):
+            await _page(HTTPStatus.BAD_REQUEST)(scope, receive, send)
+            return
         if scope["method"] == "OPTIONS":
             origin = dict(scope["headers"]).get(b"origin", b"")
             status = 200 if b"http://" in origin or b"https://" in origin else 400
-            answer = b""
-        else:
-            if scope["query_string"]:
-                path += b"?" + scope["query_string"]
-            body = await _body(receive)
-            if body is None:
-                return
-            status, answer = await self._answer(scope["method"], path, scope["headers"], body)
+            await self._send(send, status, b"", _HTML.encode())
+            return
+        body = await _body(receive)
+        if body is None:
+            return
+        status, answer = await self._answer(scope["method"], path, scope["headers"], body)
         await self._send(send, status, answer)
 
-    async def _send(self, send: Send, status: int, body: bytes) -> None:
+    async def _send(
+        self, send: Send, status: int, body: bytes, kind: bytes = b"application/json"
+    ) -> None:
         length = (b"content-length", b"%d" % len(body))
-        headers = [length, *self._headers]
+        headers = [length, (b"content-type", kind), *self._headers]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     def _read_metrics(self, scope: Scope) -> Response:
+        headers = {"content-type": "text/plain"}
         if scope["query_string"]:
             shown = f"{scope['path']}?{scope['query_string'].decode('latin-1')}"
-            return Response(f"Unexpected path: {shown}", 400, media_type="text/plain")
-        return Response(self._metrics.render(), media_type="text/plain")
+            text = f"Unexpected path: {shown}. Should be {scope['path']}"
+            return Response(text, 400, headers)
+        return Response(self._metrics.render(), headers=headers)
 
     async def _answer(
         self, method: str, path: bytes, headers: Headers, body: bytes
@@ -213,7 +224,7 @@ class Api:
                 inputs, row = await self._threads.run(decode_inputs, body, signature)
             else:
                 inputs, row = decode_inputs(body, signature)
-            with self._metrics.runtime(target.model, "predict"):
+            with self._metrics.runtime(target.model, "Predict"):
                 outputs = await model.predict_soon(
                     self._threads, inputs, name, timeout_ms=self._timeout_ms
                 )
@@ -231,8 +242,7 @@ class Api:
         ):
             note(target.model, version, name or DEFAULT_SIGNATURE)
             listed = decode_input(examples)
-            self._metrics.request_example_count_total.add(target.model, by=len(listed))
-            with self._metrics.runtime(target.model, "classify"):
+            with self._metrics.runtime(target.model, "Classify"):
                 result = classify(model, name, listed, self._timeout_ms)
         spec = _spec(target.model, version, name)
         note_exchange("classify", lambda: classify_messages(spec(), examples, result))
@@ -246,8 +256,7 @@ class Api:
         ):
             note(target.model, version, name or DEFAULT_SIGNATURE)
             listed = decode_input(examples)
-            self._metrics.request_example_count_total.add(target.model, by=len(listed))
-            with self._metrics.runtime(target.model, "regress"):
+            with self._metrics.runtime(target.model, "Regress"):
                 values = regress(model, name, listed, self._timeout_ms)
         spec = _spec(target.model, version, name)
         note_exchange("regress", lambda: regress_messages(spec(), examples, values))
@@ -301,7 +310,8 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _is_packed(headers: Headers) -> bool:
-    return any(k == b"content-encoding" and v.strip().lower() == b"gzip" for k, v in headers)
+    encodings = (value for name, value in headers if name == b"content-encoding")
+    return b"gzip" in next(encodings, b"")
 
 
 def _parse_packed(headers: Headers, body: bytes) -> PredictBody:
@@ -317,7 +327,14 @@ def _unpack(headers: Headers, body: bytes) -> bytes:
         unpacked = unpacker.decompress(body, _MAX_UNPACKED)
     except zlib.error:
         return b""
-    return unpacked if unpacker.eof else b""
+    return unpacked if unpacker.eof and not unpacker.unused_data else b""
+
+
+def _page(status: HTTPStatus, text: str = "") -> Response:
+    """An error page, as TF Serving's HTTP library answers beside the API."""
+    title, body = f"{status.value} {status.phrase}", f"<h1>{status.phrase}</h1>\n{text}"
+    page = f"<html><head>\n<title>{title}</title>\n</head><body>\n{body}</body></html>\n"
+    return Response(page, status, media_type="text/html")
 
 
 def create_app(
@@ -354,7 +371,7 @@ def create_app(
         return JSONResponse({"models": repository.listing()})
 
     async def missing(_: Request, __: Exception) -> Response:
-        return Response(_NOT_FOUND, 404, media_type="text/html")
+        return _page(HTTPStatus.NOT_FOUND, "<p>The API is under /v1/models.</p>\n")
 
     others = Starlette(
         routes=[

@@ -45,7 +45,6 @@ def rest(server, method, path, body=None):
         ("POST", "foo%20bar:predict", "Latest(foo bar)"),
         ("POST", "foo-bar_1.2@x+y:predict", "Latest(foo-bar_1.2@x+y)"),
         ("POST", "%E2%98%83:predict", "Latest(\u2603)"),
-        ("POST", "foo%2:predict", "Latest(foo%2)"),
         ("GET", "foo/metadata", "Latest(foo)"),
         ("GET", "foo/versions/12/metadata", "Specific(foo, 12)"),
     ],

@@ -126,7 +126,17 @@ def test_only_good_requests_have_a_latency():
     assert b'request_latency_count{model_name="m",API="Predict",entrypoint="GRPC"} 1\n' in (
         metrics.render()
     )
-    assert b"runtime_latency" not in metrics.render()
+    assert b"runtime_latency{" not in metrics.render()
+    assert b"runtime_latency_count" not in metrics.render()
+
+
+def test_page_has_the_types_of_all_metrics_by_name():
+    metrics = Metrics()
+    metrics.include(Counter("a:metric", ()))
+    lines = metrics.render().decode().splitlines()
+    assert lines[-1] == "# TYPE a:metric counter"
+    assert "# TYPE :tensorflow:serving:mlmd_map gauge" in lines
+    assert lines == sorted(lines, key=lambda line: line.split()[2])
 
 
 def parsed(text):
@@ -161,8 +171,10 @@ def test_running_server(server):
             with pytest.raises(ServingError):
                 client.predict({"x": np.ones((1, 4)), "b": np.zeros((1, 1))}, "affine")
     response = httpx.get(page, trust_env=False)
-    assert response.headers["content-type"].startswith("text/plain")
+    assert response.headers["content-type"] == "text/plain"
     after = parsed(response.content)
+    for method in ("POST", "HEAD", "DELETE"):
+        assert httpx.request(method, page, trust_env=False).status_code == 200
 
     def growth(metric, *labels):
         return after[metric][labels] - before.get(metric, {}).get(labels, 0)
@@ -173,19 +185,25 @@ def test_running_server(server):
     assert growth(f"{prefix}request_count", "affine", "INVALID_ARGUMENT") == 2
     for name, entrypoint in names.values():
         assert growth(f"{prefix}request_latency_count", "affine", name, entrypoint) == 3
-        assert growth(f"{prefix}runtime_latency_count", "affine", name, "TF1") == 3
+    assert growth(f"{prefix}runtime_latency_count", "affine", "Predict", "TF1") == 3 + 3
     loads = after[":tensorflow:cc:saved_model:load_attempt_count"]
     assert {status for _, status in loads} == {"success"}
     assert len(loads) == 5
     with_query = httpx.get(f"{page}?x=1", trust_env=False)
-    assert (with_query.status_code, with_query.text) == (400, f"Unexpected path: {path}?x=1")
+    wanted = f"Unexpected path: {path}?x=1. Should be {path}"
+    assert (with_query.status_code, with_query.text) == (400, wanted)
     assert "# TYPE :tensorflow:serving:request_count counter\n" in response.text
     assert "# HELP" not in response.text
 
 
 def test_examples_of_multi_inference(server):
+    """Only those, and only where the run goes well."""
     import grpc
-    from tensorflow_serving.apis import inference_pb2, prediction_service_pb2_grpc
+    from tensorflow_serving.apis import (
+        inference_pb2,
+        prediction_service_pb2_grpc,
+        regression_pb2,
+    )
 
     name = "half/plus:two"
     request = inference_pb2.MultiInferenceRequest()
@@ -196,14 +214,26 @@ def test_examples_of_multi_inference(server):
     for x in (1, 2, 3):
         example = request.input.example_list.examples.add()
         example.features.feature["x"].float_list.value.append(x)
+    regression = regression_pb2.RegressionRequest(input=request.input)
+    regression.model_spec.CopyFrom(request.tasks[1].model_spec)
+    failing = inference_pb2.MultiInferenceRequest()
+    failing.CopyFrom(request)
+    failing.tasks[1].model_spec.signature_name = "nix"
     page = f"{server.rest}/monitoring/prometheus/metrics"
     counts = ":tensorflow:serving:request_example_counts"
+    total = ":tensorflow:serving:request_example_count"  # as the parser has it
     before = parsed(httpx.get(page, trust_env=False).content)
     with grpc.insecure_channel(server.grpc) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         assert len(stub.MultiInference(request, timeout=20).results) == 2
+        assert len(stub.Regress(regression, timeout=20).result.regressions) == 3
+        with pytest.raises(grpc.RpcError):
+            stub.MultiInference(failing, timeout=20)
+    body = {"signature_name": "regress_x_to_y", "examples": [{"x": 1.0}]}
+    url = f"{server.rest}/v1/models/half%2Fplus%3Atwo:regress"
+    assert httpx.post(url, json=body, trust_env=False).status_code == 200
     after = parsed(httpx.get(page, trust_env=False).content)
-    for sample, growth in ((f"{counts}_count", 1), (f"{counts}_sum", 3)):
+    for sample, growth in ((f"{counts}_count", 1), (f"{counts}_sum", 3), (total, 3)):
         assert after[sample][(name,)] - before.get(sample, {}).get((name,), 0) == growth
     # Three examples: below the bound 4, not below 2.
     assert after[f"{counts}_bucket"][(name, "4")] > after[f"{counts}_bucket"].get((name, "2"), 0)

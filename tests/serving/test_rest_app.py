@@ -128,6 +128,10 @@ def test_context_is_merged_into_the_examples(http_client):
          "Unexpected element type in feature: x expecting type: int64"),
         ({"examples": [{"x": ["a", 1]}]},
          "Unexpected element type in feature: x expecting type: bytes"),
+        # The type is looked at before the bytes are.
+        ({"examples": [{"x": [1, {"b64": "!!"}]}]},
+         "Unexpected element type in feature: x expecting type: int64"),
+        ({"examples": [{"x": {"b64": "!!"}}]}, "Unable to base64 decode"),
         ({"examples": [{"x": 2**63}]},
          "Feature: x has uint64_t element. Only int64_t is supported."),
         ({"examples": [{}], "signature_name": "nix"},
@@ -212,28 +216,55 @@ def test_other_paths(server, path):
     assert headers["content-type"].startswith("text/html")
 
 
+@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PROPFIND"])
+def test_other_methods(server, method):
+    status, body, headers = raw(server, method, f"{MODELS}/text")
+    assert status == 501
+    assert b"501 Not Implemented" in body
+    assert headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["foo%2:predict", "foo%zz", "a[b]", "a%22b|c", "<a>", "{a}", "a^b", "a`b", "a\\b", "a?b=<"],
+)
+def test_paths_that_are_no_uri(server, path):
+    status, body, headers = raw(server, "POST", f"{MODELS}/{path}", b"{}")
+    assert status == 400
+    assert b"400 Bad Request" in body
+    assert headers["content-type"].startswith("text/html")
+
+
 def test_options(server):
-    assert raw(server, "OPTIONS", "/v1/models/text", headers={"Origin": "https://x"})[:2] == (
-        200,
-        b"",
-    )
-    assert raw(server, "OPTIONS", "/v1/models/text")[:2] == (400, b"")
+    good = raw(server, "OPTIONS", f"{MODELS}/text", headers={"Origin": "https://x"})
+    assert good[:2] == (200, b"")
+    assert good[2]["content-type"] == "text/html; charset=ISO-8859-1"
+    assert raw(server, "OPTIONS", f"{MODELS}/text")[:2] == (400, b"")
 
 
 def test_no_cors_headers_unless_asked_for(server):
     assert "access-control-allow-origin" not in raw(server, "GET", f"{MODELS}/text")[2]
 
 
-def test_gzip_requests(server):
+@pytest.mark.parametrize("encoding", ["gzip", "my_gzip", "x-gzip", "gzip, identity"])
+def test_gzip_requests(server, encoding):
     body = gzip.compress(b'{"instances": ["good"]}')
-    headers = {"Content-Encoding": "gzip"}
+    headers = {"Content-Encoding": encoding}
     status, answer, _ = raw(server, "POST", f"{MODELS}/text:predict", body, headers)
     assert status == 200
     assert json.loads(answer)["predictions"][0]["label"] == "positive"
-    for broken in (b"no gzip", body[:-9]):
+    # Nor may anything follow: a second member, or padding.
+    for broken in (b"no gzip", body[:-9], body + body, body + bytes(8)):
         status, answer, _ = raw(server, "POST", f"{MODELS}/text:predict", broken, headers)
         assert status == 400
         assert json.loads(answer) == {"error": "JSON Parse error: The document is empty"}
+
+
+def test_what_is_not_said_to_be_gzip_is_read_as_it_is(server):
+    for encoding in ("Gzip", "identity"):
+        headers = {"Content-Encoding": encoding}
+        body = b'{"instances": ["good"]}'
+        assert raw(server, "POST", f"{MODELS}/text:predict", body, headers)[0] == 200
 
 
 def test_base64_in(http_client):

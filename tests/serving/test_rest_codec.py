@@ -1,5 +1,6 @@
 """JSON requests in, arrays or exact error texts out; arrays in, JSON answers out."""
 
+import base64
 import json
 import struct
 
@@ -11,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 from serving import json_inputs, json_writer, rest_codec
 from serving.dtypes import DTYPES
-from serving.errors import Code, ServingError, Unimplemented
+from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
+from serving.json_tensor import decode_base64
 from serving.signature import Signature, TensorInfo
 
 NUMBER = {dtype.name: dtype.number for dtype in DTYPES}
@@ -164,6 +166,25 @@ def test_signature_without_inputs():
         decode('{"inputs": 1}')
 
 
+@pytest.mark.parametrize(
+    ("text", "raw"),
+    [
+        ("", b""), ("YQ", b"a"), ("YQ==", b"a"), ("YWI", b"ab"), ("YWI=", b"ab"), ("YWJj", b"abc"),
+        (base64.encodebytes(bytes(range(200))).decode(), bytes(range(200))),
+        (" Y\tQ\r\n=\v=\f", b"a"), ("YQ..", b"a"), ("YQ.=", b"a"),
+        ("=", None), ("==", None), ("YQ=", None), ("YQ===", None), ("YWJj=", None), ("Y", None),
+        ("YQ==YQ", None), ("Y-_=", None), ("Y\u00a0Q", None), ("\u0660A==", None),
+    ],
+)  # fmt: skip
+def test_base64_as_abseil_reads_it(text, raw):
+    value = {"b64": text}
+    if raw is not None:
+        assert decode_base64(value) == raw
+        return
+    with pytest.raises(InvalidArgument, match="Unable to base64 decode"):
+        decode_base64(value)
+
+
 @pytest.mark.parametrize("dtype", ["half", "bfloat16", "uint16", "complex64"])
 def test_types_without_json(dtype):
     with pytest.raises(Unimplemented) as caught:
@@ -225,6 +246,17 @@ def test_empty_batches():
     outputs = {"y": np.zeros((2, 0, 3), np.float32)}
     assert json.loads(rest_codec.encode_outputs(outputs, True)) == {"predictions": [[], []]}
     assert json.loads(rest_codec.encode_outputs(outputs, False)) == {"outputs": [[], []]}
+    # No elements, and so none that JSON has no form for.
+    outputs = {"y": np.zeros((2, 0), np.complex64)}
+    assert json.loads(rest_codec.encode_outputs(outputs, True)) == {"predictions": [[], []]}
+
+
+def test_text_goes_out_as_utf_8_with_capitals_in_escapes():
+    outputs = {"é": np.array(["☃\x1f\\u001f"], object), "a": np.int64([1])}
+    for row in (True, False):
+        text = rest_codec.encode_outputs(outputs, row).decode()
+        assert '"é": ' in text
+        assert '"☃\\u001F\\\\u001f"' in text
 
 
 @pytest.mark.parametrize(
