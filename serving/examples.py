@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from google.protobuf.text_format import MessageToString
 
 from serving.dtypes import by_numpy
 from serving.errors import InvalidArgument, Unimplemented
@@ -113,8 +114,11 @@ def infer(
             raise InvalidArgument("Input tensor must be the same for all Signatures.")
         fed = tensor
         wanted.append({alias: signature.outputs[alias].name for alias in outputs})
+    batch = _batch(examples)
     fetches = [tensor for outputs in wanted for tensor in outputs.values()]
-    tensors = predictor.run({fed: _batch(examples)}, fetches, timeout_ms)
+    if not fetches:
+        raise InvalidArgument("Must specify at least one target to fetch or execute.")
+    tensors = predictor.run({fed: batch}, fetches, timeout_ms)
     results: list[Classification | np.ndarray] = []
     for (_, method), names in zip(tasks, wanted, strict=True):
         answer = {alias: tensors[tensor] for alias, tensor in names.items()}
@@ -132,12 +136,12 @@ def classification_outputs(predictor: Predictor, signature_name: str) -> list[st
     signature = _signature(predictor, signature_name, "classification", CLASSIFY_METHOD)
     if len(signature.outputs) not in (1, 2):
         raise InvalidArgument(f"Expected one or two output Tensors, found {len(signature.outputs)}")
-    _check_input(signature, "classification")
+    _check_input(predictor, signature_name, "classification")
     wanted = [name for name in (CLASSES, SCORES) if name in signature.outputs]
     if not wanted:
         raise InvalidArgument(
             'Expected classification signature outputs to contain at least one of "classes" or '
-            f'"scores". Signature was: {_debug(signature)}'
+            f'"scores". Signature was: {_debug(predictor, signature_name)}'
         )
     return wanted
 
@@ -177,9 +181,11 @@ def regression_outputs(predictor: Predictor, signature_name: str) -> list[str]:
     signature = _signature(predictor, signature_name, "regression", REGRESS_METHOD)
     if len(signature.outputs) != 1:
         raise InvalidArgument("Expected one output Tensor.")
-    _check_input(signature, "regression")
+    _check_input(predictor, signature_name, "regression")
     if VALUES not in signature.outputs:
-        raise InvalidArgument(f"No regression outputs found in SignatureDef: {_debug(signature)}")
+        raise InvalidArgument(
+            f"No regression outputs found in SignatureDef: {_debug(predictor, signature_name)}"
+        )
     return [VALUES]
 
 
@@ -196,8 +202,12 @@ def read_regression(outputs: Mapping[str, np.ndarray], count: int) -> np.ndarray
             f"{_shape_text(values.shape)}"
         )
     if len(values) != count:
-        raise InvalidArgument(f"Expected output batch size to be {count} but got {len(values)}")
-    _check_type(VALUES, values, "DT_FLOAT")
+        raise InvalidArgument(
+            f"Input batch size did not match output batch size: {count} vs. {len(values)}"
+        )
+    found = by_numpy(values.dtype).enum_name
+    if found != "DT_FLOAT":
+        raise InvalidArgument(f"Expected output Tensor of DT_FLOAT.  Got: {found}")
     return values.reshape(-1)
 
 
@@ -214,9 +224,9 @@ def _signature(predictor: Predictor, name: str, kind: str, method: str) -> Signa
     return signature
 
 
-def _check_input(signature: Signature, kind: str) -> None:
-    if INPUTS not in signature.inputs:
-        raise InvalidArgument(f"No {kind} inputs found in SignatureDef: {_debug(signature)}")
+def _check_input(predictor: Predictor, name: str, kind: str) -> None:
+    if INPUTS not in predictor.signatures[name or DEFAULT_SIGNATURE].inputs:
+        raise InvalidArgument(f"No {kind} inputs found in SignatureDef: {_debug(predictor, name)}")
 
 
 def _batch(examples: Sequence[bytes]) -> np.ndarray:
@@ -228,18 +238,17 @@ def _batch(examples: Sequence[bytes]) -> np.ndarray:
 
 
 def _check_type(name: str, array: np.ndarray, expected: str) -> None:
-    dtype = by_numpy(array.dtype)
-    if dtype.enum_name != expected:
-        which = "output" if name == VALUES else name
-        raise InvalidArgument(f"Expected {which} Tensor of {expected}. Got: {dtype.enum_name}")
+    found = by_numpy(array.dtype).enum_name
+    if found != expected:
+        raise InvalidArgument(f"Expected {name} Tensor of {expected}. Got: {found}")
 
 
 def _shape_text(shape: tuple[int, ...]) -> str:
     return "[" + ",".join(map(str, shape)) + "]"
 
 
-def _debug(signature: Signature) -> str:
-    return (
-        f"inputs {sorted(signature.inputs)}, outputs {sorted(signature.outputs)}, "
-        f"method_name {signature.method_name}"
-    )
+def _debug(predictor: Predictor, name: str) -> str:
+    """The signature as C++ prints a message: as text, maps in order, no bytes beyond ASCII."""
+    proto = predictor.signature_defs.signature_def[name or DEFAULT_SIGNATURE]
+    text: str = MessageToString(proto, as_utf8=False)
+    return text

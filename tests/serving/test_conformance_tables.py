@@ -177,7 +177,7 @@ def test_classify_and_regress_over_rest(server, verb, signature, answer):
         ("classify", "serving_default", "No classification inputs found in SignatureDef: "),
         ("regress", "wide_outputs",
          "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] but got [1,2]"),
-        ("regress", "text_outputs", "Expected output Tensor of DT_FLOAT. Got: DT_STRING"),
+        ("regress", "text_outputs", "Expected output Tensor of DT_FLOAT.  Got: DT_STRING"),
         ("regress", "no_outputs_named_so", "No regression outputs found in SignatureDef: "),
         ("regress", "other_input_name", "Expected one output Tensor."),
         ("regress", "nix", "No signature was found with the name: nix"),
