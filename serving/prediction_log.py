@@ -117,7 +117,11 @@ class PredictionLogger:
         metadata.model_spec.signature_name = record.signature
         if record.version is not None:
             metadata.model_spec.version.value = record.version
-        metadata.sampling_config.sampling_rate = self._rate(record.model)
+        config = self._configured(record.model)
+        if config is not None:
+            metadata.sampling_config.CopyFrom(config.sampling_config)
+        else:
+            metadata.sampling_config.sampling_rate = self._options.sampling_rate
         message = PredictionLog(log_metadata=metadata)
         part: Any = getattr(message, f"{record.exchange.kind}_log")
         request, response = record.exchange.messages()

@@ -87,6 +87,18 @@ def test_rate_of_the_model_counts(tmp_path):
     assert 57 < len(logged(tmp_path, "half-*.tfrecord")) < 143
 
 
+def test_sampling_of_the_model_is_noted_whole(tmp_path):
+    ours = config(1)
+    ours.sampling_config.attributes = 3
+    logger = PredictionLogger(PredictionLogOptions(tmp_path, 0.5), lambda _: ours)
+    logger(record())
+    logger.close()
+    (one,) = logged(tmp_path)
+    noted = one.log_metadata.sampling_config
+    assert noted.SerializeToString() == ours.sampling_config.SerializeToString()
+    assert (noted.sampling_rate, noted.attributes) == (1, 3)
+
+
 def test_rotation_keeps_the_newest(tmp_path):
     options = PredictionLogOptions(tmp_path, 1.0, file_bytes=400, files=3)
     logger = PredictionLogger(options, lambda _: None)
