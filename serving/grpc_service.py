@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from serving.config_files import served_models
 from serving.errors import Code, Internal, InvalidArgument, ServingError
 from serving.examples import Classification, classify, infer, regress
-from serving.grpc_codec import decode_input, decode_tensor, fill_tensor
+from serving.grpc_codec import check_tasks, decode_input, decode_inputs, fill_tensor
 from serving.metrics import Metrics
 from serving.protos.classification_pb2 import (
     ClassificationRequest,
@@ -151,9 +151,9 @@ class PredictionService(Service):
             note(request.model_spec.name, version, name)
             predictor.find_signature(name).check_input_names(request.inputs.keys())
             if large:
-                inputs = await self._threads.run(_decode_inputs, request)
+                inputs = await self._threads.run(decode_inputs, request)
             else:
-                inputs = _decode_inputs(request)
+                inputs = decode_inputs(request)
             with self._metrics.runtime(request.model_spec.name, "Predict"):
                 outputs = await predictor.predict_soon(
                     self._threads, inputs, name, request.output_filter, timeout_ms
@@ -224,7 +224,7 @@ class PredictionService(Service):
     def _multi_inference(
         self, request: MultiInferenceRequest, timeout_ms: int
     ) -> MultiInferenceResponse:
-        _check_tasks(request)
+        check_tasks(request)
         response = MultiInferenceResponse()
         examples = decode_input(request.input)
         if not request.tasks:
@@ -338,37 +338,11 @@ def status_response(statuses: list[VersionStatus]) -> GetModelStatusResponse:
     return response
 
 
-def _decode_inputs(request: PredictRequest) -> dict[str, np.ndarray]:
-    inputs = {}
-    for alias, proto in request.inputs.items():
-        try:
-            inputs[alias] = decode_tensor(proto)
-        except InvalidArgument as error:
-            raise InvalidArgument(f"tensor parsing error: {alias}") from error
-    return inputs
-
-
 def _encode_outputs(outputs: Mapping[str, np.ndarray], spec: ModelSpec, content: bool) -> bytes:
     response = PredictResponse(model_spec=spec)
     for alias, array in outputs.items():
         fill_tensor(response.outputs[alias], array, content)
     return response.SerializeToString()
-
-
-def _check_tasks(request: MultiInferenceRequest) -> None:
-    names, signatures = set(), set()
-    for task in request.tasks:
-        if not task.model_spec.name:
-            raise InvalidArgument("Found ModelSpec with an empty model name.")
-        names.add(task.model_spec.name)
-        if len(names) > 1:
-            raise InvalidArgument(
-                "All ModelSpecs in a MultiInferenceRequest must access the same model name."
-            )
-        signature = task.model_spec.signature_name or DEFAULT_SIGNATURE
-        if signature in signatures:
-            raise InvalidArgument(f"Duplicate evaluation of signature: {signature}")
-        signatures.add(signature)
 
 
 def fill_classes(proto: ClassificationResult, result: Classification) -> None:
