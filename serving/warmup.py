@@ -6,6 +6,7 @@ Only the request part counts, and of its model spec only the signature.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,15 +17,19 @@ from google.protobuf.message import DecodeError
 
 from serving.errors import Code, InvalidArgument, ServingError, Unimplemented, from_code
 from serving.examples import classify, infer, regress
-from serving.grpc_codec import decode_input, decode_tensor, encode_tensor
+from serving.grpc_codec import check_tasks, decode_input, decode_inputs, encode_tensor
 from serving.metrics import Metrics
 from serving.predictor import Predictor
+from serving.protos.inference_pb2 import MultiInferenceRequest
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.session import SessionOptions
 
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_RECORDS = 1000
+_SHOWN = 1024
+# What the operation that reads the file adds to the text of the reader.
+_DECORATION = re.compile(r"^\{\{function_node [^}]*\}\} | \[Op:.*$", re.DOTALL)
 
 
 def load_warm(
@@ -74,40 +79,43 @@ def replay(
     path = directory / FILE
     if iterations < 1 or not path.exists():
         return 0
+    metrics = metrics or Metrics()
     started = time.perf_counter()
     records = _records(path)
-    status = "OK"
     count = 0
     while True:
         try:
             record = next(records, None)
         except ServingError as error:
-            status = error.status
-            raise
-        finally:
-            if metrics is not None and (status != "OK" or record is None):
-                seconds = time.perf_counter() - started
-                metrics.model_warmup_latency.observe(seconds * 1e6, str(directory), status)
-                metrics.model_warmup_records_read.add(str(directory), status, by=count)
+            _note(metrics, directory, error.status, started, count)
+            if error.code is not Code.DATA_LOSS:
+                raise
+            text = f"{error}. Please verify your warmup data is in TFRecord format."
+            raise ServingError(text, Code.DATA_LOSS) from None
         if record is None:
+            _note(metrics, directory, "OK", started, count)
             return count
+        _replay_record(predictor, record, path, iterations)
         count += 1
-        _replay_record(predictor, record, count, path, iterations)
+        if count > MAX_RECORDS:
+            raise InvalidArgument(
+                f"Number of warmup records exceeds the maximum ({MAX_RECORDS}) at {path}"
+            )
 
 
-def _replay_record(
-    predictor: Predictor, record: bytes, number: int, path: Path, iterations: int
-) -> None:
-    if number > MAX_RECORDS:
-        raise InvalidArgument(
-            f"Number of warmup records exceeds the maximum ({MAX_RECORDS}) at {path}"
-        )
+def _note(metrics: Metrics, directory: Path, status: str, started: float, count: int) -> None:
+    seconds = time.perf_counter() - started
+    metrics.model_warmup_latency.observe(seconds * 1e6, str(directory), status)
+    metrics.model_warmup_records_read.add(str(directory), status, by=count)
+
+
+def _replay_record(predictor: Predictor, record: bytes, path: Path, iterations: int) -> None:
     try:
         log = PredictionLog.FromString(record)
     except DecodeError:
-        raise InvalidArgument(
-            f"Failed to parse warmup record: {record[:100]!r} from {path}"
-        ) from None
+        # A file of anything may hold megabytes that the log has no use for.
+        text = record[:_SHOWN].decode("utf-8", "replace")
+        raise InvalidArgument(f"Failed to parse warmup record: {text} from {path}") from None
     for _ in range(iterations):
         _run(predictor, log)
 
@@ -115,35 +123,40 @@ def _replay_record(
 def _records(path: Path) -> Iterator[bytes]:
     try:
         yield from tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    except tf.errors.DataLossError as error:
-        text = f"{error.message}. Please verify your warmup data is in TFRecord format."
-        raise ServingError(text, Code.DATA_LOSS) from None
     except tf.errors.OpError as error:
-        raise from_code(error.error_code, error.message) from None
+        raise from_code(error.error_code, _DECORATION.sub("", error.message)) from None
 
 
 def _run(predictor: Predictor, log: PredictionLog) -> None:
     kind = log.WhichOneof("log_type")
     if kind == "predict_log":
-        request = log.predict_log.request
-        inputs = {alias: decode_tensor(proto) for alias, proto in request.inputs.items()}
-        predictor.predict(inputs, request.model_spec.signature_name, request.output_filter)
+        _predict(predictor, log.predict_log.request)
     elif kind == "classify_log":
         classification = log.classify_log.request
-        examples = decode_input(classification.input)
-        classify(predictor, classification.model_spec.signature_name, examples)
+        spec, examples = classification.model_spec, decode_input(classification.input)
+        classify(predictor, spec.signature_name, examples)
     elif kind == "regress_log":
         regression = log.regress_log.request
-        examples = decode_input(regression.input)
-        regress(predictor, regression.model_spec.signature_name, examples)
+        spec, examples = regression.model_spec, decode_input(regression.input)
+        regress(predictor, spec.signature_name, examples)
     elif kind == "multi_inference_log":
-        several = log.multi_inference_log.request
-        tasks = [(task.model_spec.signature_name, task.method_name) for task in several.tasks]
-        if tasks:
-            infer(predictor, tasks, decode_input(several.input))
-    else:
-        number = log.DESCRIPTOR.fields_by_name[kind].number if kind else 0
+        _infer(predictor, log.multi_inference_log.request)
+    elif kind is not None:  # TF Serving counts a record without a request as well.
+        number = log.DESCRIPTOR.fields_by_name[kind].number
         raise Unimplemented(f"Unsupported log_type for warmup: {number}")
+
+
+def _predict(predictor: Predictor, request: PredictRequest) -> None:
+    name = request.model_spec.signature_name
+    predictor.find_signature(name).check_input_names(request.inputs.keys())
+    predictor.predict(decode_inputs(request), name, request.output_filter)
+
+
+def _infer(predictor: Predictor, request: MultiInferenceRequest) -> None:
+    check_tasks(request)
+    examples = decode_input(request.input)
+    tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
+    infer(predictor, tasks, examples)
 
 
 def predict_record(inputs: Mapping[str, np.ndarray], signature_name: str = "") -> PredictionLog:

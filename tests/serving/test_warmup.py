@@ -1,5 +1,6 @@
 """Warmup files, written here and by TensorFlow's own writer, replayed on real models."""
 
+import contextlib
 import shutil
 
 import numpy as np
@@ -8,7 +9,11 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
+from serving.metrics import Metrics
+from serving.predictor import Predictor
 from serving.warmup import FILE, load_warm, predict_record, replay, write_records
+
+from .test_metrics import parsed
 
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
 
@@ -21,8 +26,6 @@ def version(models, tmp_path):
 @pytest.fixture
 def calls(monkeypatch):
     """What is run: names of signatures, or of the tensors that several of them fetch."""
-    from serving.predictor import Predictor
-
     seen = []
     real, together = Predictor.predict, Predictor.run
 
@@ -86,19 +89,71 @@ def test_all_kinds(models, tmp_path, calls):
     assert calls == ["", "classify", "regress"]
 
 
-def test_multi_inference_in_one_run(models, tmp_path, calls):
-    version = shutil.copytree(models / "half_plus_two" / "1", tmp_path / "1")
+@pytest.fixture
+def half_plus_two(models, tmp_path):
+    return shutil.copytree(models / "half_plus_two" / "1", tmp_path / "half")
+
+
+CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+BOTH = (("m", "classify_x_to_y", CLASSIFY), ("m", "regress_x_to_y", REGRESS))
+
+
+def inference(*tasks, examples=1):
+    """A MultiInference record; model, signature and method of each task."""
     log = prediction_log_pb2.PredictionLog()
     several = log.multi_inference_log.request
-    example = several.input.example_list.examples.add()
-    example.features.feature["x"].float_list.value.append(1)
-    for name in ("classify", "regress"):
-        task = several.tasks.add(method_name=f"tensorflow/serving/{name}")
-        task.model_spec.signature_name = f"{name}_x_to_y"
-    write(version, log)
-    load_warm(version).close()
+    for _ in range(examples):
+        example = several.input.example_list.examples.add()
+        example.features.feature["x"].float_list.value.append(1)
+    for model, signature, method in tasks:
+        task = several.tasks.add(method_name=method)
+        task.model_spec.name, task.model_spec.signature_name = model, signature
+    return log
+
+
+def test_multi_inference_in_one_run(half_plus_two, calls):
+    write(half_plus_two, inference(*BOTH))
+    load_warm(half_plus_two).close()
     ((first, second),) = calls
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        (inference(("", *BOTH[0][1:])), "Found ModelSpec with an empty model name."),
+        (inference(BOTH[0], ("n", *BOTH[1][1:])),
+         "All ModelSpecs in a MultiInferenceRequest must access the same model name."),
+        (inference(BOTH[0], BOTH[0]), "Duplicate evaluation of signature: classify_x_to_y"),
+        (inference(("m", "nix", CLASSIFY)), "Requested signature not found in model graph: nix"),
+        (inference(), "Must specify at least one target to fetch or execute."),
+        (inference(*BOTH, examples=0), "Input is empty."),
+    ],
+)  # fmt: skip
+def test_multi_inference_that_is_refused(half_plus_two, log, text):
+    write(half_plus_two, log)
+    error = failure(half_plus_two)
+    assert (error.code, str(error)) == (Code.INVALID_ARGUMENT, text)
+
+
+def replayed(version, iterations=1):
+    """The metrics of a replay, whether it went well or not."""
+    metrics = Metrics()
+    predictor = Predictor(version)
+    with contextlib.suppress(ServingError):
+        replay(predictor, version, iterations, metrics)
+    predictor.close()
+    return metrics
+
+
+def test_record_without_a_request_counts(version, calls):
+    log = prediction_log_pb2.PredictionLog()
+    log.log_metadata.model_spec.name = "m"
+    write(version, b"", log)
+    counted = parsed(replayed(version).render())
+    label = (str(version), "OK")
+    assert counted[":tensorflow:serving:model_warmup_records_read"] == {label: 2}
+    assert calls == []
 
 
 def test_no_file_is_fine(version):
@@ -116,6 +171,16 @@ def test_failing_request_fails_the_load(version):
     assert str(failure(version)).startswith("input size does not match signature: 1!=2")
 
 
+def test_tensor_that_does_not_parse(version):
+    log = predict_record(ONE)
+    log.predict_log.request.inputs["b"].tensor_content = b"abc"
+    write_records(version, [log])
+    assert str(failure(version)) == "tensor parsing error: b"
+    del log.predict_log.request.inputs["x"]
+    write_records(version, [log])
+    assert str(failure(version)).startswith("input size does not match signature: 1!=2")
+
+
 def test_unsupported_kinds(version):
     log = prediction_log_pb2.PredictionLog()
     log.session_run_log.request.fetch.append("y:0")
@@ -125,19 +190,47 @@ def test_unsupported_kinds(version):
     assert str(error) == "Unsupported log_type for warmup: 5"
 
 
-def test_no_tfrecord_file(version):
-    (version / FILE).parent.mkdir()
-    (version / FILE).write_bytes(b"this is no TFRecord file at all")
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (0, "corrupted record at 0 (Is this even a TFRecord file?)"),
+        (20, "corrupted record at 12"),
+    ],
+)
+def test_no_tfrecord_file(version, at, text):
+    """TensorFlow's text; the metric has it without the advice."""
+    path = write_records(version, [predict_record(ONE)])
+    raw = path.read_bytes()
+    path.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
     error = failure(version)
-    assert error.code is Code.DATA_LOSS
-    assert str(error).endswith(". Please verify your warmup data is in TFRecord format.")
+    assert error.status == (
+        f"DATA_LOSS: {text}. Please verify your warmup data is in TFRecord format."
+    )
+    counted = parsed(replayed(version).render())
+    label = (str(version), f"DATA_LOSS: {text}")
+    assert counted[":tensorflow:serving:model_warmup_latency_count"] == {label: 1}
+    assert counted[":tensorflow:serving:model_warmup_records_read"] == {label: 0}
 
 
-def test_record_that_is_no_log(version):
-    write(version, b"\xff\xff\xff")
+def test_directory_in_place_of_the_file(version):
+    (version / FILE).mkdir(parents=True)
+    error = failure(version)
+    assert error.status == f"FAILED_PRECONDITION: {version / FILE}; Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("record", "shown"),
+    [
+        (b"malformed_record", "malformed_record"),
+        (b"\xff\xff\xff", "\ufffd" * 3),
+        (b"malformed_record" * 300, "malformed_record" * 64),
+    ],
+)
+def test_record_that_is_no_log(version, record, shown):
+    write(version, record)
     error = failure(version)
     assert isinstance(error, InvalidArgument)
-    assert str(error).startswith("Failed to parse warmup record: ")
+    assert str(error) == f"Failed to parse warmup record: {shown} from {version / FILE}"
 
 
 def test_too_many_records(version):
@@ -149,9 +242,14 @@ def test_too_many_records(version):
     )
 
 
-def test_replay_says_how_many(version):
-    from serving.predictor import Predictor
+def test_record_beyond_the_limit_is_run_before_it_is_refused(version, calls):
+    total = predict_record({"x": ONE["x"]}, "total")
+    write(version, *[total] * 1000, predict_record({}, "total"))
+    assert str(failure(version)).startswith("input size does not match signature: 0!=1")
+    assert len(calls) == 1000
 
+
+def test_replay_says_how_many(version):
     write_records(version, [predict_record(ONE)] * 3)
     predictor = Predictor(version)
     assert replay(predictor, version) == 3
