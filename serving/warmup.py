@@ -1,7 +1,7 @@
 """Warmup requests: written beside a version at export, replayed when it is loaded.
 
 `<version>/assets.extra/tf_serving_warmup_requests` is a TFRecord file of PredictionLog messages.
-Only the request part counts, and of its model spec only the signature.
+Only the request part counts, and of its model spec the signature; the name is that of the metrics.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def replay(
         predictor: The loaded version.
         directory: Of the version.
         iterations: Times to run each request; 0 runs none.
-        metrics: Where records and time are counted; not when a request fails, as in TF Serving.
+        metrics: Where runs, records and time are counted; records and time not when a request
+            fails, as in TF Serving.
 
     Returns:
         The number of records; 0 where there is no file.
@@ -95,7 +96,7 @@ def replay(
         if record is None:
             _note(metrics, directory, "OK", started, count)
             return count
-        _replay_record(predictor, record, path, iterations)
+        _replay_record(predictor, record, path, iterations, metrics)
         count += 1
         if count > MAX_RECORDS:
             raise InvalidArgument(
@@ -109,7 +110,9 @@ def _note(metrics: Metrics, directory: Path, status: str, started: float, count:
     metrics.model_warmup_records_read.add(str(directory), status, by=count)
 
 
-def _replay_record(predictor: Predictor, record: bytes, path: Path, iterations: int) -> None:
+def _replay_record(
+    predictor: Predictor, record: bytes, path: Path, iterations: int, metrics: Metrics
+) -> None:
     try:
         log = PredictionLog.FromString(record)
     except DecodeError:
@@ -117,7 +120,7 @@ def _replay_record(predictor: Predictor, record: bytes, path: Path, iterations: 
         text = record[:_SHOWN].decode("utf-8", "replace")
         raise InvalidArgument(f"Failed to parse warmup record: {text} from {path}") from None
     for _ in range(iterations):
-        _run(predictor, log)
+        _run(predictor, log, metrics)
 
 
 def _records(path: Path) -> Iterator[bytes]:
@@ -127,36 +130,43 @@ def _records(path: Path) -> Iterator[bytes]:
         raise from_code(error.error_code, _DECORATION.sub("", error.message)) from None
 
 
-def _run(predictor: Predictor, log: PredictionLog) -> None:
+def _run(predictor: Predictor, log: PredictionLog, metrics: Metrics) -> None:
     kind = log.WhichOneof("log_type")
     if kind == "predict_log":
-        _predict(predictor, log.predict_log.request)
+        _predict(predictor, log.predict_log.request, metrics)
     elif kind == "classify_log":
         classification = log.classify_log.request
         spec, examples = classification.model_spec, decode_input(classification.input)
-        classify(predictor, spec.signature_name, examples)
+        with metrics.runtime(spec.name, "Classify"):
+            classify(predictor, spec.signature_name, examples)
     elif kind == "regress_log":
         regression = log.regress_log.request
         spec, examples = regression.model_spec, decode_input(regression.input)
-        regress(predictor, spec.signature_name, examples)
+        with metrics.runtime(spec.name, "Regress"):
+            regress(predictor, spec.signature_name, examples)
     elif kind == "multi_inference_log":
-        _infer(predictor, log.multi_inference_log.request)
+        _infer(predictor, log.multi_inference_log.request, metrics)
     elif kind is not None:  # TF Serving counts a record without a request as well.
         number = log.DESCRIPTOR.fields_by_name[kind].number
         raise Unimplemented(f"Unsupported log_type for warmup: {number}")
 
 
-def _predict(predictor: Predictor, request: PredictRequest) -> None:
+def _predict(predictor: Predictor, request: PredictRequest, metrics: Metrics) -> None:
     name = request.model_spec.signature_name
     predictor.find_signature(name).check_input_names(request.inputs.keys())
-    predictor.predict(decode_inputs(request), name, request.output_filter)
+    inputs = decode_inputs(request)
+    with metrics.runtime(request.model_spec.name, "Predict"):
+        predictor.predict(inputs, name, request.output_filter)
 
 
-def _infer(predictor: Predictor, request: MultiInferenceRequest) -> None:
+def _infer(predictor: Predictor, request: MultiInferenceRequest, metrics: Metrics) -> None:
     check_tasks(request)
     examples = decode_input(request.input)
     tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
     infer(predictor, tasks, examples)
+    name = request.tasks[0].model_spec.name
+    metrics.request_example_counts.observe(len(examples), name)
+    metrics.request_example_count_total.add(name, by=len(examples))
 
 
 def predict_record(inputs: Mapping[str, np.ndarray], signature_name: str = "") -> PredictionLog:

@@ -136,6 +136,30 @@ def test_multi_inference_that_is_refused(half_plus_two, log, text):
     assert (error.code, str(error)) == (Code.INVALID_ARGUMENT, text)
 
 
+def test_runs_are_counted_under_the_names_in_the_records(half_plus_two):
+    logs = [prediction_log_pb2.PredictionLog() for _ in range(3)]
+    predict = logs[0].predict_log.request
+    predict.inputs["x"].CopyFrom(tf.make_tensor_proto([[1.0]]))
+    classification, regression = logs[1].classify_log.request, logs[2].regress_log.request
+    for number, request in enumerate((predict, classification, regression)):
+        request.model_spec.name = f"m{number}"
+    for request, (_, name, _) in zip((classification, regression), BOTH, strict=True):
+        request.model_spec.signature_name = name
+        request.input.CopyFrom(inference().multi_inference_log.request.input)
+    write(half_plus_two, *logs, inference(*BOTH, examples=3))
+    metrics = replayed(half_plus_two, iterations=2)
+    counted = parsed(metrics.render())
+    serving = ":tensorflow:serving:"
+    assert counted[f"{serving}runtime_latency_count"] == {
+        ("m0", "Predict", "TF1"): 2,
+        ("m1", "Classify", "TF1"): 2,
+        ("m2", "Regress", "TF1"): 2,
+    }
+    assert counted[f"{serving}request_example_count"] == {("m",): 6}
+    assert counted[f"{serving}request_example_counts_count"] == {("m",): 2}
+    assert counted[f"{serving}model_warmup_records_read"] == {(str(half_plus_two), "OK"): 4}
+
+
 def replayed(version, iterations=1):
     """The metrics of a replay, whether it went well or not."""
     metrics = Metrics()
