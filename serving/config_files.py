@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -85,41 +85,46 @@ def read_text_proto(path: str, message: MessageT) -> MessageT:
         raise InvalidArgument(f"Invalid protobuf file: '{path}'") from None
 
 
-def read_model_config(path: str, may_log: bool = False) -> list[ServedModel]:
-    """The models of a `--model_config_file`; as `served_models`."""
-    return served_models(read_text_proto(path, ModelServerConfig()), may_log)
+def read_model_config(
+    path: str, may_log: bool = False, known: Collection[str] = ()
+) -> list[ServedModel] | None:
+    """As `served_models`, of a `--model_config_file`; None of one without any list of models."""
+    config = read_text_proto(path, ModelServerConfig())
+    models = served_models(config, may_log, known)
+    return models if config.HasField("model_config_list") else None
 
 
-def served_models(config: ModelServerConfig, may_log: bool = False) -> list[ServedModel]:
+def served_models(
+    config: ModelServerConfig, may_log: bool = False, known: Collection[str] = ()
+) -> list[ServedModel]:
     """The models of a ModelServerConfig, checked.
 
     Args:
         config: The message.
         may_log: Whether there is a place for prediction logs; without one a `logging_config` is
             refused, as TF Serving's binary refuses it.
+        known: Names of models that are configured already.
 
     Raises:
         InvalidArgument: With TF Serving's text.
     """
     if config.HasField("custom_model_config"):
         raise InvalidArgument("ModelServer does not yet support custom model config.")
-    models: dict[str, ServedModel] = {}
-    for entry in config.model_config_list.config:
-        if entry.name in models:
+    entries = config.model_config_list.config
+    listed: set[str] = set()
+    for entry in entries:
+        if entry.name in listed:
             raise InvalidArgument(
                 f"Illegal to list model {entry.name} multiple times in config list"
             )
-        _check_platform(entry)
-        model = single_model(
-            entry.name, entry.base_path, _policy(entry), dict(entry.version_labels)
-        )
-        if entry.HasField("logging_config"):
-            if not may_log:
-                raise InvalidArgument("No request-logger-creator provided.")
-            _check_logging(entry.name, entry.logging_config)
-            model = replace(model, logging=entry.logging_config)
-        models[entry.name] = model
-    return list(models.values())
+        listed.add(entry.name)
+    models = [
+        single_model(entry.name, entry.base_path, _policy(entry), dict(entry.version_labels))
+        for entry in entries
+    ]
+    for entry in entries:
+        _check_platform(entry, entry.name in known)
+    return [_with_logging(*pair, may_log) for pair in zip(models, entries, strict=True)]
 
 
 def single_model(
@@ -147,7 +152,16 @@ def single_model(
     return ServedModel(name, Path(base_path), policy or VersionPolicy(), labels or {})
 
 
-def _check_platform(entry: ModelConfig) -> None:
+def _with_logging(model: ServedModel, entry: ModelConfig, may_log: bool) -> ServedModel:
+    if not entry.HasField("logging_config"):
+        return model
+    if not may_log:
+        raise InvalidArgument("No request-logger-creator provided.")
+    _check_logging(entry.name, entry.logging_config)
+    return replace(model, logging=entry.logging_config)
+
+
+def _check_platform(entry: ModelConfig, known: bool) -> None:
     has_type = entry.model_type != ModelType.MODEL_TYPE_UNSPECIFIED
     if has_type == bool(entry.model_platform):
         which = "both" if has_type else "neither"
@@ -157,8 +171,15 @@ def _check_platform(entry: ModelConfig) -> None:
             f"ModelServerConfig::model_platform, model name is {entry.name}"
         )
     if has_type and entry.model_type != ModelType.TENSORFLOW:
-        raise InvalidArgument(f"Model {entry.name} requests unsupported platform OTHER")
+        raise InvalidArgument(
+            f"ModelServerConfig::model_type choice {entry.model_type} not supported."
+        )
     if entry.model_platform not in ("", PLATFORM):
+        if known:
+            raise InvalidArgument(
+                f"Illegal to change a model's platform. For model {entry.name} platform was "
+                f"{PLATFORM} and new platform requested is {entry.model_platform}"
+            )
         raise InvalidArgument(
             f"Model {entry.name} requests unsupported platform {entry.model_platform}"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from google.protobuf.text_format import MessageToString
@@ -12,6 +13,9 @@ from serving.dtypes import by_numpy
 from serving.errors import InvalidArgument, Unimplemented
 from serving.predictor import Predictor
 from serving.signature import CLASSIFY_METHOD, DEFAULT_SIGNATURE, REGRESS_METHOD, Signature
+
+if TYPE_CHECKING:
+    from serving.protos.inference_pb2 import MultiInferenceRequest
 
 INPUTS = "inputs"
 CLASSES = "classes"
@@ -75,9 +79,31 @@ def regress(
     return read_regression(outputs, len(examples))
 
 
+class Task(NamedTuple):
+    """One task of a MultiInference.
+
+    Attributes:
+        model: Its name.
+        signature_name: Empty for `serving_default`.
+        method: `CLASSIFY_METHOD` or `REGRESS_METHOD`.
+    """
+
+    model: str
+    signature_name: str
+    method: str
+
+    @classmethod
+    def listed_in(cls, request: MultiInferenceRequest) -> list[Task]:
+        """Those of a request, as they stand there."""
+        return [
+            cls(task.model_spec.name, task.model_spec.signature_name, task.method_name)
+            for task in request.tasks
+        ]
+
+
 def infer(
     predictor: Predictor,
-    tasks: Sequence[tuple[str, str]],
+    tasks: Sequence[Task],
     examples: Sequence[bytes],
     timeout_ms: int = 0,
 ) -> list[Classification | np.ndarray]:
@@ -85,7 +111,7 @@ def infer(
 
     Args:
         predictor: The loaded model.
-        tasks: Signature name and method (`CLASSIFY_METHOD` or `REGRESS_METHOD`) of each.
+        tasks: Of one model, and each of a signature of its own.
         examples: Serialized tf.Examples.
         timeout_ms: Time allowed; 0 for no limit.
 
@@ -93,38 +119,45 @@ def infer(
         What `classify` or `regress` returns, per task.
 
     Raises:
-        ServingError: With TF Serving's text; also when the signatures do not share their input
-            tensor, as those of TF2 exports do not.
+        ServingError: With TF Serving's text.
     """
-    fed = ""
-    wanted: list[dict[str, str]] = []
-    for name, method in tasks:
-        name = name or DEFAULT_SIGNATURE
-        if name not in predictor.signatures:
-            raise InvalidArgument(f"Requested signature not found in model graph: {name}")
-        if method == CLASSIFY_METHOD:
-            outputs = classification_outputs(predictor, name)
-        elif method == REGRESS_METHOD:
-            outputs = regression_outputs(predictor, name)
-        else:
-            raise Unimplemented(f"Unsupported signature method_name: {method}")
+    inputs: set[str] = set()  # those of a TF2 export differ; each gets the same examples
+    wanted: dict[str, dict[str, str]] = {}
+    for task in tasks:
+        name = task.signature_name or DEFAULT_SIGNATURE
+        if not task.model:
+            raise InvalidArgument("Found ModelSpec with an empty model name.")
+        if task.model != tasks[0].model:
+            raise InvalidArgument(
+                "All ModelSpecs in a MultiInferenceRequest must access the same model name."
+            )
+        if name in wanted:
+            raise InvalidArgument(f"Duplicate evaluation of signature: {name}")
+        outputs = _task_outputs(predictor, name, task.method)
         signature = predictor.signatures[name]
-        tensor = signature.inputs[INPUTS].name
-        if fed not in ("", tensor):
-            raise InvalidArgument("Input tensor must be the same for all Signatures.")
-        fed = tensor
-        wanted.append({alias: signature.outputs[alias].name for alias in outputs})
+        inputs.add(signature.inputs[INPUTS].name)
+        wanted[name] = {alias: signature.outputs[alias].name for alias in outputs}
     batch = _batch(examples)
-    fetches = [tensor for outputs in wanted for tensor in outputs.values()]
+    fetches = [tensor for outputs in wanted.values() for tensor in outputs.values()]
     if not fetches:
         raise InvalidArgument("Must specify at least one target to fetch or execute.")
-    tensors = predictor.run({fed: batch}, fetches, timeout_ms)
+    tensors = predictor.run(dict.fromkeys(inputs, batch), fetches, timeout_ms)
     results: list[Classification | np.ndarray] = []
-    for (_, method), names in zip(tasks, wanted, strict=True):
+    for task, names in zip(tasks, wanted.values(), strict=True):
         answer = {alias: tensors[tensor] for alias, tensor in names.items()}
-        read = read_classification if method == CLASSIFY_METHOD else read_regression
+        read = read_classification if task.method == CLASSIFY_METHOD else read_regression
         results.append(read(answer, len(examples)))
     return results
+
+
+def _task_outputs(predictor: Predictor, signature_name: str, method: str) -> list[str]:
+    if signature_name not in predictor.signatures:
+        raise InvalidArgument(f"Requested signature not found in model graph: {signature_name}")
+    if method == CLASSIFY_METHOD:
+        return classification_outputs(predictor, signature_name)
+    if method == REGRESS_METHOD:
+        return regression_outputs(predictor, signature_name)
+    raise Unimplemented(f"Unsupported signature method_name: {method}")
 
 
 def classification_outputs(predictor: Predictor, signature_name: str) -> list[str]:

@@ -8,11 +8,9 @@ import numpy as np
 
 from serving.dtypes import STRING, DType, by_number, by_numpy, string_array
 from serving.errors import InvalidArgument
-from serving.protos.inference_pb2 import MultiInferenceRequest
 from serving.protos.input_pb2 import Input
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.tensor_pb2 import TensorProto
-from serving.signature import DEFAULT_SIGNATURE
 
 # Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
@@ -205,24 +203,3 @@ def decode_inputs(request: PredictRequest) -> dict[str, np.ndarray]:
         except InvalidArgument as error:
             raise InvalidArgument(f"tensor parsing error: {alias}") from error
     return inputs
-
-
-def check_tasks(request: MultiInferenceRequest) -> None:
-    """Whether the tasks name one model, and each a signature of its own.
-
-    Raises:
-        InvalidArgument: With TF Serving's text: they do not.
-    """
-    names, signatures = set(), set()
-    for task in request.tasks:
-        if not task.model_spec.name:
-            raise InvalidArgument("Found ModelSpec with an empty model name.")
-        names.add(task.model_spec.name)
-        if len(names) > 1:
-            raise InvalidArgument(
-                "All ModelSpecs in a MultiInferenceRequest must access the same model name."
-            )
-        signature = task.model_spec.signature_name or DEFAULT_SIGNATURE
-        if signature in signatures:
-            raise InvalidArgument(f"Duplicate evaluation of signature: {signature}")
-        signatures.add(signature)

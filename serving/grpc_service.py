@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError, Message
 
 from serving.config_files import served_models
 from serving.errors import Code, Internal, InvalidArgument, ServingError
-from serving.examples import Classification, classify, infer, regress
-from serving.grpc_codec import check_tasks, decode_input, decode_inputs, fill_tensor
+from serving.examples import Classification, Task, classify, infer, regress
+from serving.grpc_codec import decode_input, decode_inputs, fill_tensor
 from serving.metrics import Metrics
 from serving.protos.classification_pb2 import (
     ClassificationRequest,
@@ -86,8 +86,9 @@ async def _refuse(context: Any, error: Exception) -> NoReturn:
 async def abort(context: Any, error: ServingError) -> NoReturn:
     """End a call with the status of an error, cut to the length TF Serving allows."""
     text = error.message
-    if len(text) > _MAX_MESSAGE:
-        text = text[:_MAX_MESSAGE] + "...TRUNCATED"
+    raw = text.encode("utf-8", "surrogateescape")
+    if len(raw) > _MAX_MESSAGE:
+        text = raw[:_MAX_MESSAGE].decode("utf-8", "ignore") + "...TRUNCATED"
     await context.abort(GRPC_STATUS[error.code], text)
     raise AssertionError("abort returned") from error
 
@@ -149,7 +150,7 @@ class PredictionService(Service):
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
             note(request.model_spec.name, version, name)
-            predictor.find_signature(name).check_input_names(request.inputs.keys())
+            predictor.check_inputs(name, request.inputs.keys())
             if large:
                 inputs = await self._threads.run(decode_inputs, request)
             else:
@@ -224,17 +225,13 @@ class PredictionService(Service):
     def _multi_inference(
         self, request: MultiInferenceRequest, timeout_ms: int
     ) -> MultiInferenceResponse:
-        check_tasks(request)
-        response = MultiInferenceResponse()
+        spec = request.tasks[0].model_spec if request.tasks else ModelSpec()
         examples = decode_input(request.input)
-        if not request.tasks:
-            return response
-        name = request.tasks[0].model_spec.name
-        tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
-        with self._acquire(request.tasks[0]) as (predictor, version):
-            note(name, version)
-            results = infer(predictor, tasks, examples, timeout_ms)
-        self._metrics.examples(name, len(examples))
+        with self._hold(spec) as (predictor, version):
+            note(spec.name, version)
+            results = infer(predictor, Task.listed_in(request), examples, timeout_ms)
+        self._metrics.examples(spec.name, len(examples))
+        response = MultiInferenceResponse()
         for task, outcome in zip(request.tasks, results, strict=True):
             signature_name = task.model_spec.signature_name or DEFAULT_SIGNATURE
             result = response.results.add(model_spec=_echo(task, version, signature_name))
@@ -268,10 +265,13 @@ class PredictionService(Service):
     def _acquire(self, request: Any) -> Any:
         if not request.HasField("model_spec"):
             raise InvalidArgument("Missing ModelSpec")
-        spec: ModelSpec = request.model_spec
+        return self._hold(request.model_spec)
+
+    def _hold(self, spec: ModelSpec) -> Any:
         note(spec.name, signature=spec.signature_name)
         version = spec.version.value if spec.HasField("version") else None
-        return self._repository.acquire(spec.name, version, spec.version_label)
+        label = spec.version_label if spec.HasField("version_label") else None
+        return self._repository.acquire(spec.name, version, label)
 
 
 class ModelService(Service):
@@ -318,10 +318,11 @@ class ModelService(Service):
                 "ModelConfigList is currently supported"
             )
         before = {name: self._metrics.total(name) for name in request.metric_names}
-        self._repository.reconfigure(served_models(request.config, self._may_log))
+        known = self._repository.configured_names()
+        self._repository.reconfigure(served_models(request.config, self._may_log, known))
         response = ReloadConfigResponse()
-        for name in request.metric_names:
-            increase = self._metrics.total(name) - before[name]
+        for name, total in before.items():
+            increase = self._metrics.total(name) - total
             response.metric.add(name=name, int64_value_increase=increase)
         response.status.error_code = Code.OK.value  # type: ignore[assignment]
         return response

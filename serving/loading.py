@@ -78,8 +78,8 @@ def raise_failed(models: Sequence[ModelVersions], what: str = "servable(s)") -> 
         Unknown: With TF Serving's text.
     """
     failed = [
-        f"{{name: {model.config.name} version: {version.number}}} due to error: "
-        f"{version.error.status}, "
+        f"{{{{name: {model.config.name} version: {version.number}}} due to error: "
+        f"{version.error.status}}}, "
         for model in models
         for version in model.in_state(State.END)
         if version.error is not None

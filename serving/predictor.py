@@ -92,6 +92,23 @@ class Predictor:
         except KeyError:
             raise FailedPrecondition(f'Serving signature key "{name}" not found.') from None
 
+    def check_inputs(self, signature_name: str, names: Collection[str]) -> Signature:
+        """The signature of a Predict request, which must fit what the request feeds.
+
+        Args:
+            signature_name: Empty for `serving_default`.
+            names: Of the inputs.
+
+        Raises:
+            ServingError: With TF Serving's text: no such signature, not one for Predict, or other
+                inputs.
+        """
+        signature = self.find_signature(signature_name)
+        if self.check_method_names:
+            signature.check_predict_method()
+        signature.check_input_names(names)
+        return signature
+
     def predict(
         self,
         inputs: Mapping[str, np.ndarray],
@@ -139,10 +156,7 @@ class Predictor:
     def _prepare(
         self, inputs: Mapping[str, np.ndarray], signature_name: str, output_filter: Collection[str]
     ) -> tuple[_Call, dict[Any, np.ndarray]]:
-        signature = self.find_signature(signature_name)
-        if self.check_method_names:
-            signature.check_predict_method()
-        signature.check_input_names(inputs.keys())
+        signature = self.check_inputs(signature_name, inputs.keys())
         call = self._call(signature_name, signature, output_filter)
         feeds = {}
         for alias, handle, takes_strings in call.feeds:
@@ -151,6 +165,10 @@ class Predictor:
                 array = signature.defaults[alias]
             if takes_strings and array.dtype.kind in "SUT":
                 array = string_array(array)
+            if handle in feeds:
+                raise InvalidArgument(
+                    f'Endpoint "{signature.inputs[alias].name}" fed more than once.'
+                )
             feeds[handle] = array
         return call, feeds
 

@@ -62,7 +62,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _needed(config: Path, base: Path) -> set[int]:
     """The versions of this base path that a configuration names."""
-    models = [m for m in read_model_config(str(config)) if m.base_path.resolve() == base.resolve()]
+    models = read_model_config(str(config)) or []
+    models = [model for model in models if model.base_path.resolve() == base.resolve()]
     if not models:
         raise ValueError(f"--config {config}: expected a model with the base path {base.resolve()}")
     return {n for model in models for n in (*model.labels.values(), *model.policy.versions)}

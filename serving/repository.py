@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from serving.config_files import ServedModel
-from serving.errors import InvalidArgument, NotFound, ServingError, Unavailable
+from serving.errors import (
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    ServingError,
+    Unavailable,
+)
 from serving.loading import RepositoryOptions, load_with_retries, raise_failed
 from serving.predictor import Predictor
 from serving.protos.logging_config_pb2 import LoggingConfig
@@ -33,7 +39,7 @@ class Repository:
     """The models of a server.
 
     Args:
-        models: What to serve.
+        models: What to serve; None where that is not configured yet.
         load: Makes a predictor of a version directory.
         options: How to look for and load versions.
         loaded: Told of every version that is about to serve: model, number, directory.
@@ -41,7 +47,7 @@ class Repository:
 
     def __init__(
         self,
-        models: Sequence[ServedModel],
+        models: Sequence[ServedModel] | None,
         load: Callable[[Path], Predictor] = Predictor,
         options: RepositoryOptions | None = None,
         loaded: Callable[[str, int, Path], None] = lambda *_: None,
@@ -59,7 +65,8 @@ class Repository:
         self._managing = threading.Lock()
         self._stopping = threading.Event()
         self._manager: threading.Thread | None = None
-        self._models = {model.name: ModelVersions(model) for model in models}
+        self._configured = models is not None
+        self._models = {model.name: ModelVersions(model) for model in models or ()}
 
     def start(self) -> None:
         """Load the first versions and start to watch; returns when every model has one that serves.
@@ -104,17 +111,28 @@ class Repository:
             self._manager = threading.Thread(target=self._manage, name="repository", daemon=True)
             self._manager.start()
 
-    def reconfigure(self, models: Sequence[ServedModel]) -> None:
+    def reconfigure(self, models: Sequence[ServedModel] | None) -> None:
         """Serve these models from now on; returns when those new by name serve.
 
         Models no longer named are unloaded after that, in the time the manager takes. A refused
         configuration changes nothing.
 
+        Args:
+            models: As for the class; an empty list unloads all models.
+
         Raises:
-            ServingError: With TF Serving's text: a label on a version that does not serve, or a
-                new model that could not be loaded.
+            ServingError: With TF Serving's text: no models where some were configured, a label on
+                a version that does not serve, or a new model that could not be loaded.
         """
+        if models is None:
+            if self._configured:
+                raise FailedPrecondition(
+                    "Cannot transition to requested config. It is only legal to transition from "
+                    "one ModelConfigList to another."
+                )
+            return
         with self._changed:
+            self._configured = True
             named = {model.name: model for model in models}
             allow = self._options.allow_labels_for_unavailable
             for name, config in named.items():
@@ -168,7 +186,7 @@ class Repository:
 
     @contextmanager
     def acquire(
-        self, name: str, version: int | None = None, label: str = ""
+        self, name: str, version: int | None = None, label: str | None = None
     ) -> Iterator[tuple[Predictor, int]]:
         """Hold a version for the time of one request.
 
@@ -195,11 +213,13 @@ class Repository:
                 if held.in_use == 0 and held.state is State.UNLOADING:
                     self._changed.notify_all()
 
-    def _find(self, name: str, number: int | None, label: str) -> Version:
+    def _find(self, name: str, number: int | None, label: str | None) -> Version:
         if not name:
             raise InvalidArgument("ModelSpec has no name specified.")
         model = self._models.get(name)
-        if label:
+        if label is not None:
+            if not self._configured:
+                raise Unavailable(f"Model labels does not init yet.{label}")
             if model is None or label not in model.labels:
                 raise InvalidArgument(f"Unrecognized servable version label: {label}")
             number = model.labels[label]
@@ -216,8 +236,6 @@ class Repository:
         Raises:
             ServingError: With TF Serving's text: no such model or version.
         """
-        if not name:
-            raise InvalidArgument("ModelSpec has no name specified.")
         with self._changed:
             model = self._models.get(name)
             known = sorted(model.known.items(), reverse=True) if model is not None else []
@@ -248,6 +266,11 @@ class Repository:
                 for name, model in sorted(self._models.items())
                 if not model.retired
             ]
+
+    def configured_names(self) -> list[str]:
+        """The names of the models that are configured, loaded or not."""
+        with self._changed:
+            return [name for name, model in self._models.items() if not model.retired]
 
     def logging(self, name: str) -> LoggingConfig | None:
         """The `logging_config` of a model; None where it has none."""

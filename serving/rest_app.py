@@ -72,7 +72,7 @@ class _Target:
 
     model: str
     version: int | None
-    label: str
+    label: str | None
 
 
 class _EmptyError(InvalidArgument):
@@ -279,7 +279,8 @@ def _target(match: re.Match[bytes]) -> _Target:
             shown = match["version"].decode()
             raise _EmptyError(f"Failed to convert version: {shown} to numeric.")
         version = int(digits or b"0")
-    return _Target(_unquote(match["model"]), version, _unquote(match["label"]))
+    label = _unquote(match["label"]) if match["label"] else None
+    return _Target(_unquote(match["model"]), version, label)
 
 
 def _unquote(part: bytes | None) -> str:

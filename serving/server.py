@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serving.additions import Additions
@@ -195,12 +195,13 @@ class Server:
         while self._flags.model_config_file and seconds > 0:
             await asyncio.sleep(seconds)
             try:
-                models = await asyncio.to_thread(_models, self._flags)
+                known = repository.configured_names()
+                models = await asyncio.to_thread(_models, self._flags, known)
                 await asyncio.to_thread(repository.reconfigure, models)
             except ServingError as error:
                 log.error("PollFilesystemAndReloadConfig failed to ReloadConfig: %s", error.status)
 
-    def _repository(self, models: list[ServedModel]) -> Repository:
+    def _repository(self, models: list[ServedModel] | None) -> Repository:
         with _for_good(), _without_keras():
             from serving.loader_flags import repository_options, version_loader
             from serving.repository import Repository
@@ -244,11 +245,12 @@ def _without_keras() -> Iterator[None]:
         del sys.modules["keras"]
 
 
-def _models(flags: Flags) -> list[ServedModel]:
+def _models(flags: Flags, known: Collection[str] = ()) -> list[ServedModel] | None:
     from serving.config_files import read_model_config, single_model
 
     if flags.model_config_file:
-        return read_model_config(flags.model_config_file, bool(flags.prediction_log_directory))
+        may_log = bool(flags.prediction_log_directory)
+        return read_model_config(flags.model_config_file, may_log, known)
     return [single_model(flags.model_name, flags.model_base_path)]
 
 

@@ -136,7 +136,8 @@ class ModelVersions:
 
         Args:
             labels: Version numbers by label.
-            allow_unavailable: New labels may point to versions that do not serve.
+            allow_unavailable: Labels may point to versions that do not serve, but no label may
+                be moved to one.
 
         Raises:
             FailedPrecondition: With TF Serving's text.
@@ -145,7 +146,7 @@ class ModelVersions:
             version = self.known.get(number)
             if version is not None and version.state is State.AVAILABLE:
                 continue
-            if label in self.labels or not allow_unavailable:
+            if self.labels.get(label, number) != number or not allow_unavailable:
                 raise FailedPrecondition(
                     f"Request to assign label to version {number} of model {self.config.name}, "
                     "which is not currently available for inference"

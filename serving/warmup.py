@@ -16,8 +16,8 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from serving.errors import Code, InvalidArgument, ServingError, Unimplemented, from_code
-from serving.examples import classify, infer, regress
-from serving.grpc_codec import check_tasks, decode_input, decode_inputs, encode_tensor
+from serving.examples import Task, classify, infer, regress
+from serving.grpc_codec import decode_input, decode_inputs, encode_tensor
 from serving.metrics import Metrics
 from serving.predictor import Predictor
 from serving.protos.inference_pb2 import MultiInferenceRequest
@@ -153,20 +153,16 @@ def _run(predictor: Predictor, log: PredictionLog, metrics: Metrics) -> None:
 
 def _predict(predictor: Predictor, request: PredictRequest, metrics: Metrics) -> None:
     name = request.model_spec.signature_name
-    predictor.find_signature(name).check_input_names(request.inputs.keys())
+    predictor.check_inputs(name, request.inputs.keys())
     inputs = decode_inputs(request)
     with metrics.runtime(request.model_spec.name, "Predict"):
         predictor.predict(inputs, name, request.output_filter)
 
 
 def _infer(predictor: Predictor, request: MultiInferenceRequest, metrics: Metrics) -> None:
-    check_tasks(request)
     examples = decode_input(request.input)
-    tasks = [(task.model_spec.signature_name, task.method_name) for task in request.tasks]
-    infer(predictor, tasks, examples)
-    name = request.tasks[0].model_spec.name
-    metrics.request_example_counts.observe(len(examples), name)
-    metrics.request_example_count_total.add(name, by=len(examples))
+    infer(predictor, Task.listed_in(request), examples)
+    metrics.examples(request.tasks[0].model_spec.name, len(examples))
 
 
 def predict_record(inputs: Mapping[str, np.ndarray], signature_name: str = "") -> PredictionLog:

@@ -142,7 +142,7 @@ def save_echo(directory):
 def save_half_plus_two(directory):
     """A TF1 SavedModel as upstream's tests have: reference variables, tf.Example parsing.
 
-    The signatures that take examples share their input tensor, as MultiInference wants it.
+    The signatures that take examples share their input tensor.
     """
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:

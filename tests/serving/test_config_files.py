@@ -66,6 +66,14 @@ TF = 'model_platform: "tensorflow"'
          "ModelServerConfig::model_platform, model name is m"),
         (one('name: "m" base_path: "/a" model_platform: "torch"'),
          "Model m requests unsupported platform torch"),
+        (one('name: "m" base_path: "/a" model_type: OTHER'),
+         "ModelServerConfig::model_type choice 2 not supported."),
+        # Of several errors: names before paths, paths before platforms.
+        ('model_config_list { config { name: "a" base_path: "rel" } config { name: "b" } '
+         'config { name: "b" } }', "Illegal to list model b multiple times in config list"),
+        ('model_config_list { config { name: "a" base_path: "/a" model_platform: "x" } '
+         'config { name: "b" base_path: "rel" } }',
+         "Expected model b to have an absolute path or URI; got base_path()=rel"),
         (one(f'name: "m" base_path: "/a" {TF} logging_config {{}}'),
          "No request-logger-creator provided."),
     ],
@@ -95,6 +103,21 @@ def test_parse_error_names_line_and_column_on_stderr(write, capsys):
 def test_missing_file():
     with pytest.raises(NotFound, match=r"^/nix; No such file or directory"):
         read_model_config("/nix")
+
+
+def test_platform_of_a_known_model(write):
+    path = write(one('name: "m" base_path: "/a" model_platform: "torch"'))
+    with pytest.raises(InvalidArgument) as caught:
+        read_model_config(path, known=["m"])
+    assert str(caught.value) == (
+        "Illegal to change a model's platform. For model m platform was tensorflow and new "
+        "platform requested is torch"
+    )
+
+
+def test_no_list_is_not_an_empty_list(write):
+    assert read_model_config(write("")) is None
+    assert read_model_config(write("model_config_list {}")) == []
 
 
 def test_other_files(write):

@@ -378,7 +378,9 @@ def test_metadata_lists_every_signature(stub):
     ("fields", "error"),
     [
         ({}, ("INVALID_ARGUMENT", "Missing ModelSpec")),
-        ({"model_spec": {"name": ""}}, ("INVALID_ARGUMENT", "ModelSpec has no name specified.")),
+        ({"model_spec": {"name": ""}}, ("NOT_FOUND", "Could not find any versions of model ")),
+        ({"model_spec": {"name": "", "version": {"value": 3}}},
+         ("NOT_FOUND", "Could not find version 3 of model ")),
         ({"model_spec": {"name": "affine", "version": {"value": 17}}},
          ("NOT_FOUND", "Could not find version 17 of model affine")),
     ],

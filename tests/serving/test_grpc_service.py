@@ -183,6 +183,20 @@ def test_long_messages_are_cut(stub):
     assert code == "NOT_FOUND"
     assert len(text) == 1024 + len("...TRUNCATED")
     assert text.endswith("...TRUNCATED")
+    # Counted in bytes, and cut between characters.
+    _, text = refused(stub.Predict, request("n" + "é" * 700))
+    kept = text.removesuffix("...TRUNCATED")
+    assert kept != text
+    assert len(kept.encode()) in (1023, 1024)
+
+
+def test_empty_label_is_a_label(stub):
+    message = request("affine")
+    message.model_spec.version_label = ""
+    assert refused(stub.Predict, message) == (
+        "INVALID_ARGUMENT",
+        "Unrecognized servable version label: ",
+    )
 
 
 def metadata_request(model, *fields):
@@ -309,23 +323,37 @@ def test_multi_inference(stub):
     assert spec.signature_name == "regress_x_to_y"
 
 
-def other_models():
+def test_multi_inference_of_signatures_with_inputs_of_their_own(stub):
+    """As those of all TF2 exports."""
+    message = several(("classify", "classify"), ("regress", "regress"), model="text")
+    first, second = stub.MultiInference(message, timeout=20).results
+    classes = first.classification_result.classifications[0].classes
+    assert [entry.label for entry in classes] == ["negative", "positive"]
+    assert second.regression_result.regressions[0].value == pytest.approx(0.7310586)
+    assert classes[1].score == pytest.approx(0.7310586)
+
+
+def other_models(name="affine"):
     message = several(*BOTH)
-    message.tasks[1].model_spec.name = "affine"
+    message.tasks[1].model_spec.name = name
     return message
 
 
 @pytest.mark.parametrize(
     ("message", "code", "text"),
     [
+        (several(), "INVALID_ARGUMENT", "ModelSpec has no name specified."),
         (several(("classify", "classify"), model=""), "INVALID_ARGUMENT",
-         "Found ModelSpec with an empty model name."),
+         "ModelSpec has no name specified."),
+        (other_models(""), "INVALID_ARGUMENT", "Found ModelSpec with an empty model name."),
+        # The model of the first task is looked up before the others are looked at.
+        (several(*BOTH, model="nix"), "NOT_FOUND", "Servable not found for request: Latest(nix)"),
+        (several(("nix", "classify"), ("nix", "classify")), "INVALID_ARGUMENT",
+         "Requested signature not found in model graph: nix"),
         (other_models(), "INVALID_ARGUMENT",
          "All ModelSpecs in a MultiInferenceRequest must access the same model name."),
         (several(BOTH[0], BOTH[0]), "INVALID_ARGUMENT",
          "Duplicate evaluation of signature: classify_x_to_y"),
-        (several(("classify", "classify"), ("regress", "regress"), model="text"),
-         "INVALID_ARGUMENT", "Input tensor must be the same for all Signatures."),
         (several(("nix", "classify")), "INVALID_ARGUMENT",
          "Requested signature not found in model graph: nix"),
         (several(("classify_x_to_y", "predict")), "UNIMPLEMENTED",

@@ -183,7 +183,7 @@ def test_start_fails_when_the_only_version_does(base, opened):
     with pytest.raises(Unknown) as caught:
         opened(ServedModel("m", base)).start()
     assert str(caught.value).startswith(
-        "1 servable(s) did not become available: {{name: m version: 7} due to error: NOT_FOUND: "
+        "1 servable(s) did not become available: {{{name: m version: 7} due to error: NOT_FOUND: "
     )
     assert str(caught.value).endswith(", }")
 
@@ -289,6 +289,37 @@ def test_used_label_may_not_move_to_an_unloaded_version():
     model.check_labels({"stable": 1, "next": 2}, allow_unavailable=True)
     with pytest.raises(FailedPrecondition):
         model.check_labels({"stable": 1, "next": 2}, allow_unavailable=False)
+    # Applied again, as by polling, while the version still is to come.
+    model.configure(ServedModel("m", Path("/m"), labels={"stable": 1, "next": 2}))
+    model.check_labels({"stable": 1, "next": 2}, allow_unavailable=True)
+    with pytest.raises(FailedPrecondition):
+        model.check_labels({"stable": 1, "next": 3}, allow_unavailable=True)
+
+
+def test_nothing_configured_is_no_way_to_unload_everything(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    with pytest.raises(FailedPrecondition, match="Cannot transition to requested config"):
+        repository.reconfigure(None)
+    assert states(repository) == {1: "AVAILABLE"}
+    repository.reconfigure([])
+    assert states(repository) == {1: "END"}
+    assert repository.configured_names() == []
+
+
+def test_labels_before_any_configuration():
+    repository = Repository(None)
+    try:
+        repository.start()
+        repository.reconfigure(None)
+        with pytest.raises(Unavailable, match=r"^Model labels does not init yet\.a$"):
+            ask(repository, label="a")
+        repository.reconfigure([])
+        with pytest.raises(InvalidArgument, match="Unrecognized servable version label: a"):
+            ask(repository, label="a")
+    finally:
+        repository.close()
 
 
 def test_reconfigure_adds_removes_and_relabels(models, base, opened):
@@ -326,7 +357,7 @@ def test_reconfigure_with_a_model_that_cannot_be_loaded(models, base, opened):
     with pytest.raises(Unknown) as caught:
         repository.reconfigure([ServedModel("m", base), ServedModel("b", broken)])
     assert str(caught.value).startswith(
-        "1 model(s) did not become available: {{name: b version: 4} due to error: NOT_FOUND: "
+        "1 model(s) did not become available: {{{name: b version: 4} due to error: NOT_FOUND: "
     )
     assert ask(repository) == (1, 1.0)
 

@@ -55,6 +55,16 @@ def opened():
 X = {"x": np.float32([[1, 2]])}
 
 
+def test_two_inputs_of_one_tensor_are_refused(tmp_path, opened):
+    def build(_):
+        x = v1.placeholder(tf.float32, [None], "x")
+        return {"serving_default": signature({"a": x, "b": x}, {"y": 2 * x})}, {}
+
+    predictor = opened(save_v1(tmp_path / "1", build))
+    with pytest.raises(InvalidArgument, match=r'^Endpoint "x:0" fed more than once\.$'):
+        predictor.predict({"a": np.ones(1, np.float32), "b": np.zeros(1, np.float32)})
+
+
 @pytest.mark.parametrize("as_text", [False, True])
 def test_frozen_graph_binary_and_text(tmp_path, opened, as_text):
     directory = save_v1(tmp_path / "1", frozen, as_text=as_text)

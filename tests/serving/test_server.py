@@ -133,8 +133,8 @@ def test_broken_model_ends_the_start(tmp_path):
     )  # fmt: skip
     assert status == 255
     assert out.startswith(
-        "Failed to start server. Error: UNKNOWN: 1 servable(s) did not become available: {{name: m "
-        "version: 1} due to error: NOT_FOUND: Could not find SavedModel"
+        "Failed to start server. Error: UNKNOWN: 1 servable(s) did not become available: {{{name: "
+        "m version: 1} due to error: NOT_FOUND: Could not find SavedModel"
     )
     assert "try 2 of 2" in err
 
@@ -270,6 +270,11 @@ def test_config_file_is_polled_and_reloaded(models, tmp_path):
         config.write_text("nonsense")
         wait_until(lambda: "failed to ReloadConfig: INVALID_ARGUMENT" in server.log.read_text())
         assert client.predict([[2.0]], "half_plus_two")["y"] == 3
+        config.write_text("")  # as a reader sees it between truncating and writing
+        wait_until(lambda: "Cannot transition to requested config" in server.log.read_text())
+        config.write_text(f"model_config_list {{ {both[1].replace('flow', 'flow_x')} }}")
+        wait_until(lambda: "new platform requested is tensorflow_x" in server.log.read_text())
+        assert status_of(client, "affine") == status_of(client, "half_plus_two") == "AVAILABLE"
 
         config.unlink()
         request = ReloadConfigRequest()

@@ -124,11 +124,12 @@ def test_reload_reports_metrics(optioned, models):
     for name, base in (("affine", "affine"), ("text", "text"), ("again", "affine")):
         entry(name=name, base_path=f"{models}/{base}", model_platform="tensorflow")
     loads = "/tensorflow/cc/saved_model/load_attempt_count"
-    request.metric_names.extend([loads, "/tensorflow/serving/nix"])
+    request.metric_names.extend([loads, "/tensorflow/serving/nix", loads])
     with grpc.insecure_channel(optioned.grpc) as channel:
         stub = model_service_pb2_grpc.ModelServiceStub(channel)
         response = stub.HandleReloadConfigRequest(request, timeout=60)
     assert response.status.error_code == 0
+    assert len(response.metric) == 2
     increases = {metric.name: metric.int64_value_increase for metric in response.metric}
     assert increases == {loads: 1, "/tensorflow/serving/nix": 0}
 
