@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from serving.config_files import read_batching_parameters
@@ -51,7 +50,9 @@ class BatchingOptions:
         max_batch_size: Rows of the largest request; without splitting also of the largest batch.
         batch_timeout_micros: A batch that is not full waits so long for more.
         max_enqueued_batches: Batches that wait, per queue; a request beyond is UNAVAILABLE.
-        allowed_batch_sizes: Batches are filled up to the next of these; empty for any size.
+        allowed_batch_sizes: Batches are filled up to the first of these, in the order given, that
+            holds them; empty for any size. The last must be `max_batch_size`, with splitting as
+            well.
         pad_variable_length_inputs: Merge requests of different shapes by padding.
         enable_large_batch_splitting: Spread large requests over several batches.
         max_execution_batch_size: Rows of the largest batch; 0 for `max_batch_size`. Only with
@@ -70,6 +71,7 @@ class BatchingOptions:
     max_execution_batch_size: int = 0
 
     def __post_init__(self) -> None:
+        self._check_allowed_sizes()
         splitting = self.enable_large_batch_splitting
         largest = self.max_execution_batch_size if splitting else 0
         object.__setattr__(self, "max_execution_batch_size", largest or self.max_batch_size)
@@ -77,8 +79,6 @@ class BatchingOptions:
             # As TF's scheduler: a queue without any room would refuse everything.
             object.__setattr__(self, "max_enqueued_batches", 1)
         self._check_numbers()
-        if self.allowed_batch_sizes:
-            self._check_allowed_sizes()
 
     def _check_numbers(self) -> None:
         if self.max_batch_size < 1:
@@ -96,25 +96,17 @@ class BatchingOptions:
         if not 1 <= self.max_execution_batch_size <= self.max_batch_size:
             raise InvalidArgument(
                 "When enable_large_batch_splitting is true, input_batch_size_limit must be greater "
-                f"than or equal to max_execution_batch_size. {self.max_batch_size} "
+                # As TF writes it: the flag as 1 and both sizes, without blanks.
+                f"than or equal to max_execution_batch_size.1{self.max_batch_size}"
                 f"{self.max_execution_batch_size}"
             )
 
     def _check_allowed_sizes(self) -> None:
         sizes = self.allowed_batch_sizes
-        if self.enable_large_batch_splitting and any(
-            later <= earlier for earlier, later in pairwise(sizes)
-        ):
-            raise InvalidArgument("allowed_batch_sizes entries must be monotonically increasing")
-        if sizes[-1] != self.max_execution_batch_size:
-            limit = (
-                "be equal to max_execution_batch_size"
-                if self.enable_large_batch_splitting
-                else "match max_batch_size"
-            )
+        if sizes and sizes[-1] != self.max_batch_size:
             raise InvalidArgument(
-                f"Last entry in allowed_batch_sizes must {limit}; last entry was {sizes[-1]}; "
-                f"expected {self.max_execution_batch_size}"
+                "Last entry in allowed_batch_sizes must match max_batch_size; last entry was "
+                f"{sizes[-1]}; expected {self.max_batch_size}"
             )
 
     @classmethod

@@ -9,10 +9,11 @@ from serving.config_files import read_batching_parameters
 from serving.errors import InvalidArgument
 
 FULL = """
-max_batch_size { value: 128 }  batch_timeout_micros { value: 5 }  max_enqueued_batches { value: 7 }
-num_batch_threads { value: 3 }  thread_pool_name { value: "x" }  allowed_batch_sizes: 8
-allowed_batch_sizes: 32  pad_variable_length_inputs: true
-enable_large_batch_splitting { value: true }  max_execution_batch_size { value: 32 }
+max_batch_size { value: 128 }  batch_timeout_micros { value: 5 }
+max_enqueued_batches { value: 1000000 }  num_batch_threads { value: 8 }
+thread_pool_name { value: "x" }  allowed_batch_sizes: 1  allowed_batch_sizes: 128
+pad_variable_length_inputs: true  enable_large_batch_splitting { value: true }
+max_execution_batch_size { value: 32 }
 """
 
 
@@ -37,10 +38,10 @@ def test_defaults(tmp_path):
 
 def test_everything_set(tmp_path):
     parameters = read(tmp_path, FULL)
-    assert PoolOptions.from_proto(parameters) == PoolOptions(3, "x")
+    assert PoolOptions.from_proto(parameters) == PoolOptions(8, "x")
     assert BatchingOptions.from_proto(parameters) == BatchingOptions(
-        128, 5, 7, (8, 32), pad_variable_length_inputs=True, enable_large_batch_splitting=True,
-        max_execution_batch_size=32,
+        128, 5, 1_000_000, (1, 128), pad_variable_length_inputs=True,
+        enable_large_batch_splitting=True, max_execution_batch_size=32,
     )  # fmt: skip
 
 
@@ -62,13 +63,13 @@ def test_a_queue_without_room_gets_one_batch():
         ("allowed_batch_sizes: 8",
          "Last entry in allowed_batch_sizes must match max_batch_size; last entry was 8; "
          "expected 1000"),
-        ("enable_large_batch_splitting { value: true } max_execution_batch_size { value: 4 } "
-         "allowed_batch_sizes: 8",
-         "Last entry in allowed_batch_sizes must be equal to max_execution_batch_size; last entry "
-         "was 8; expected 4"),
-        ("enable_large_batch_splitting { value: true } allowed_batch_sizes: 8 "
-         "allowed_batch_sizes: 8 max_batch_size { value: 8 }",
-         "allowed_batch_sizes entries must be monotonically increasing"),
+        ("enable_large_batch_splitting { value: true } max_batch_size { value: 12 } "
+         "max_execution_batch_size { value: 4 } allowed_batch_sizes: 2 allowed_batch_sizes: 4",
+         "Last entry in allowed_batch_sizes must match max_batch_size; last entry was 4; "
+         "expected 12"),
+        ("max_batch_size { value: 0 } batch_timeout_micros { value: -1 } allowed_batch_sizes: 3",
+         "Last entry in allowed_batch_sizes must match max_batch_size; last entry was 3; "
+         "expected 0"),
         ("max_batch_size { value: 0 }", "input_batch_size_limit must be positive; was 0"),
         ("batch_timeout_micros { value: -1 }", "batch_timeout_micros must be non-negative; was -1"),
         ("enable_large_batch_splitting { value: true } max_enqueued_batches { value: 0 }",
@@ -76,7 +77,7 @@ def test_a_queue_without_room_gets_one_batch():
         ("enable_large_batch_splitting { value: true } max_batch_size { value: 4 } "
          "max_execution_batch_size { value: 8 }",
          "When enable_large_batch_splitting is true, input_batch_size_limit must be greater than "
-         "or equal to max_execution_batch_size. 4 8"),
+         "or equal to max_execution_batch_size.148"),
     ],
 )  # fmt: skip
 def test_impossible_options(tmp_path, text, message):
@@ -94,6 +95,25 @@ def test_no_threads(tmp_path):
 def test_allowed_sizes(rows, size):
     options = BatchingOptions(max_batch_size=8, allowed_batch_sizes=(2, 8))
     assert options.executed_size(rows) == size
+
+
+@pytest.mark.parametrize(
+    ("sizes", "executed"), [((8, 8), 8), ((4, 2, 4, 8), 4), ((6, 4, 8), 6), ((8, 2, 8), 8)]
+)
+@pytest.mark.parametrize("splitting", [False, True])
+def test_of_unsorted_sizes_the_first_that_fits_counts(splitting, sizes, executed):
+    options = BatchingOptions(
+        max_batch_size=8,
+        allowed_batch_sizes=sizes,
+        enable_large_batch_splitting=splitting,
+        max_execution_batch_size=4,
+    )
+    assert options.executed_size(2) == executed
+
+
+def test_allowed_sizes_may_exceed_the_execution_size(tmp_path):
+    options = BatchingOptions.from_proto(read(tmp_path, FULL))
+    assert [options.executed_size(rows) for rows in (1, 2, 32)] == [1, 128, 128]
 
 
 def test_parameters_of_a_version(tmp_path, capsys):
