@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from serving.config_files import read_batching_parameters
+from serving.cpus import schedulable_cpus
 from serving.errors import InvalidArgument
 from serving.protos.batching_parameters_pb2 import BatchingParameters
 
@@ -25,7 +25,7 @@ class PoolOptions:
         InvalidArgument: No thread at all.
     """
 
-    threads: int = os.cpu_count() or 1
+    threads: int = schedulable_cpus()
     name: str = "model_server_batch_threads"
 
     def __post_init__(self) -> None:

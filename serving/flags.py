@@ -6,7 +6,6 @@ argument is reported and the server starts all the same; a bad value ends it wit
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, TextIO
 
+from serving.cpus import schedulable_cpus
 from serving.errors import InvalidArgument
 
 
@@ -30,7 +30,7 @@ def flag(default: Any, text: str, honour: Honour = Honour.YES) -> Any:
     return field(default=default, metadata={"help": text, "honour": honour})
 
 
-_CPUS = os.cpu_count() or 1
+_CPUS = schedulable_cpus()
 _THREADS = 4 * _CPUS
 
 

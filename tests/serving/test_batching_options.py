@@ -1,11 +1,10 @@
 """BatchingParameters as text, with TF Serving's defaults and errors."""
 
-import os
-
 import pytest
 
 from serving.batching_options import PER_MODEL_FILE, BatchingOptions, PoolOptions, of_version
 from serving.config_files import read_batching_parameters
+from serving.cpus import schedulable_cpus
 from serving.errors import InvalidArgument
 
 FULL = """
@@ -32,7 +31,7 @@ def test_defaults(tmp_path):
     assert not options.enable_large_batch_splitting
     assert options.max_execution_batch_size == 1000
     pool = PoolOptions.from_proto(read(tmp_path, ""))
-    assert (pool.threads, pool.name) == (os.cpu_count(), "batch_threads")
+    assert (pool.threads, pool.name) == (schedulable_cpus(), "batch_threads")
     assert PoolOptions().name == "model_server_batch_threads"
 
 

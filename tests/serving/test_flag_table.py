@@ -4,7 +4,6 @@
 """
 
 import ast
-import os
 from pathlib import Path
 
 from serving.flags import FLAGS, Honour
@@ -26,7 +25,6 @@ ADDITIONS = """
 command line serves both.
 """
 
-CPUS = os.cpu_count() or 1
 DEFAULTS = {
     "rest_api_num_threads": "4 x CPUs",
     "grpc_max_threads": "4 x CPUs",

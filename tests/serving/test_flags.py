@@ -2,14 +2,19 @@
 
 import io
 import os
+import subprocess
+import sys
 
 import pytest
 
+from serving.cpus import schedulable_cpus
 from serving.errors import InvalidArgument
 from serving.flags import FLAGS, Flags, HelpRequested, Honour, check, notes, parse_flags, usage
 
+from .conftest import REPOSITORY
+
 # Name and default of all 48, from upstream's main.cc and server.h.
-CPUS = os.cpu_count()
+CPUS = schedulable_cpus()
 UPSTREAM = {
     "port": 8500, "grpc_socket_path": "", "rest_api_port": 0, "rest_api_num_threads": 4 * CPUS,
     "rest_api_timeout_in_ms": 30000, "rest_api_enable_cors_support": False,
@@ -50,6 +55,23 @@ def test_all_flags_with_their_defaults():
         "prediction_log_sampling_rate", "rest_ssl_config_file",
     }  # fmt: skip
     assert Flags().bind_address == "127.0.0.1"
+
+
+BOUND = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from serving.batching_options import PoolOptions
+from serving.flags import Flags
+print(PoolOptions().threads, Flags().rest_api_num_threads, Flags().num_tflite_pools)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity on this system")
+def test_only_cpus_that_the_process_may_use_count():
+    run = subprocess.run(
+        [sys.executable, "-c", BOUND], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["1", "4", "1"]
 
 
 @pytest.mark.parametrize(
