@@ -6,7 +6,7 @@ what is too much. Everything here happens under the scheduler's lock.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
@@ -25,6 +25,11 @@ class BatchQueue:
     Args:
         options: Sizes and timeout.
         process: Answers the tasks of a batch, all of them, and raises nothing.
+
+    Attributes:
+        turn: The number of its last batch among those of all queues; 0 before the first.
+        rows: Of tasks that wait.
+        running: Batches under way.
     """
 
     def __init__(
@@ -34,9 +39,10 @@ class BatchQueue:
     ) -> None:
         self.options = options
         self.process = process
-        self.shapes: dict[Hashable, deque[Batch]] = {}
-        self.rows = 0  # of tasks that wait
+        self.turn = 0
+        self.rows = 0
         self.running = 0
+        self._shapes: OrderedDict[Hashable, deque[Batch]] = OrderedDict()
 
     def add(
         self,
@@ -66,7 +72,7 @@ class BatchQueue:
             raise InvalidArgument(
                 f"Task size {size} is larger than maximum input batch size {options.max_batch_size}"
             )
-        batches = self.shapes.get(key) or deque([Batch(self)])
+        batches = self._shapes.get(key) or deque([Batch(key)])
         limit = options.max_execution_batch_size
         room = limit - batches[-1].size
         self._check_capacity(batches, size, room)
@@ -81,8 +87,7 @@ class BatchQueue:
             task.notify = notify
             batch = batches[-1]
             if batch.size + task.size > limit:
-                batch.full = look = True
-                batch = Batch(self)
+                batch = Batch(key)
                 batches.append(batch)
             if not batch.tasks:
                 batch.due = task.enqueued + options.batch_timeout_micros * 1e-6
@@ -90,11 +95,56 @@ class BatchQueue:
             batch.tasks.append(task)
             batch.size += task.size
             task.batch = batch
-            if batch.size >= limit:
-                batch.full = look = True
+            look = look or batch.size >= limit
         self.rows += size
-        self.shapes[key] = batches
+        self._shapes[key] = batches
         return tasks, look
+
+    def take(self, now: float) -> list[Task]:
+        """The tasks of the next batch that is full, closed by what did not fit, or due.
+
+        Args:
+            now: `time.perf_counter()`; infinity for any batch.
+
+        Returns:
+            Empty where nothing is to run yet.
+        """
+        limit = self.options.max_execution_batch_size
+        for key, batches in self._shapes.items():
+            batch = batches[0]
+            if len(batches) > 1 or batch.size >= limit or batch.due <= now:
+                self._shapes.move_to_end(key)
+                self._remove(batch)
+                self.rows -= batch.size
+                tasks, batch.tasks = batch.tasks, []
+                return tasks
+        return []
+
+    def withdraw(self, task: Task) -> bool:
+        """Take a task back; False where it does not wait any more."""
+        batch = task.batch
+        if batch is None or task not in batch.tasks:
+            return False
+        batch.tasks.remove(task)
+        batch.size -= task.size
+        self.rows -= task.size
+        if not batch.tasks:
+            self._remove(batch)
+        return True
+
+    def _remove(self, batch: Batch) -> None:
+        batches = self._shapes[batch.key]
+        batches.remove(batch)
+        if not batches:
+            del self._shapes[batch.key]
+
+    def waits(self) -> bool:
+        """Whether any task does, with rows or without."""
+        return bool(self._shapes)
+
+    def due(self) -> float:
+        """`time.perf_counter()` at which the first batch has to run; where one waits."""
+        return min(batches[0].due for batches in self._shapes.values())
 
     def _check_capacity(self, batches: deque[Batch], size: int, room: int) -> None:
         options = self.options
@@ -112,7 +162,7 @@ class BatchQueue:
         if (size > room and len(batches) >= options.max_enqueued_batches) or (
             self.rows and self.rows + size > options.max_enqueued_batches * limit
         ):
-            waiting = max(len(batches), sum(map(len, self.shapes.values())))
+            waiting = max(len(batches), sum(map(len, self._shapes.values())))
             raise Unavailable(
                 f"{full}; currently {waiting} batches enqueued and max_enqueued_batches is "
                 f"{options.max_enqueued_batches}"

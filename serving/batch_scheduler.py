@@ -7,19 +7,20 @@ it is a few list operations, far cheaper than waking a second thread would be.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from operator import attrgetter
 
 import numpy as np
 
 from serving.batch_queue import BatchQueue
-from serving.batch_task import Batch, Task
+from serving.batch_task import Task
 from serving.batching_options import PoolOptions
 from serving.errors import DeadlineExceeded, ResourceExhausted, ServingError, Unavailable
 
+_TURN = attrgetter("turn")
 TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
 
 
@@ -27,14 +28,16 @@ class Pending:
     """One request on its way: a task, or several where it was split.
 
     Args:
-        scheduler: Has the tasks.
+        scheduler: Runs the tasks.
+        queue: Where they wait.
         tasks: In the order of their rows.
     """
 
-    __slots__ = ("_scheduler", "tasks")
+    __slots__ = ("_queue", "_scheduler", "tasks")
 
-    def __init__(self, scheduler: BatchScheduler, tasks: Sequence[Task]) -> None:
+    def __init__(self, scheduler: BatchScheduler, queue: BatchQueue, tasks: Sequence[Task]) -> None:
         self._scheduler = scheduler
+        self._queue = queue
         self.tasks = tasks
 
     def done(self) -> bool:
@@ -61,7 +64,7 @@ class Pending:
         Returns:
             What to tell the client, if it still is there.
         """
-        withdrawn = [self._scheduler.withdraw(task) for task in self.tasks]
+        withdrawn = [self._scheduler.withdraw(self._queue, task) for task in self.tasks]
         if all(withdrawn):
             return ResourceExhausted(TIMED_OUT_IN_QUEUE)
         return DeadlineExceeded("Timed out waiting for notification")
@@ -79,7 +82,8 @@ class BatchScheduler:
         self._lock = threading.Lock()
         self._ready = threading.Condition(self._lock)
         self._drained = threading.Condition(self._lock)
-        self._waiting: OrderedDict[tuple[BatchQueue, Hashable], deque[Batch]] = OrderedDict()
+        self._waiting: dict[BatchQueue, None] = {}  # in the order they came
+        self._turn = 0
         self._idle = 0
         self._closed = False
         self._threads = [
@@ -107,31 +111,28 @@ class BatchScheduler:
             if self._closed:
                 raise Unavailable("the batch scheduler is closed")
             tasks, look = queue.add(key, inputs, size, deadline, notify)
-            self._waiting.setdefault((queue, key), queue.shapes[key])
+            self._waiting[queue] = None
             if look and self._idle:
                 self._ready.notify()
-        return Pending(self, tasks)
+        return Pending(self, queue, tasks)
 
-    def withdraw(self, task: Task) -> bool:
-        """Take back a task that waits for its batch to run.
+    def withdraw(self, queue: BatchQueue, task: Task) -> bool:
+        """Take back a task of this queue that waits for its batch to run.
 
         Returns:
             Whether the task has not run: False while it runs or after it.
         """
         with self._lock:
-            batch = task.batch
-            if batch is None or task not in batch.tasks:
+            if not queue.withdraw(task):
                 return False
-            batch.tasks.remove(task)
-            batch.size -= task.size
-            batch.queue.rows -= task.size
+            self._forget_unless_waiting(queue)
             self._drained.notify_all()
             return True
 
     def drain(self, queue: BatchQueue) -> None:
         """Wait until nothing of a queue waits or runs; nobody may submit to it any more."""
         with self._lock:
-            self._drained.wait_for(lambda: not queue.running and not queue.rows)
+            self._drained.wait_for(lambda: not queue.running and not queue.waits())
 
     def close(self) -> None:
         """End the threads, after what is enqueued has run."""
@@ -144,53 +145,45 @@ class BatchScheduler:
     def _work(self) -> None:
         while True:
             with self._lock:
-                while True:
-                    batch, seconds = self._next()
-                    if batch is not None:
-                        break
-                    if self._closed and seconds is None:
+                while (work := self._next()) is None:
+                    if self._closed:
                         return
                     self._idle += 1
-                    self._ready.wait(seconds)
+                    self._ready.wait(self._seconds())
                     self._idle -= 1
-                queue, tasks = batch.queue, batch.tasks
-                batch.tasks = []
-                queue.rows -= batch.size
-                queue.running += 1
                 if self._idle and self._waiting:
                     # Whoever waits for the next batch to fall due may have been this thread.
                     self._ready.notify()
+            queue, tasks = work
             queue.process(tasks)
             # Kept references would keep the last answer in memory while the thread is idle.
-            del batch, tasks
+            del work, tasks
             with self._lock:
                 queue.running -= 1
                 if not queue.running:
                     self._drained.notify_all()
             del queue
 
-    def _next(self) -> tuple[Batch | None, float | None]:
-        """The next batch to run, going round; or how long until one is due."""
-        now = time.perf_counter()
-        soonest: float | None = None
-        for entry, batches in list(self._waiting.items()):
-            while len(batches) > 1 and not batches[0].tasks:
-                batches.popleft()
-            batch = batches[0]
-            if not batch.tasks:
-                self._forget(entry)
-            elif batch.full or batch.due <= now or self._closed:
-                batches.popleft()
-                if batches:
-                    self._waiting.move_to_end(entry)
-                else:
-                    self._forget(entry)
-                return batch, None
-            else:
-                soonest = batch.due if soonest is None else min(soonest, batch.due)
-        return None, None if soonest is None else soonest - now
+    def _next(self) -> tuple[BatchQueue, list[Task]] | None:
+        """What to run now: of the queue whose last turn is longest ago."""
+        now = math.inf if self._closed else time.perf_counter()
+        for queue in sorted(self._waiting, key=_TURN):
+            tasks = queue.take(now)
+            if tasks:
+                self._turn += 1
+                queue.turn = self._turn
+                queue.running += 1
+                self._forget_unless_waiting(queue)
+                return queue, tasks
+        return None
 
-    def _forget(self, entry: tuple[BatchQueue, Any]) -> None:
-        queue, key = entry
-        del self._waiting[entry]
-        del queue.shapes[key]
+    def _seconds(self) -> float | None:
+        """How long until a batch is due; None where none waits."""
+        if not self._waiting:
+            return None
+        due = min(queue.due() for queue in self._waiting)
+        return min(due - time.perf_counter(), threading.TIMEOUT_MAX)
+
+    def _forget_unless_waiting(self, queue: BatchQueue) -> None:
+        if not queue.waits():
+            del self._waiting[queue]

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from serving.batch_queue import BatchQueue
 
 
 class Task:
@@ -68,13 +64,16 @@ class Task:
 
 
 class Batch:
-    """Tasks of one queue and one shape that will run together."""
+    """Tasks of one queue and one shape that will run together; as long as it waits, at least one.
 
-    __slots__ = ("due", "full", "queue", "size", "tasks")
+    Args:
+        key: The shape.
+    """
 
-    def __init__(self, queue: BatchQueue) -> None:
-        self.queue = queue
+    __slots__ = ("due", "key", "size", "tasks")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
         self.tasks: list[Task] = []
         self.size = 0
         self.due = 0.0
-        self.full = False

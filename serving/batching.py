@@ -145,7 +145,9 @@ class BatchingSession:
         size = _rows(arrays)
         for array in arrays:
             self._metrics.input_batch_size.observe(len(array))
-        deadline = time.perf_counter() + timeout_ms * 1e-3 if timeout_ms > 0 else None
+        deadline = None
+        if timeout_ms > 0:
+            deadline = time.perf_counter() + min(timeout_ms * 1e-3, threading.TIMEOUT_MAX)
         queue = self._queue(tuple(feeds), tuple(fetches))
         key = self._shape_key(arrays)
         return self._scheduler.submit(queue, key, arrays, size, deadline, notify)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 
 import numpy as np
 import pytest
@@ -126,6 +127,16 @@ def test_a_batch_that_is_not_full_runs_after_the_timeout(make, callers):
     assert len(gate.batches) == 1
 
 
+@pytest.mark.parametrize("longest", [2**63 - 1, 2**31 - 1])
+def test_the_longest_timeouts(make, callers, longest):
+    session, gate = make(max_batch_size=2, batch_timeout_micros=longest)
+    first = ask(callers, session, [[1]], timeout_ms=longest)
+    wait_until(lambda: session._scheduler._idle == 1 and enqueued(session) == 1)
+    second = ask(callers, session, [[2]])
+    assert (first.result(20)[0], second.result(20)[0]) == ([[2]], [[4]])
+    assert len(gate.batches) == 1
+
+
 def test_what_does_not_fit_closes_the_batch(make, callers):
     session, gate = make(max_batch_size=4, batch_timeout_micros=PATIENT)
     first = ask(callers, session, np.ones((3, 1)))
@@ -187,6 +198,18 @@ def test_queues_take_turns(make, callers):
     gate.open.set()
     wait_until(lambda: len(gate.batches) == 7)
     assert [batch.shape[1] for batch in gate.batches[1:]] == [1, 2, 1, 2, 1, 2]
+
+
+def test_a_queue_that_just_had_its_turn_waits_for_the_others(make, callers):
+    session, gate = make(max_batch_size=10, max_enqueued_batches=100)
+    hold(callers, session, gate)
+    for rows, fetches in ((10, ["y"]), (10, ["y"]), (1, ["x"])):
+        before = enqueued(session)
+        ask(callers, session, np.ones((rows, 1)), fetches)
+        wait_until(lambda total=before + rows: enqueued(session) == total)
+    gate.open.set()
+    wait_until(lambda: len(gate.batches) == 4)
+    assert [len(batch) for batch in gate.batches] == [1, 1, 10, 10]
 
 
 def test_full_queue(make, callers):
@@ -368,6 +391,25 @@ def test_deadline_while_waiting(make, callers):
     assert [batch[0, 0] for batch in gate.batches] == [0, 3]
 
 
+def test_a_full_batch_that_all_have_left_fills_anew(make, callers):
+    session, gate = make(max_batch_size=2, batch_timeout_micros=PATIENT)
+    gate.open.clear()
+    first = ask(callers, session, [[0], [0]])
+    assert gate.entered.acquire(timeout=60)
+    for gone in [ask(callers, session, [[1]], timeout_ms=200) for _ in range(2)]:
+        with pytest.raises(ResourceExhausted):
+            gone.result(60)
+    waiting = ask(callers, session, [[2]])
+    wait_until(lambda: enqueued(session) == 1)
+    gate.open.set()
+    first.result(60)
+    with pytest.raises(FutureTimeout):
+        waiting.result(0.3)
+    ask(callers, session, [[3]]).result(60)
+    assert waiting.result(60)[0] == [[4]]
+    assert [len(batch) for batch in gate.batches] == [2, 2]
+
+
 def test_deadline_while_running_leaves_the_neighbour_alone(make, callers):
     session, gate = make(max_batch_size=2, batch_timeout_micros=PATIENT)
     gate.open.clear()
@@ -400,6 +442,25 @@ def test_close_waits_for_runs_that_nobody_waits_for(make, callers):
     gate.open.set()
     closing.result(60)
     assert gate.closed
+
+
+def test_close_waits_for_a_request_without_rows(make, callers):
+    session, gate = make(batch_timeout_micros=300_000)
+    empty = ask(callers, session, np.empty((0, 1)))
+    wait_until(lambda: any(queue.waits() for queue in session._queues.values()))
+    session.close()
+    assert empty.result(20)[0].shape == (0, 1)
+    assert gate.closed
+
+
+def test_close_does_not_wait_for_a_batch_that_everybody_left(make):
+    session, gate = make(batch_timeout_micros=PATIENT)
+    with pytest.raises(ResourceExhausted):
+        session.run({"x": np.array([[1]])}, ["y"], timeout_ms=50)
+    started = time.monotonic()
+    session.close()
+    assert time.monotonic() - started < 20
+    assert not gate.batches
 
 
 def test_scheduler_runs_what_waits_before_it_closes(make, callers):
