@@ -16,7 +16,8 @@ def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
 
     Args:
         arrays: Equal in rank and dtype; equal in all dimensions but the first unless `pad`.
-        surplus: Rows to add: repeats of the first row of the last array that has one.
+        surplus: Rows to add: repeats of the first row of the last array that has one. 0 where none
+            has.
         pad: Bring all to the shape of the largest, as TF Serving: with repeats of each array's own
             first element, at the end of each dimension.
 
@@ -26,9 +27,8 @@ def merge(arrays: Sequence[np.ndarray], surplus: int, pad: bool) -> np.ndarray:
     if pad:
         arrays = _padded(arrays)
     if surplus:
-        row = next((array[:1] for array in reversed(arrays) if len(array)), None)
-        if row is not None:
-            arrays = [*arrays, np.repeat(row, surplus, axis=0)]
+        row = next(array[:1] for array in reversed(arrays) if len(array))
+        arrays = [*arrays, np.repeat(row, surplus, axis=0)]
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from serving.errors import ServingError
+from serving.errors import FailedPrecondition, ServingError
 
 Arrays = dict[str, np.ndarray]
 
@@ -18,11 +18,7 @@ def row_count(arrays: Mapping[str, np.ndarray]) -> int | None:
 
 
 def join_parts(parts: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
-    """The outputs of all parts, one after the other.
-
-    Where parts differ in a further dimension, as the padded length of texts, the shorter ones are
-    padded at its end with zeros or empty strings.
-    """
+    """The outputs of all parts, one after the other; see `join`."""
     outputs = {}
     for name in parts[0]:
         columns = [part[name] for part in parts]
@@ -32,14 +28,35 @@ def join_parts(parts: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
                     f"output {name}: shape {list(column.shape)} for {count} rows cannot be put "
                     "together from parts; send fewer rows or set no max_batch_size"
                 )
-        inner = np.max([column.shape[1:] for column in columns], axis=0).astype(int)
-        whole = np.zeros((sum(counts), *inner), columns[0].dtype)
-        if whole.dtype == object:
-            whole.fill(b"")
-        start = 0
-        for column in columns:
-            where = (slice(start, start + len(column)), *(slice(n) for n in column.shape[1:]))
-            whole[where] = column
-            start += len(column)
-        outputs[name] = whole
+        outputs[name] = join(columns)
     return outputs
+
+
+def join(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The parts of one output, one after the other.
+
+    Where they differ in a further dimension, as the padded length of texts, the shorter ones are
+    padded at its end with zeros or empty strings.
+
+    Raises:
+        FailedPrecondition: They differ in rank.
+    """
+    shapes = {column.shape[1:] for column in columns}
+    if len(shapes) == 1:
+        return np.concatenate(columns)
+    ranks = {1 + len(shape) for shape in shapes}
+    if len(ranks) > 1:
+        raise FailedPrecondition(
+            f"parts of the request gave outputs of ranks {sorted(ranks)}, which cannot be put "
+            "together; send fewer rows"
+        )
+    inner = map(max, zip(*shapes, strict=True))
+    whole = np.zeros((sum(map(len, columns)), *inner), columns[0].dtype)
+    if whole.dtype == object:
+        whole.fill(b"")
+    start = 0
+    for column in columns:
+        where = (slice(start, start + len(column)), *(slice(n) for n in column.shape[1:]))
+        whole[where] = column
+        start += len(column)
+    return whole

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from serving.batch_task import Batch, Task
 from serving.batching_options import BatchingOptions
 from serving.errors import InvalidArgument, Unavailable
+
+Tensors = tuple[Any, ...]
 
 
 class BatchQueue:
@@ -24,9 +27,14 @@ class BatchQueue:
 
     Args:
         options: Sizes and timeout.
-        process: Answers the tasks of a batch, all of them, and raises nothing.
+        feeds: The input tensors, in the order in which tasks hold their arrays.
+        fetches: The output tensors, in the order in which tasks get theirs.
+        process: Given `feeds`, `fetches` and the tasks of a batch, answers all of them and raises
+            nothing.
 
     Attributes:
+        feeds: As given.
+        fetches: As given.
         turn: The number of its last batch among those of all queues; 0 before the first.
         rows: Of tasks that wait.
         running: Batches under way.
@@ -35,10 +43,14 @@ class BatchQueue:
     def __init__(
         self,
         options: BatchingOptions,
-        process: Callable[[list[Task]], None],
+        feeds: Tensors,
+        fetches: Tensors,
+        process: Callable[[Tensors, Tensors, list[Task]], None],
     ) -> None:
-        self.options = options
-        self.process = process
+        self.feeds = feeds
+        self.fetches = fetches
+        self._options = options
+        self._process = process
         self.turn = 0
         self.rows = 0
         self.running = 0
@@ -67,7 +79,7 @@ class BatchQueue:
         Raises:
             ServingError: Too large, or the queue is full.
         """
-        options = self.options
+        options = self._options
         if size > options.max_batch_size:
             raise InvalidArgument(
                 f"Task size {size} is larger than maximum input batch size {options.max_batch_size}"
@@ -100,6 +112,10 @@ class BatchQueue:
         self._shapes[key] = batches
         return tasks, look
 
+    def process(self, tasks: list[Task]) -> None:
+        """Answer the tasks of a batch."""
+        self._process(self.feeds, self.fetches, tasks)
+
     def take(self, now: float) -> list[Task]:
         """The tasks of the next batch that is full, closed by what did not fit, or due.
 
@@ -109,7 +125,7 @@ class BatchQueue:
         Returns:
             Empty where nothing is to run yet.
         """
-        limit = self.options.max_execution_batch_size
+        limit = self._options.max_execution_batch_size
         for key, batches in self._shapes.items():
             batch = batches[0]
             if len(batches) > 1 or batch.size >= limit or batch.due <= now:
@@ -147,7 +163,7 @@ class BatchQueue:
         return min(batches[0].due for batches in self._shapes.values())
 
     def _check_capacity(self, batches: deque[Batch], size: int, room: int) -> None:
-        options = self.options
+        options = self._options
         limit = options.max_execution_batch_size
         full = "The batch scheduling queue to which this task was submitted is full"
         if options.enable_large_batch_splitting:

@@ -18,56 +18,9 @@ import numpy as np
 from serving.batch_queue import BatchQueue
 from serving.batch_task import Task
 from serving.batching_options import PoolOptions
-from serving.errors import DeadlineExceeded, ResourceExhausted, ServingError, Unavailable
+from serving.errors import Unavailable
 
 _TURN = attrgetter("turn")
-TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
-
-
-class Pending:
-    """One request on its way: a task, or several where it was split.
-
-    Args:
-        scheduler: Runs the tasks.
-        queue: Where they wait.
-        tasks: In the order of their rows.
-    """
-
-    __slots__ = ("_queue", "_scheduler", "tasks")
-
-    def __init__(self, scheduler: BatchScheduler, queue: BatchQueue, tasks: Sequence[Task]) -> None:
-        self._scheduler = scheduler
-        self._queue = queue
-        self.tasks = tasks
-
-    def done(self) -> bool:
-        """Whether the answer is there."""
-        return all(task.outputs or task.error for task in self.tasks)
-
-    def result(self) -> list[np.ndarray]:
-        """The answer, when it is there: one array per output.
-
-        Raises:
-            ServingError: What the run raised.
-        """
-        tasks = self.tasks
-        for task in tasks:
-            if task.error is not None:
-                raise task.error
-        if len(tasks) == 1:
-            return tasks[0].outputs
-        return [np.concatenate(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
-
-    def give_up(self) -> ServingError:
-        """Wait no longer; what did not start to run yet never will.
-
-        Returns:
-            What to tell the client, if it still is there.
-        """
-        withdrawn = [self._scheduler.withdraw(self._queue, task) for task in self.tasks]
-        if all(withdrawn):
-            return ResourceExhausted(TIMED_OUT_IN_QUEUE)
-        return DeadlineExceeded("Timed out waiting for notification")
 
 
 class BatchScheduler:
@@ -101,8 +54,11 @@ class BatchScheduler:
         size: int,
         deadline: float | None,
         notify: Callable[[], None] | None = None,
-    ) -> Pending:
+    ) -> list[Task]:
         """Enqueue a request; the arguments are those of `BatchQueue.add`.
+
+        Returns:
+            Its tasks.
 
         Raises:
             ServingError: Too large, or the queue is full.
@@ -114,7 +70,7 @@ class BatchScheduler:
             self._waiting[queue] = None
             if look and self._idle:
                 self._ready.notify()
-        return Pending(self, queue, tasks)
+            return tasks
 
     def withdraw(self, queue: BatchQueue, task: Task) -> bool:
         """Take back a task of this queue that waits for its batch to run.

@@ -1,7 +1,7 @@
 """A session that merges the runs of concurrent callers into batches, as TF Serving does.
 
-Runs share a batch when they feed and fetch the same tensors of the same version. Beyond TF
-Serving, they must also agree in element types and in all dimensions but the first, unless
+Runs share a batch when they feed and fetch the same tensors of the same version, in any order.
+Beyond TF Serving, they must also agree in element types and in all dimensions but the first, unless
 `pad_variable_length_inputs` is set: there, runs of different shapes in one batch make all of them
 fail. And when a merged run fails, its requests are run one by one, so that a bad request spoils
 no other.
@@ -15,17 +15,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from serving.batch_merge import merge
-from serving.batch_queue import BatchQueue
-from serving.batch_scheduler import TIMED_OUT_IN_QUEUE, BatchScheduler, Pending
+from serving.batch_pending import Pending
+from serving.batch_queue import BatchQueue, Tensors
+from serving.batch_scheduler import BatchScheduler
 from serving.batch_task import Task
 from serving.batching_options import BatchingOptions
 from serving.errors import (
     Code,
+    DeadlineExceeded,
     FailedPrecondition,
     Internal,
     InvalidArgument,
@@ -37,7 +39,32 @@ from serving.model_session import ModelSession
 
 log = logging.getLogger(__name__)
 
+_MAX_ROUTES = 1024
+_TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
 _NOT_THE_INPUTS_FAULT = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
+
+
+class _Route(NamedTuple):
+    """How requests that name their tensors in one order go through the queue that has another.
+
+    Attributes:
+        queue: That of the tensors.
+        feeds: The order to bring inputs into; None where it is the queue's.
+        picks: The place of each output among the queue's; None where they are the same.
+    """
+
+    queue: BatchQueue
+    feeds: Tensors | None
+    picks: Sequence[int] | None
+
+    @classmethod
+    def into(cls, queue: BatchQueue, feeds: Tensors, fetches: Tensors) -> _Route:
+        """That of requests with these tensors."""
+        return cls(
+            queue,
+            None if feeds == queue.feeds else queue.feeds,
+            None if fetches == queue.fetches else [queue.fetches.index(one) for one in fetches],
+        )
 
 
 class BatchingSession:
@@ -66,7 +93,8 @@ class BatchingSession:
         self._options = options or BatchingOptions()
         self._metrics = metrics or Metrics()
         self._lock = threading.Lock()
-        self._queues: dict[tuple[Any, ...], BatchQueue] = {}
+        self._queues: dict[tuple[frozenset[Any], frozenset[Any]], BatchQueue] = {}
+        self._routes: dict[tuple[Tensors, Tensors], _Route] = {}
 
     def tensor(self, name: str) -> Any:
         """As the session's."""
@@ -91,7 +119,7 @@ class BatchingSession:
         """
         pending = self.submit(feeds, fetches, timeout_ms)
         if not all(task.wait() for task in pending.tasks):
-            raise pending.give_up()
+            raise self._give_up(pending)
         return pending.result()
 
     async def run_soon(
@@ -114,13 +142,13 @@ class BatchingSession:
         try:
             await answered
         except asyncio.CancelledError:
-            pending.give_up()
+            self._give_up(pending)
             raise
         finally:
             if timer is not None:
                 timer.cancel()
         if not pending.done():
-            raise pending.give_up()
+            raise self._give_up(pending)
         return pending.result()
 
     def submit(
@@ -143,14 +171,17 @@ class BatchingSession:
         """
         arrays = list(feeds.values())
         size = _rows(arrays)
+        route = self._route(tuple(feeds), tuple(fetches))
         for array in arrays:
             self._metrics.input_batch_size.observe(len(array))
         deadline = None
         if timeout_ms > 0:
             deadline = time.perf_counter() + min(timeout_ms * 1e-3, threading.TIMEOUT_MAX)
-        queue = self._queue(tuple(feeds), tuple(fetches))
+        if route.feeds is not None:
+            arrays = [feeds[tensor] for tensor in route.feeds]
         key = self._shape_key(arrays)
-        return self._scheduler.submit(queue, key, arrays, size, deadline, notify)
+        tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, notify)
+        return Pending(self._scheduler, route.queue, tasks, route.picks)
 
     def close(self) -> None:
         """Wait for abandoned runs, then close the session; no other run may be under way."""
@@ -158,19 +189,40 @@ class BatchingSession:
             self._scheduler.drain(queue)
         self._session.close()
 
-    def _queue(self, feeds: tuple[Any, ...], fetches: tuple[Any, ...]) -> BatchQueue:
+    def _give_up(self, pending: Pending) -> ServingError:
+        """Wait no longer; what did not start to run yet never will.
+
+        Returns:
+            What to tell the client, if it still is there.
+        """
+        withdrawn = pending.withdraw()
+        self._count_waits(withdrawn, time.perf_counter())
+        if len(withdrawn) == len(pending.tasks):
+            return ResourceExhausted(_TIMED_OUT_IN_QUEUE)
+        return DeadlineExceeded("Timed out waiting for notification")
+
+    def _count_waits(self, tasks: Sequence[Task], now: float) -> None:
+        for task in tasks:
+            self._metrics.queuing_latency.observe((now - task.enqueued) * 1e6, "")
+
+    def _route(self, feeds: Tensors, fetches: Tensors) -> _Route:
         key = (feeds, fetches)
+        route = self._routes.get(key)
+        if route is None:
+            with self._lock:
+                route = _Route.into(self._queue(feeds, fetches), feeds, fetches)
+                # Clients choose the order; its variety must not fill the memory.
+                if len(self._routes) < _MAX_ROUTES:
+                    self._routes[key] = route
+        return route
+
+    def _queue(self, feeds: Tensors, fetches: Tensors) -> BatchQueue:
+        """The queue of these tensors in any order, its own being the first request's."""
+        key = (frozenset(feeds), frozenset(fetches))
         queue = self._queues.get(key)
         if queue is None:
-            with self._lock:
-                queue = self._queues.get(key)
-                if queue is None:
-
-                    def process(tasks: list[Task]) -> None:
-                        self._process(feeds, fetches, tasks)
-
-                    queue = BatchQueue(self._options, process)
-                    self._queues[key] = queue
+            each = tuple(dict.fromkeys(fetches))
+            queue = self._queues[key] = BatchQueue(self._options, feeds, each, self._process)
         return queue
 
     def _shape_key(self, arrays: Sequence[np.ndarray]) -> Hashable:
@@ -178,16 +230,16 @@ class BatchingSession:
             return tuple([(array.dtype, array.ndim) for array in arrays])
         return tuple([(array.dtype, array.shape[1:]) for array in arrays])
 
-    def _process(self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]) -> None:
+    def _process(self, feeds: Tensors, fetches: Tensors, tasks: list[Task]) -> None:
         """Answer every task, whatever happens."""
         now = time.perf_counter()
+        self._count_waits(tasks, now)
         living = []
         for task in tasks:
-            self._metrics.queuing_latency.observe((now - task.enqueued) * 1e6, "")
             if task.deadline is None or task.deadline > now:
                 living.append(task)
             else:
-                task.fail(ResourceExhausted(TIMED_OUT_IN_QUEUE))
+                task.fail(ResourceExhausted(_TIMED_OUT_IN_QUEUE))
         error = self._try(feeds, fetches, living) if living else None
         if error is None:
             return
@@ -197,9 +249,7 @@ class BatchingSession:
             if alone is not None:
                 task.fail(alone)
 
-    def _try(
-        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]
-    ) -> ServingError | None:
+    def _try(self, feeds: Tensors, fetches: Tensors, tasks: list[Task]) -> ServingError | None:
         """Answer all tasks with one run; the error when that fails and none is answered."""
         try:
             self._run_together(feeds, fetches, tasks)
@@ -210,18 +260,15 @@ class BatchingSession:
             return Internal(f"{type(error).__name__}: {error}")
         return None
 
-    def _run_together(
-        self, feeds: tuple[Any, ...], fetches: tuple[Any, ...], tasks: list[Task]
-    ) -> None:
+    def _run_together(self, feeds: Tensors, fetches: Tensors, tasks: list[Task]) -> None:
         rows = sum([task.size for task in tasks])
-        filled = self._options.executed_size(rows)
+        filled = self._options.executed_size(rows) if rows else 0  # there is no row to repeat
         pad = self._options.pad_variable_length_inputs
+        self._metrics.padding_size.observe(filled - rows, str(filled))
+        self._metrics.processed_batch_size.observe(filled)
         merged = [
             merge([task.inputs[i] for task in tasks], filled - rows, pad) for i in range(len(feeds))
         ]
-        filled = len(merged[0])
-        self._metrics.padding_size.observe(filled - rows, str(filled))
-        self._metrics.processed_batch_size.observe(filled)
         self._metrics.wrapped_run_count.add()
         outputs = self._session.run(
             dict(zip(feeds, merged, strict=True)), fetches, _longest_timeout(tasks)
@@ -252,12 +299,12 @@ def _settle(future: asyncio.Future[None]) -> None:
 def _rows(arrays: Sequence[np.ndarray]) -> int:
     if not arrays:
         raise InvalidArgument("Batching Run() must have at least one input tensor")
-    if any(array.ndim == 0 for array in arrays):
-        raise InvalidArgument("Batching Run() input tensors must have at least one dimension")
-    rows = len(arrays[0])
-    if any(len(array) != rows for array in arrays):
-        raise InvalidArgument("Batching Run() input tensors must have equal 0th-dimension size")
-    return rows
+    for array in arrays:
+        if array.ndim == 0:
+            raise InvalidArgument("Batching Run() input tensors must have at least one dimension")
+        if len(array) != len(arrays[0]):
+            raise InvalidArgument("Batching Run() input tensors must have equal 0th-dimension size")
+    return len(arrays[0])
 
 
 def _longest_timeout(tasks: Sequence[Task]) -> int:

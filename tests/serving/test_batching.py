@@ -1,6 +1,7 @@
 """The batcher: against a gate that makes batches predictable, and against real SavedModels."""
 
 import asyncio
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serving.batch_merge import merge
+from serving.batch_parts import join
 from serving.batch_scheduler import BatchScheduler
 from serving.batching import BatchingSession
 from serving.batching_options import BatchingOptions, PoolOptions
@@ -61,7 +63,7 @@ class Gate:
         self.open.wait(20)
         if x.dtype.kind == "i" and (x < 0).any():
             raise InvalidArgument(f"negative: {x.min()}")
-        answers = {"y": 2 * x, "scalar": np.float32(1), "short": x[:-1], "x": x}
+        answers = {"y": 2 * x, "scalar": np.float32(1), "short": x[:-1], **feeds}
         return [answers[name] for name in fetches]
 
     def close(self):
@@ -188,6 +190,33 @@ def test_different_shapes_dtypes_and_outputs_share_no_batch(make, callers):
     assert [len(batch) for batch in gate.batches] == [1, 2, 2, 2, 2, 2]
 
 
+def test_the_order_of_inputs_and_outputs_does_not_matter(make, callers):
+    session, gate = make(max_batch_size=6, batch_timeout_micros=PATIENT)
+    x, z = np.array([[8], [6]]), np.array([[100], [42]])
+    asked = [
+        (fetches, callers.submit(session.run, feeds, fetches))
+        for feeds, fetches in [
+            ({"x": x, "z": z}, ["y", "z"]),
+            ({"z": z, "x": x}, ["z", "y"]),
+            ({"z": z, "x": x}, ["y", "z", "y"]),
+        ]
+    ]
+    for fetches, answer in asked:
+        expected = [{"y": 2 * x, "z": z}[name] for name in fetches]
+        np.testing.assert_array_equal(answer.result(60), expected)
+    assert [len(batch) for batch in gate.batches] == [6]
+
+
+def test_many_orders_fill_no_memory(make):
+    session, _ = make()
+    orders = itertools.islice(itertools.permutations("abcdwxz"), 1100)
+    for names in orders:
+        feeds = {name: np.array([[ord(name)]]) for name in names}
+        assert np.ravel(session.run(feeds, names)).tolist() == [ord(name) for name in names]
+    assert len(session._queues) == 1
+    assert len(session._routes) == 1024
+
+
 def test_queues_take_turns(make, callers):
     session, gate = make(max_batch_size=1, max_enqueued_batches=100)
     hold(callers, session, gate)
@@ -254,6 +283,10 @@ def test_too_large(make):
         ({"x": np.float32(1)}, "Batching Run() input tensors must have at least one dimension"),
         ({"x": np.ones(2), "z": np.ones(3)},
          "Batching Run() input tensors must have equal 0th-dimension size"),
+        ({"x": np.ones(2), "z": np.ones(3), "w": np.float32(1)},
+         "Batching Run() input tensors must have equal 0th-dimension size"),
+        ({"x": np.ones(2), "w": np.float32(1), "z": np.ones(3)},
+         "Batching Run() input tensors must have at least one dimension"),
     ],
 )  # fmt: skip
 def test_inputs_that_cannot_be_batched(make, feeds, text):
@@ -377,12 +410,16 @@ def test_a_crash_of_the_session_reaches_every_caller(make, callers, caplog):
 
 
 def test_deadline_while_waiting(make, callers):
-    session, gate = make()
+    metrics = Metrics()
+    session, gate = make(metrics=metrics)
     first = hold(callers, session, gate)
     started = time.monotonic()
     with pytest.raises(ResourceExhausted) as caught:
         session.run({"x": np.array([[1]])}, ["y"], timeout_ms=150)
     assert str(caught.value) == "Run() timeout exceeded while waiting in batching queue"
+    latency = ":tensorflow:serving:batching_session:queuing_latency"
+    assert parsed(metrics.render())[f"{latency}_count"] == {("",): 2}
+    assert parsed(metrics.render())[f"{latency}_sum"][("",)] > 140_000
     assert 0.14 < time.monotonic() - started < 30
     assert enqueued(session) == 0
     gate.open.set()
@@ -590,6 +627,46 @@ def test_what_cannot_be_padded(arrays, text):
     with pytest.raises(InvalidArgument) as caught:
         merge(arrays, 0, pad=True)
     assert str(caught.value) == text
+
+
+def test_a_batch_that_cannot_be_merged_is_counted(make):
+    metrics = Metrics()
+    session, _ = make(metrics=metrics, max_batch_size=4, allowed_batch_sizes=(4,),
+                      pad_variable_length_inputs=True)  # fmt: skip
+    with pytest.raises(InvalidArgument, match="rank from 1 to 6"):
+        session.run({"x": np.ones((1,) * 7)}, ["y"])
+    counted = parsed(metrics.render())
+    batching = ":tensorflow:serving:batching_session:"
+    assert counted[f"{batching}processed_batch_size_sum"] == {(): 4}
+    assert counted[f"{batching}padding_size_sum"] == {("4",): 3}
+    assert f"{batching}wrapped_run_count" not in counted
+
+
+def test_no_rows_are_not_filled_up(make):
+    session, gate = make(max_batch_size=4, allowed_batch_sizes=(4,))
+    assert session.run({"x": np.ones((0, 3))}, ["y"])[0].shape == (0, 3)
+    assert gate.batches[0].shape == (0, 3)
+
+
+def test_parts_padded_to_different_lengths_are_put_together(make, callers):
+    session, gate = make(
+        max_batch_size=4,
+        max_execution_batch_size=2,
+        enable_large_batch_splitting=True,
+        batch_timeout_micros=PATIENT,
+        pad_variable_length_inputs=True,
+    )
+    large = ask(callers, session, [[1], [2], [3]])
+    wait_until(lambda: len(gate.batches) == 1 and enqueued(session) == 1)
+    long = ask(callers, session, [[4, 5, 6]])
+    assert long.result(60)[0].tolist() == [[8, 10, 12]]
+    # The model has answered nothing there for the first part, which had no neighbour.
+    assert large.result(60)[0].tolist() == [[2, 0, 0], [4, 0, 0], [6, 6, 6]]
+
+
+def test_parts_of_different_ranks_do_not_fit_together():
+    with pytest.raises(FailedPrecondition, match=r"outputs of ranks \[1, 2\]"):
+        join([np.ones((2, 3)), np.ones(2)])
 
 
 def test_padded_requests_share_a_batch(make, callers):

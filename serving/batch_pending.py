@@ -1,0 +1,61 @@
+"""What a caller of the batcher holds while its request is on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from serving.batch_parts import join
+from serving.batch_queue import BatchQueue
+from serving.batch_scheduler import BatchScheduler
+from serving.batch_task import Task
+
+
+class Pending:
+    """One request on its way: a task, or several where it was split.
+
+    Args:
+        scheduler: Runs the tasks.
+        queue: Where they wait.
+        tasks: In the order of their rows.
+        picks: Which outputs of the tasks the request wants, in its order; None for all as they are.
+    """
+
+    __slots__ = ("_picks", "_queue", "_scheduler", "tasks")
+
+    def __init__(
+        self,
+        scheduler: BatchScheduler,
+        queue: BatchQueue,
+        tasks: Sequence[Task],
+        picks: Sequence[int] | None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._queue = queue
+        self._picks = picks
+        self.tasks = tasks
+
+    def done(self) -> bool:
+        """Whether the answer is there."""
+        return all(task.outputs or task.error for task in self.tasks)
+
+    def result(self) -> list[np.ndarray]:
+        """The answer, when it is there: one array per output.
+
+        Raises:
+            ServingError: What the run raised, or parts of a split request that do not fit together.
+        """
+        tasks = self.tasks
+        for task in tasks:
+            if task.error is not None:
+                raise task.error
+        outputs = tasks[0].outputs
+        if len(tasks) > 1:
+            # Who shared their batches decides on padded lengths, and must not decide on success.
+            outputs = [join(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
+        return outputs if self._picks is None else [outputs[i] for i in self._picks]
+
+    def withdraw(self) -> list[Task]:
+        """Take back the tasks that wait for their batch to run, and tell which they were."""
+        return [task for task in self.tasks if self._scheduler.withdraw(self._queue, task)]
