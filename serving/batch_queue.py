@@ -6,6 +6,7 @@ what is too much. Everything here happens under the scheduler's lock.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -17,6 +18,8 @@ from serving.batching_options import BatchingOptions
 from serving.errors import InvalidArgument, Unavailable
 
 Tensors = tuple[Any, ...]
+
+_AT_ONCE = -math.inf
 
 
 class BatchQueue:
@@ -99,6 +102,7 @@ class BatchQueue:
             task.notify = notify
             batch = batches[-1]
             if batch.size + task.size > limit:
+                batch.due = _AT_ONCE
                 batch = Batch(key)
                 batches.append(batch)
             if not batch.tasks:
@@ -107,7 +111,9 @@ class BatchQueue:
             batch.tasks.append(task)
             batch.size += task.size
             task.batch = batch
-            look = look or batch.size >= limit
+            if batch.size >= limit:
+                batch.due = _AT_ONCE  # and so for those who stay when others leave
+                look = True
         self.rows += size
         self._shapes[key] = batches
         return tasks, look
@@ -117,7 +123,7 @@ class BatchQueue:
         self._process(self.feeds, self.fetches, tasks)
 
     def take(self, now: float) -> list[Task]:
-        """The tasks of the next batch that is full, closed by what did not fit, or due.
+        """The tasks of the next batch that is due.
 
         Args:
             now: `time.perf_counter()`; infinity for any batch.
@@ -125,10 +131,9 @@ class BatchQueue:
         Returns:
             Empty where nothing is to run yet.
         """
-        limit = self._options.max_execution_batch_size
         for key, batches in self._shapes.items():
             batch = batches[0]
-            if len(batches) > 1 or batch.size >= limit or batch.due <= now:
+            if batch.due <= now:
                 self._shapes.move_to_end(key)
                 self._remove(batch)
                 self.rows -= batch.size

@@ -68,6 +68,9 @@ class Batch:
 
     Args:
         key: The shape.
+
+    Attributes:
+        due: `time.perf_counter()` at which it runs, if a thread is free.
     """
 
     __slots__ = ("due", "key", "size", "tasks")

@@ -447,6 +447,19 @@ def test_a_full_batch_that_all_have_left_fills_anew(make, callers):
     assert [len(batch) for batch in gate.batches] == [2, 2]
 
 
+def test_who_stays_in_a_full_batch_does_not_wait_for_company(make, callers):
+    session, gate = make(max_batch_size=2, batch_timeout_micros=PATIENT)
+    gate.open.clear()
+    first = ask(callers, session, [[0], [0]])
+    assert gate.entered.acquire(timeout=60)
+    gone, waiting = ask(callers, session, [[1]], timeout_ms=200), ask(callers, session, [[2]])
+    with pytest.raises(ResourceExhausted):
+        gone.result(60)
+    gate.open.set()
+    first.result(60)
+    assert waiting.result(20)[0] == [[4]]
+
+
 def test_deadline_while_running_leaves_the_neighbour_alone(make, callers):
     session, gate = make(max_batch_size=2, batch_timeout_micros=PATIENT)
     gate.open.clear()
