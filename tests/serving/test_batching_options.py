@@ -85,6 +85,12 @@ def test_impossible_options(tmp_path, text, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("name", ["max_batch_size", "max_enqueued_batches"])
+def test_negative_sizes_are_refused(tmp_path, name):
+    with pytest.raises(InvalidArgument, match="must be positive; was -1"):
+        BatchingOptions.from_proto(read(tmp_path, f"{name} {{ value: -1 }}"))
+
+
 def test_no_threads(tmp_path):
     with pytest.raises(InvalidArgument, match=r"^num_batch_threads must be positive; was 0$"):
         PoolOptions.from_proto(read(tmp_path, "num_batch_threads { value: 0 }"))

@@ -43,7 +43,8 @@ DIFFERENCES = {
     "TensorFlow Serving fails them all; a batch that fails is run request by request, so that a "
     "bad one spoils no other; a deadline ends the wait in the queue",
     "batching_parameters_file": "impossible parameters end the start at once, not after the "
-    "retries of a load",
+    "retries of a load; a negative `max_batch_size` or `max_enqueued_batches` is one, where "
+    "TensorFlow Serving takes it for no limit",
     "grpc_max_threads": "threads that run models; what waits for a batch takes none",
     "rest_api_num_threads": "threads that run models; what waits for a batch takes none",
     "prefer_tflite_model": "all signatures of the file are served, by their own names; on LiteRT "
