@@ -14,10 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from serving.dtypes import by_numpy
+from serving.dtypes import STRING, by_numpy
 from serving.errors import Internal, InvalidArgument, NotFound
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
-from serving.signature import DEFAULT_SIGNATURE, PREDICT_METHOD
+from serving.signature import DEFAULT_SIGNATURE
+from serving.tflite_signatures import (
+    Details,
+    by_alias,
+    describe,
+    dtype_of,
+    find_tensor_name,
+    read_metadata,
+    repair_tensor_names,
+    tensors_by_name,
+)
 
 MODEL_FILE = "model.tflite"
 
@@ -30,20 +40,19 @@ class TfliteSession:
         interpreters: Runs at once.
 
     Attributes:
-        signatures: Those of the file; a file without any gets `serving_default` with the names of
-            its tensors.
+        signatures: Those in the file's metadata; else its native ones; else `serving_default`
+            with all of its inputs and outputs.
 
     Raises:
-        InvalidArgument: The file holds no model that can be run.
+        ServingError: The file holds no model that can be run, or signatures that do not fit it.
     """
 
     def __init__(self, path: Path, interpreters: int = 1) -> None:
-        self._pool: queue.LifoQueue[_Interpreter] = queue.LifoQueue()
-        first = _Interpreter(path)
-        self._pool.put(first)
-        for _ in range(1, max(1, interpreters)):
-            self._pool.put(_Interpreter(path))
-        self.signatures = first.signatures()
+        self._pool: queue.LifoQueue[_PrimarySubgraph | _NativeSignatures] = queue.LifoQueue()
+        try:
+            self.signatures = self._open(path, max(1, interpreters))
+        except (ValueError, RuntimeError) as error:
+            raise InvalidArgument(f"Cannot build Interpreter from {path}: {error}") from None
         self._names = {
             info.name
             for proto in self.signatures.signature_def.values()
@@ -51,15 +60,32 @@ class TfliteSession:
             for info in infos.values()
         }
 
+    def _open(self, path: Path, interpreters: int) -> SignatureDefMap:
+        """Fill the pool; returns the signatures."""
+        interpreter = _interpreter(path)
+        stored = read_metadata(path)
+        kind: type[_PrimarySubgraph | _NativeSignatures] = _PrimarySubgraph
+        if not stored.signature_def and interpreter.get_signature_list():
+            kind = _NativeSignatures
+        first = kind(interpreter)
+        self._pool.put(first)
+        for _ in range(1, interpreters):
+            self._pool.put(kind(_interpreter(path)))
+        return first.signatures(stored)
+
     def tensor(self, name: str) -> str:
-        """The handle of a tensor: its name.
+        """The handle of a tensor: its name in the file.
+
+        Args:
+            name: As in the file, or with `:0` behind it.
 
         Raises:
             NotFound: No signature has it.
         """
-        if name not in self._names:
+        found = find_tensor_name(name, self._names)
+        if found is None:
             raise NotFound(f"Missing TFLite tensor: {name}")
-        return name
+        return found
 
     def run(
         self,
@@ -67,15 +93,18 @@ class TfliteSession:
         fetches: Sequence[Any],
         timeout_ms: int = 0,  # noqa: ARG002 (an interpreter cannot be stopped)
     ) -> list[np.ndarray]:
-        """Run the signature that has these tensors.
+        """Run the model.
 
         Raises:
-            InvalidArgument: Wrong types, or tensors that no signature has together.
+            InvalidArgument: Wrong types, or tensors that the model does not take or give; of a
+                file with native signatures, tensors that no signature has together.
             Internal: The interpreter failed.
         """
         interpreter = self._pool.get()
         try:
             return interpreter.run(feeds, fetches)
+        except (ValueError, RuntimeError) as error:
+            raise Internal(f"Failed to run interpreter. {error}") from None
         finally:
             self._pool.put(interpreter)
 
@@ -85,63 +114,73 @@ class TfliteSession:
             self._pool.get()
 
 
-class _Interpreter:
-    """One interpreter with a runner per signature."""
+class _PrimarySubgraph:
+    """Runs the primary subgraph on tensors by name, whichever signatures they are of."""
 
-    def __init__(self, path: Path) -> None:
-        try:
-            self._interpreter = _interpreter_class()(model_path=str(path), num_threads=1)
-            self._interpreter.allocate_tensors()
-            self._runners = {
-                key: self._interpreter.get_signature_runner(key)
-                for key in self._interpreter.get_signature_list()
-            }
-        except (ValueError, RuntimeError) as error:
-            raise InvalidArgument(f"Cannot build Interpreter from {path}: {error}") from None
-        self._signatures: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    def __init__(self, interpreter: Any) -> None:
+        self._interpreter = interpreter
+        self._inputs = tensors_by_name(interpreter.get_input_details(), "Input")
+        self._outputs = tensors_by_name(interpreter.get_output_details(), "Output")
+
+    def signatures(self, stored: SignatureDefMap) -> SignatureDefMap:
+        """Those of the metadata; one of all inputs and outputs where there are none."""
+        if stored.signature_def:
+            repair_tensor_names(stored, self._inputs, self._outputs)
+            return stored
+        generated = describe(by_alias(self._inputs), by_alias(self._outputs))
+        return SignatureDefMap(signature_def={DEFAULT_SIGNATURE: generated})
+
+    def run(self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any]) -> list[np.ndarray]:
+        for name in [*(feeds.keys() - self._inputs), *(set(fetches) - self._outputs.keys())]:
+            raise InvalidArgument(f"Missing TFLite tensor: {name}")
+        _check_dtypes(feeds, self._inputs)
+        # The interpreter would run on what the last request left in inputs that are not fed.
+        arrays = {
+            detail["index"]: feeds[name] if name in feeds else _zeros(detail)
+            for name, detail in self._inputs.items()
+        }
+        self._set(arrays)
+        self._interpreter.invoke()
+        return [self._interpreter.get_tensor(self._outputs[name]["index"]) for name in fetches]
+
+    def _set(self, arrays: Mapping[int, np.ndarray]) -> None:
+        for detail in self._interpreter.get_input_details():
+            index = detail["index"]
+            if tuple(detail["shape"]) != arrays[index].shape:
+                self._interpreter.resize_tensor_input(index, arrays[index].shape)
+        self._interpreter.allocate_tensors()
+        for index, array in arrays.items():
+            self._interpreter.set_tensor(index, array)
+
+
+class _NativeSignatures:
+    """Runs the native signature that has the tensors asked for."""
+
+    def __init__(self, interpreter: Any) -> None:
+        self._runners = {
+            key: interpreter.get_signature_runner(key) for key in interpreter.get_signature_list()
+        }
+        self._tensors: dict[str, tuple[dict[str, Details], dict[str, Details]]] = {
             key: (runner.get_input_details(), runner.get_output_details())
             for key, runner in self._runners.items()
         }
-        if not self._signatures:
-            inputs = {detail["name"]: detail for detail in self._interpreter.get_input_details()}
-            outputs = {detail["name"]: detail for detail in self._interpreter.get_output_details()}
-            self._signatures[DEFAULT_SIGNATURE] = (inputs, outputs)
 
-    def signatures(self) -> SignatureDefMap:
-        found = SignatureDefMap()
-        for key, (inputs, outputs) in self._signatures.items():
-            proto = found.signature_def[key]
-            proto.method_name = PREDICT_METHOD
-            for infos, details in ((proto.inputs, inputs), (proto.outputs, outputs)):
-                for alias, detail in details.items():
-                    info = infos[alias]
-                    info.name = detail["name"]
-                    info.dtype = _dtype(detail).number
-                    for size in detail.get("shape_signature", detail["shape"]):
-                        info.tensor_shape.dim.add(size=int(size))
-        return found
+    def signatures(self, _stored: SignatureDefMap) -> SignatureDefMap:
+        return SignatureDefMap(
+            signature_def={key: describe(*tensors) for key, tensors in self._tensors.items()}
+        )
 
     def run(self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any]) -> list[np.ndarray]:
         key = self._signature_of(feeds, fetches)
-        inputs, outputs = self._signatures[key]
-        names = {detail["name"]: alias for alias, detail in inputs.items()}
+        inputs, outputs = self._tensors[key]
+        aliases = {detail["name"]: alias for alias, detail in inputs.items()}
         answers = {detail["name"]: alias for alias, detail in outputs.items()}
-        for i, (name, array) in enumerate(feeds.items()):
-            expected, given = _dtype(inputs[names[name]]), by_numpy(array.dtype)
-            if expected is not given:
-                raise InvalidArgument(
-                    f"Expects arg[{i}] to be {expected.name} but {given.name} is provided"
-                )
-        try:
-            if key in self._runners:
-                answer = self._runners[key](**{names[n]: array for n, array in feeds.items()})
-                return [answer[answers[name]] for name in fetches]
-            return self._invoke(inputs, outputs, {names[n]: a for n, a in feeds.items()}, fetches)
-        except (ValueError, RuntimeError) as error:
-            raise Internal(f"Failed to run interpreter. {error}") from None
+        _check_dtypes(feeds, {name: inputs[alias] for name, alias in aliases.items()})
+        answer = self._runners[key](**{aliases[name]: array for name, array in feeds.items()})
+        return [answer[answers[name]] for name in fetches]
 
     def _signature_of(self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any]) -> str:
-        for key, (inputs, outputs) in self._signatures.items():
+        for key, (inputs, outputs) in self._tensors.items():
             taken = {detail["name"] for detail in inputs.values()}
             given = {detail["name"] for detail in outputs.values()}
             if taken == feeds.keys() and given >= set(fetches):
@@ -151,28 +190,26 @@ class _Interpreter:
             f"{sorted(fetches)}"
         )
 
-    def _invoke(
-        self,
-        inputs: Mapping[str, Any],
-        outputs: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
-        fetches: Sequence[str],
-    ) -> list[np.ndarray]:
-        for alias, array in arrays.items():
-            index = inputs[alias]["index"]
-            current = self._interpreter.get_input_details()
-            shape = next(detail["shape"] for detail in current if detail["index"] == index)
-            if tuple(shape) != array.shape:
-                self._interpreter.resize_tensor_input(index, array.shape)
-        self._interpreter.allocate_tensors()
-        for alias, array in arrays.items():
-            self._interpreter.set_tensor(inputs[alias]["index"], array)
-        self._interpreter.invoke()
-        return [self._interpreter.get_tensor(outputs[name]["index"]) for name in fetches]
+
+def _check_dtypes(feeds: Mapping[Any, np.ndarray], tensors: Mapping[str, Details]) -> None:
+    for i, (name, array) in enumerate(feeds.items()):
+        expected, given = dtype_of(tensors[name]), by_numpy(array.dtype)
+        if expected is not given:
+            raise InvalidArgument(
+                f"Expects arg[{i}] to be {expected.name} but {given.name} is provided"
+            )
 
 
-def _dtype(detail: Mapping[str, Any]) -> Any:
-    return by_numpy(np.dtype(detail["dtype"]))
+def _zeros(detail: Details) -> np.ndarray:
+    if dtype_of(detail) is STRING:
+        return np.full(detail["shape"], b"", object)
+    return np.zeros(detail["shape"], detail["dtype"])
+
+
+def _interpreter(path: Path) -> Any:
+    interpreter = _interpreter_class()(model_path=str(path), num_threads=1)
+    interpreter.allocate_tensors()
+    return interpreter
 
 
 def _interpreter_class() -> Any:
