@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from serving.batch_scheduler import BatchScheduler
 from serving.batching_options import BatchingOptions, PoolOptions
 from serving.config_files import read_batching_parameters
+from serving.cpus import schedulable_cpus
 from serving.flags import Flags
 from serving.loading import RepositoryOptions
 from serving.metrics import Metrics
@@ -45,7 +44,7 @@ def repository_options(flags: Flags) -> RepositoryOptions:
         poll_seconds=flags.file_system_poll_wait_seconds,
         max_load_retries=flags.max_num_load_retries,
         retry_seconds=flags.load_retry_interval_micros / 1e6,
-        initial_threads=4 * (os.cpu_count() or 1),
+        initial_threads=4 * schedulable_cpus(),
         load_threads=max(0, flags.num_load_threads),
         isolate_models=flags.isolate_models,
         unload_threads=max(0, flags.num_unload_threads),

@@ -11,7 +11,7 @@ from flatbuffers import flexbuffers
 from tensorflow.lite.python import schema_py_generated as schema
 
 from serving.errors import Code, FailedPrecondition, Internal, InvalidArgument, ServingError
-from serving.examples import classify, infer, regress
+from serving.examples import Task, classify, infer, regress
 from serving.predictor import Predictor
 from serving.protos.meta_graph_pb2 import SignatureDef
 from serving.signature import CLASSIFY_METHOD, PREDICT_METHOD, REGRESS_METHOD
@@ -295,7 +295,7 @@ def test_classify_regress_and_predict(load, good_or_bad):
     scores, values = [[1, 0], [0, 1], [0, 1]], [3, 0, 0]
     np.testing.assert_array_equal(classify(predictor, "classify", asked).scores, scores)
     np.testing.assert_array_equal(regress(predictor, "regress", asked), values)
-    tasks = [("classify", CLASSIFY_METHOD), ("regress", REGRESS_METHOD)]
+    tasks = [Task("m", "classify", CLASSIFY_METHOD), Task("m", "regress", REGRESS_METHOD)]
     classified, regressed = infer(predictor, tasks, asked)
     np.testing.assert_array_equal(classified.scores, scores)
     np.testing.assert_array_equal(regressed, values)
