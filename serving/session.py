@@ -3,13 +3,13 @@
 `Session.run` compares fed shapes with static ones and casts dtypes, and
 `tf.saved_model.load(...).signatures` refuses some valid TF1 SavedModels; TF Serving's C++ does
 neither. The call below `Session.run` behaves as TF Serving does, error texts included. It is
-private to TensorFlow, so all private names are in this file, pinned by its test.
+private to TensorFlow, so all private names are in this file and in `saved_model_loader`, pinned by
+their test.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,8 +22,9 @@ import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 
 from serving.config_files import read_text_proto
-from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError, from_code
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
+from serving.saved_model_loader import load
 
 _POOLS_PER_CPU = 4
 _MANY_ROWS = 8
@@ -141,15 +142,8 @@ class GraphSession:
         options = options or SessionOptions()
         config = options.config_proto()
         self._pools = _RunPools(config, options.frugal)
-        self._graph = tf.Graph()
-        self._session = tf.compat.v1.Session(graph=self._graph, config=config)
-        try:
-            with self._graph.as_default():
-                meta_graph = _load(self._session, tags, directory)
-            self._session._extend_graph()
-        except BaseException:
-            self._session.close()
-            raise
+        self._session, meta_graph = load(directory, tags, config)
+        self._graph = self._session.graph
         self.signatures = SignatureDefMap()
         for name in meta_graph.signature_def:
             serialized = meta_graph.signature_def[name].SerializeToString()
@@ -222,26 +216,3 @@ def _run_options(timeout_ms: int, pool: int) -> Any:
         return None
     options = tf.compat.v1.RunOptions(timeout_in_ms=max(0, timeout_ms), inter_op_thread_pool=pool)
     return pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())
-
-
-def _load(session: Any, tags: Sequence[str], directory: Path) -> Any:
-    # The call is deprecated in favour of the loader that refuses TF1 SavedModels.
-    logger = logging.getLogger("tensorflow")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        return tf.compat.v1.saved_model.load(session, list(tags), str(directory))
-    except tf.errors.OpError as error:
-        raise from_code(error.error_code, error.message) from None
-    except ServingError:
-        raise
-    except OSError as error:
-        raise NotFound(
-            f"Could not find SavedModel .pb or .pbtxt at supplied export directory path: "
-            f"{directory}. Details: {error}"
-        ) from None
-    except Exception as error:
-        # Whatever a broken file makes of the importer must not end the server.
-        raise InvalidArgument(f"cannot load the SavedModel in {directory}: {error}") from error
-    finally:
-        logger.setLevel(level)

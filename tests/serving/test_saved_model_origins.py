@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.errors import FailedPrecondition, InvalidArgument, ServingError
+from serving.errors import FailedPrecondition, NotFound, ServingError
 from serving.predictor import Predictor
 
 v1 = tf.compat.v1
@@ -139,13 +139,13 @@ def test_several_meta_graphs(tmp_path, opened):
     assert big.predict(X)["y"].tolist() == [[300, 600]]
     # The set counts, not the order.
     assert opened(tmp_path / "1", tags=("big", "serve")).predict(X)["y"][0, 0] == 300
-    with pytest.raises(InvalidArgument, match="'big'"):
+    with pytest.raises(NotFound, match=r"supplied tags: \{ big \}"):
         opened(tmp_path / "1", tags=("big",))
 
 
 def test_training_graph_is_not_served_by_mistake(tmp_path, opened):
     directory = save_v1(tmp_path / "1", frozen, tags=("train",))
-    with pytest.raises(InvalidArgument, match="serve"):
+    with pytest.raises(NotFound, match=r"supplied tags: \{ serve \}"):
         opened(directory)
     assert opened(directory, tags=("train",)).predict(X)["y"] == 21
 

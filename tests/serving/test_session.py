@@ -1,16 +1,19 @@
 """The adapter to TensorFlow's private session call: that it is there, and does what it is for."""
 
+import ctypes
 import inspect
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from serving import session
-from serving.errors import DeadlineExceeded, InvalidArgument, NotFound, ServingError
+from serving.errors import Code, DeadlineExceeded, InvalidArgument, NotFound, ServingError
 from serving.session import GraphSession, SessionOptions
 
 
@@ -102,14 +105,132 @@ def test_threads(affine):
     assert wrong == []
 
 
-def test_what_is_no_saved_model(tmp_path, models):
-    with pytest.raises(NotFound, match="Could not find SavedModel"):
-        GraphSession(tmp_path)
-    with pytest.raises(InvalidArgument, match="'gpu'"):
-        GraphSession(models / "affine" / "1", tags=["gpu"])
-    (tmp_path / "saved_model.pb").write_bytes(b"\x00garbage")
-    with pytest.raises(ServingError):
-        GraphSession(tmp_path)
+TAGS = "Could not find meta graph def matching supplied tags: {{ {} }}. To inspect available "
+CUT = (Code.OUT_OF_RANGE, "Read less bytes than requested")
+CORRUPT = (Code.DATA_LOSS, "Can't parse FILE as FORM proto")
+LOST = (Code.NOT_FOUND, "Could not find SavedModel .pb or .pbtxt at supplied export directory path")
+EMPTY = (Code.NOT_FOUND, TAGS.format("serve"))
+
+
+@pytest.fixture(scope="module")
+def cplusplus():
+    """cplusplus(directory, tags) -> the code and text of the loader that TF Serving uses."""
+    (path,) = Path(tf.sysconfig.get_lib()).glob("libtensorflow_cc.so.*")
+    library = ctypes.CDLL(str(path))
+    for name in ("TF_NewStatus", "TF_NewGraph", "TF_NewSessionOptions"):
+        getattr(library, name).restype = ctypes.c_void_p
+    library.TF_Message.restype = ctypes.c_char_p
+
+    def load(directory, tags):
+        status = ctypes.c_void_p(library.TF_NewStatus())
+        graph = ctypes.c_void_p(library.TF_NewGraph())
+        options = ctypes.c_void_p(library.TF_NewSessionOptions())
+        names = (ctypes.c_char_p * len(tags))(*(tag.encode() for tag in tags))
+        library.TF_LoadSessionFromSavedModel(
+            options, None, str(directory).encode(), names, len(tags), graph, None, status
+        )
+        return Code(library.TF_GetCode(status)), library.TF_Message(status).decode()
+
+    return load
+
+
+def refused(cplusplus, directory, tags=("serve",)):
+    """How a SavedModel is refused, here as by TensorFlow's C++."""
+    with pytest.raises(ServingError) as caught:
+        GraphSession(directory, tags=tags)
+    here = caught.value.code, str(caught.value)
+    assert here == cplusplus(directory, tags)
+    return here
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "text"),
+    [
+        (None, *LOST),
+        (b"", *EMPTY),
+        (b"\x00garbage", *CORRUPT),
+        (b"this is no saved model at all " * 200, *CORRUPT),
+        (b"\xff" * 5000, *CORRUPT),
+        (b"\x08", *CUT),
+        (b"\x08\x01", *EMPTY),
+        (b"\x08\x01\x12\xff", *CUT),
+        (b"\x08\x01\x12\x05\x0a", *CUT),
+        (b"\x08\x01\x25\x05", *CUT),
+        (b"\x08\x01\x00", *CORRUPT),
+    ],
+)
+def test_binary_files_that_are_no_saved_model(tmp_path, cplusplus, content, code, text):
+    file = tmp_path / "saved_model.pb"
+    if content is not None:
+        file.write_bytes(content)
+    found = refused(cplusplus, tmp_path)
+    assert found[0] == code
+    assert found[1].startswith(text.replace("FILE", str(file)).replace("FORM", "binary"))
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "text"),
+    [
+        (b"", *EMPTY),
+        (b"garbage {", *CUT),
+        (b"garbage { " * 2000, *CORRUPT),
+        (b"meta_graphs {\n  meta_info_def {\n    tags: ", *CUT),
+        (b'saved_model_schema_version: "x"\n', *CORRUPT),
+        (b"\xff\xfe\x00", *CORRUPT),
+    ],
+)
+def test_text_files_that_are_no_saved_model(tmp_path, cplusplus, content, code, text):
+    file = tmp_path / "saved_model.pbtxt"
+    file.write_bytes(content)
+    found = refused(cplusplus, tmp_path)
+    assert found[0] == code
+    assert found[1].startswith(text.replace("FILE", str(file)).replace("FORM", "text"))
+
+
+@pytest.mark.parametrize("kept", [0.02, 0.5, 0.999])
+def test_a_copy_of_a_saved_model_that_is_cut(tmp_path, models, cplusplus, kept):
+    whole = (models / "affine" / "1" / "saved_model.pb").read_bytes()
+    (tmp_path / "saved_model.pb").write_bytes(whole[: int(kept * len(whole))])
+    assert refused(cplusplus, tmp_path) == CUT
+
+
+@pytest.mark.parametrize(
+    ("tags", "shown"),
+    [(("gpu",), "gpu"), (("serve", "gpu"), "gpu serve"), (("serve", "a", "b", "a"), "b a serve")],
+)
+def test_tags_that_no_graph_has(models, cplusplus, tags, shown):
+    code, text = refused(cplusplus, models / "half_plus_two" / "1", tags)
+    assert code == Code.NOT_FOUND
+    assert text.startswith(TAGS.format(shown))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "code", "text"),
+    [
+        ("variables.data-00000-of-00001", b"", *CUT),
+        ("variables.data-00000-of-00001", None, Code.NOT_FOUND, "No such file or directory"),
+        ("variables.index", b"\x00" * 200, Code.DATA_LOSS, "not an sstable"),
+    ],
+)
+def test_broken_variables(tmp_path, models, cplusplus, file, content, code, text):
+    """TensorFlow's own words, without those that its Python puts before them."""
+    copy = shutil.copytree(models / "affine" / "1", tmp_path / "1")
+    path = copy / "variables" / file
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    found = refused(cplusplus, copy)
+    assert found[0] == code
+    assert text in found[1]
+    assert "RestoreV2}}]]" in found[1]
+
+
+def test_variables_that_are_not_there(tmp_path, models):
+    """TensorFlow's C++ loads them all the same, to fail at each request."""
+    copy = shutil.copytree(models / "affine" / "1", tmp_path / "1")
+    shutil.rmtree(copy / "variables")
+    with pytest.raises(InvalidArgument, match="not a valid checkpoint"):
+        GraphSession(copy)
 
 
 def test_closed_session_refuses(models):

@@ -218,7 +218,7 @@ def test_broken_warmup_file_is_counted_with_its_status(version, load):
 
 
 def test_tags(version, load):
-    with pytest.raises(InvalidArgument, match="'gpu'"):
+    with pytest.raises(NotFound, match=r"supplied tags: \{ gpu serve \}"):
         load(version, saved_model_tags="serve,gpu")
     assert load(version, saved_model_tags="serve")[0].predict(ONE)["y"].tolist() == [[9, 12]]
 
