@@ -7,6 +7,7 @@ failed, the file is looked at here, and the texts of the C++ loader are given.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import re
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ def load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
         ServingError: The directory holds no SavedModel, not one with these tags, or a broken one.
     """
     try:
-        return _load(directory, tags, config)
+        return _load_with_text_ops(directory, tags, config)
     except ServingError:
         raise
     except Exception as error:
@@ -49,6 +50,18 @@ def load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
         with contextlib.suppress(OSError):
             _check_file(directory, tags)
         raise InvalidArgument(f"cannot load the SavedModel in {directory}: {error}") from error
+
+
+def _load_with_text_ops(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
+    try:
+        return _load(directory, tags, config)
+    except tf.errors.NotFoundError as error:
+        missing = error.message
+        if "Op type not registered 'TFText>" not in missing:
+            raise
+    if not _register_text_ops():
+        raise NotFound(f"{missing} It is one of TensorFlow Text: pip install 'keras-gru[text]'")
+    return _load(directory, tags, config)
 
 
 def _load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
@@ -68,6 +81,23 @@ def _load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
         raise
     finally:
         logger.setLevel(level)
+
+
+def _register_text_ops() -> bool:
+    """Make TensorFlow Text's operations known, which TF Serving's binary has linked in.
+
+    Its libraries load in a tenth of a second; importing the package takes seconds and brings Keras.
+
+    Returns:
+        Whether the package is installed.
+    """
+    package = importlib.util.find_spec("tensorflow_text")
+    if package is None:
+        return False
+    for folder in package.submodule_search_locations or ():
+        for library in sorted(Path(folder).glob("python/*/*.so")):
+            tf.load_op_library(str(library))
+    return True
 
 
 def _original(error: BaseException | None) -> Any:

@@ -1,14 +1,19 @@
 """SavedModels as the world has them: TF1 and TF2, text and binary, with and without extras."""
 
+import importlib.util
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
+from serving.client import connect
 from serving.errors import FailedPrecondition, NotFound, ServingError
 from serving.predictor import Predictor
+
+from .conftest import running
 
 v1 = tf.compat.v1
 
@@ -234,3 +239,62 @@ def test_hundred_megabytes_of_variables(tmp_path, opened):
     i = np.int32([0, 12_345_678, 24_999_999])
     answer = opened(tmp_path / "1").predict({"i": i})["w"]
     np.testing.assert_array_equal(answer, i.astype(np.float32))
+
+
+def save_with_text_op(directory, op):
+    """Binarizes text. Written as protos, since TensorFlow Text is not to be imported here."""
+    saved_model = SavedModel(saved_model_schema_version=1)
+    meta_graph = saved_model.meta_graphs.add()
+    meta_graph.meta_info_def.tags.append("serve")
+    text = meta_graph.graph_def.node.add(name="text", op="Placeholder")
+    text.attr["dtype"].type = tf.string.as_datatype_enum
+    bits = meta_graph.graph_def.node.add(name="bits", op=op, input=["text"])
+    for name, value in {"word_length": 2, "bits_per_char": 4, "replacement_char": 0}.items():
+        bits.attr[name].i = value
+    signature = meta_graph.signature_def["serving_default"]
+    signature.method_name = "tensorflow/serving/predict"
+    signature.inputs["text"].name, signature.outputs["bits"].name = "text:0", "bits:0"
+    signature.inputs["text"].dtype = tf.string.as_datatype_enum
+    signature.outputs["bits"].dtype = tf.float32.as_datatype_enum
+    directory.mkdir(parents=True)
+    (directory / "saved_model.pb").write_bytes(saved_model.SerializeToString())
+    return directory
+
+
+needs_tensorflow_text = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow_text") is None,
+    reason="tensorflow-text is not installed (pip install 'keras-gru[text]')",
+)
+
+
+@needs_tensorflow_text
+def test_tensorflow_text(tmp_path, opened):
+    predictor = opened(save_with_text_op(tmp_path / "1", "TFText>Utf8Binarize"))
+    # "a" is 0x61, "n" 0x6e: their four lowest bits, the lowest first.
+    bits = predictor.predict({"text": np.array([b"an", b"a"], object)})["bits"]
+    assert bits.tolist() == [[1, 0, 0, 0, 0, 1, 1, 1], [1, 0, 0, 0, 0, 0, 0, 0]]
+
+
+@needs_tensorflow_text
+def test_tensorflow_text_is_not_imported(tmp_path):
+    """It takes seconds, and brings Keras."""
+    save_with_text_op(tmp_path / "m" / "1", "TFText>Utf8Binarize")
+    log = tmp_path / "log"
+    flags = ("--model_name=m", f"--model_base_path={tmp_path / 'm'}")
+    environment = {"PYTHONPROFILEIMPORTTIME": "1"}
+    with (
+        running(log, *flags, environment=environment) as server,
+        connect(server.rest) as client,
+    ):
+        assert client.predict({"text": ["a"]}, "m")["bits"][0, 0] == 1
+    imported = {line.split("|")[-1].strip() for line in log.read_text().splitlines()}
+    assert "tensorflow" in imported
+    assert not {"keras", "keras.src", "tensorflow_text"} & imported
+
+
+def test_without_tensorflow_text(tmp_path, opened, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(NotFound) as caught:
+        opened(save_with_text_op(tmp_path / "1", "TFText>OfNoVersion"))
+    assert str(caught.value).startswith("Op type not registered 'TFText>OfNoVersion' in binary")
+    assert str(caught.value).endswith("pip install 'keras-gru[text]'")
