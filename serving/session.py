@@ -10,7 +10,6 @@ their test.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 
 from serving.config_files import read_text_proto
+from serving.cpus import schedulable_cpus
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from serving.saved_model_loader import load
@@ -93,7 +93,7 @@ class _RunPools:
         if config.inter_op_parallelism_threads or config.session_inter_op_thread_pool:
             return
         config.session_inter_op_thread_pool.add()  # the default one, for loading as well
-        count = _POOLS_PER_CPU * (os.cpu_count() or 1)
+        count = _POOLS_PER_CPU * schedulable_cpus()
         for number in range(1, count + 1):
             # A name makes it one pool for all sessions of the process.
             config.session_inter_op_thread_pool.add(num_threads=1, global_name=f"run_{number}")

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from serving.client import connect
-from serving.errors import FailedPrecondition, NotFound, ServingError
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 from serving.predictor import Predictor
 
 from .conftest import running
