@@ -15,6 +15,7 @@ from keras_gru import GRU
 
 SEEDS = range(16)
 RUNS = ["eager", "graph", "unknown shape", "xla"]
+PRECISIONS = {"float32": 3e-5, "mixed_float16": 0.01, "mixed_bfloat16": 0.08, "float16": 0.01}
 HAND_DERIVED = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")
 
 
@@ -87,8 +88,11 @@ def weigh(layer, x, rng):
     layer.set_weights([0.7 * rng.normal(size=w.shape) for w in layer.get_weights()])
 
 
-def outputs_and_gradients(layer, x, call, how, *, calls=1, **kwargs):
-    """Two calls, as a stateful layer needs them; everything that comes out, and every gradient."""
+def outputs_and_gradients(layer, x, call, how, *, calls=1, outputs=None, **kwargs):
+    """Two calls, as a stateful layer needs them; what comes out, and every gradient.
+
+    Only so many outputs of each call count, where a number is given.
+    """
 
     given = {"x": x, **{k: v for k, v in call.items() if v is not None}}
     given = {name: tf.constant(value) for name, value in given.items()}
@@ -100,11 +104,13 @@ def outputs_and_gradients(layer, x, call, how, *, calls=1, **kwargs):
             tape.watch(sources)
             results = []
             for _ in range(calls):
-                results += tf.nest.flatten(layer(given["x"], **rest, **kwargs))
-            loss = tf.add_n([tf.reduce_sum(tf.sin(r + 0.3)) for r in results] + layer.losses)
+                results += tf.nest.flatten(layer(given["x"], **rest, **kwargs))[:outputs]
+            wide = [tf.cast(r, tf.float64) for r in results]
+            loss = tf.add_n([tf.reduce_sum(tf.sin(r + 0.3)) for r in wide])
+            loss += tf.add_n([tf.cast(one, tf.float64) for one in [0, *layer.losses]])
         sources += [v.value for v in layer.trainable_variables]
         gradients = tape.gradient(loss, sources, unconnected_gradients="zero")
-        return results, [tf.convert_to_tensor(g) for g in gradients]
+        return wide, [tf.convert_to_tensor(g) for g in gradients]
 
     if how == "unknown shape" and not layer.unroll and not layer.stateful:
         unknown = {"x": (None, None, x.shape[-1]), "mask": (None, None)}
@@ -117,11 +123,13 @@ def outputs_and_gradients(layer, x, call, how, *, calls=1, **kwargs):
     return tf.nest.map_structure(lambda t: t.numpy(), run(given))
 
 
-def assert_same(got, wanted):
+def assert_same(got, wanted, rtol=1e-8, atol=1e-10):
     for part, parts in zip(("output", "gradient"), zip(got, wanted, strict=True), strict=True):
         for index, (a, b) in enumerate(zip(*parts, strict=True)):
             assert a.shape == b.shape, (part, index, a.shape, b.shape)
-            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10, err_msg=f"{part} {index}")
+            np.testing.assert_allclose(
+                np.float64(a), b, rtol=rtol, atol=atol, err_msg=f"{part} {index}"
+            )
 
 
 def compare_with_keras(seed):
@@ -142,12 +150,17 @@ def compare_with_keras(seed):
     )
 
 
-def compare_paths(seed):
-    shared, own, x, call, how, rng = draw(seed)
-    training = bool(seed % 2) and not own["zoneout"]  # each path draws its own zoneout
+def draw_for_fused(seed):
+    shared, *rest = draw(seed)
     shared["activation"] = "tanh" if shared["activation"] == "softsign" else shared["activation"]
     shared["recurrent_activation"] = "sigmoid"
     shared["unroll"] = False
+    return shared, *rest
+
+
+def compare_paths(seed):
+    shared, own, x, call, how, rng = draw_for_fused(seed)
+    training = bool(seed % 2) and not own["zoneout"]  # each path draws its own zoneout
     fused = GRU(**shared, **own, dtype="float64")
     looped = GRU(**{**shared, "activation": opaque(shared["activation"])}, **own, dtype="float64")
     assert (fused.path, looped.path) == ("fused", "loop")
@@ -163,7 +176,29 @@ def compare_paths(seed):
     )
 
 
-COMPARISONS = {"keras": compare_with_keras, "paths": compare_paths}
+def compare_precisions(seed):
+    """Every precision, with gates and without, and the loop in float64."""
+    shared, own, x, call, how, rng = draw_for_fused(seed)
+    shared["activity_regularizer"] = None  # gates are activities, too
+    precision = list(PRECISIONS)[seed % len(PRECISIONS)]
+    fused = GRU(**shared, **own, dtype=precision, return_gates=bool(rng.integers(2)))
+    looped = GRU(**shared, **own, dtype="float64", path="loop")
+    weigh(looped, x, rng)
+    fused.build(x.shape)
+    fused.set_weights(looped.get_weights())
+    for layer in (fused, looped):
+        layer.reset_state()
+    wanted = outputs_and_gradients(looped, x, call, "eager")
+    got = outputs_and_gradients(fused, x, call, how, outputs=len(wanted[0]))
+    scale = 1 + max(np.abs(part).max() for parts in wanted for part in parts)
+    assert_same(got, wanted, rtol=0, atol=PRECISIONS[precision] * scale)
+
+
+COMPARISONS = {
+    "keras": compare_with_keras,
+    "paths": compare_paths,
+    "precisions": compare_precisions,
+}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -174,6 +209,11 @@ def test_equals_keras(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_fused_equals_loop(seed):
     compare_paths(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_precision_equals_the_loop(seed):
+    compare_precisions(seed)
 
 
 if __name__ == "__main__":
