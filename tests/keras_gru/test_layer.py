@@ -285,7 +285,7 @@ def test_saved_model_file_keeps_values(tmp_path):
     assert isinstance(loaded.layers[0].forward_layer, GRU)
 
 
-@pytest.mark.parametrize("jit_compile", ["auto", False])
+@pytest.mark.parametrize("jit_compile", ["auto", False, True])
 def test_fit_learns(jit_compile):
     keras.utils.set_random_seed(0)
     rng = np.random.default_rng(4)
@@ -297,6 +297,8 @@ def test_fit_learns(jit_compile):
         keras.losses.BinaryCrossentropy(from_logits=True),
         jit_compile=jit_compile,
     )
+    # Where a layer keeps the model from being compiled as a whole, Keras warns.
+    assert model.jit_compile == (jit_compile is True)
     losses = model.fit(x, y, batch_size=32, epochs=10, verbose=0).history["loss"]
     assert losses[-1] < 0.5 * losses[0]
 
