@@ -55,7 +55,8 @@ class GRU(CarriedState, keras.layers.RNN):
         return_state: Also return the final state, (B, U).
         go_backwards: Run from the last step to the first and return outputs in that order.
         stateful: Carry the state of each row over to the next batch. Needs a fixed batch size.
-        unroll: Unroll the loop in the graph. Needs a fixed number of steps.
+        unroll: Unroll the loop in the graph, as a conversion to TensorFlow Lite needs it. Needs a
+            fixed number of steps.
         zero_output_for_mask: Output zeros at masked steps.
         return_gates: Also return the update gate, the reset gate and the candidate of every step,
             (B, T, U) each, in the order of processing and zero at masked steps. Needs the path

@@ -303,6 +303,18 @@ def test_fit_learns(jit_compile):
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+def test_unrolled_layer_converts_to_tensorflow_lite(tmp_path):
+    model = keras.Sequential([keras.Input((6, 3)), GRU(4, unroll=True, update_gate="replace")])
+    model.export(tmp_path, verbose=False)
+    converted = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path)).convert()
+    runner = tf.lite.Interpreter(model_content=converted).get_signature_runner()
+    (name,) = runner.get_input_details()
+    x = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
+    (answer,) = runner(**{name: x}).values()
+    np.testing.assert_allclose(answer, model(x), atol=1e-6)
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision(policy):
     layer = GRU(5, dtype=policy, return_sequences=True)
