@@ -277,9 +277,10 @@ class TestGradientFlow:
         np.testing.assert_allclose(flow.spectral, np.tile(flow.bound, (B, 1)), rtol=1e-12)
 
     def test_bound_in_half_precision(self):
-        layer = keras.layers.SimpleRNN(U, dtype="float16")
+        orthogonal = keras.initializers.Orthogonal(seed=0)
+        layer = keras.layers.SimpleRNN(U, recurrent_initializer=orthogonal, dtype="float16")
         flow = gradient_flow(layer, np.zeros((B, T, D), "float16"))
-        assert flow.gamma_lambda == pytest.approx(1, abs=1e-3)  # of an orthogonal matrix
+        assert flow.gamma_lambda == pytest.approx(1, abs=0.01)
 
     def test_gated_cells_have_no_such_bound(self):
         for layer_class in (GRU, keras.layers.LSTM):
