@@ -18,7 +18,8 @@ from serving.errors import InvalidArgument, Unimplemented
 from serving.json_debug import debug_text
 
 _NARROW = ("int32", "int16", "int8", "uint8")
-_BASE64 = re.compile(r"(?P<data>[A-Za-z0-9+/ \t\n\v\f\r]*)(?P<padding>[=. \t\n\v\f\r]*)")
+_BASE64 = re.compile(r"([A-Za-z0-9+/]*)([=.]*)")
+_WITHOUT_WHITESPACE = dict.fromkeys(map(ord, " \t\n\v\f\r"))
 _LIMITS = {
     **dict.fromkeys(_NARROW, (-(1 << 31), (1 << 31) - 1)),
     "int64": (-(1 << 63), (1 << 63) - 1),
@@ -222,10 +223,10 @@ def decode_base64(value: dict[str, Any]) -> bytes:
         raise InvalidArgument(
             f"JSON Value: {debug_text(value)} not formatted correctly for base64 data"
         )
-    parts = _BASE64.fullmatch(value["b64"])
+    parts = _BASE64.fullmatch(value["b64"].translate(_WITHOUT_WHITESPACE))
     if parts is not None:
-        text = "".join(parts["data"].split())
-        missing = -len(text) % 4
-        if missing < 3 and len("".join(parts["padding"].split())) in (0, missing):
-            return base64.b64decode(text + "=" * missing)
+        data, padding = parts.groups()
+        missing = -len(data) % 4
+        if missing < 3 and len(padding) in (0, missing):
+            return base64.b64decode(data + "=" * missing)
     raise InvalidArgument("Unable to base64 decode")
