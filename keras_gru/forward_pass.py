@@ -152,7 +152,7 @@ def cut_rows(operands: Operands, constants: Constants, extent: Extent) -> list[R
         extent.cut(operands.inputs, timed=True),
         extent.cut(wide(operands.initial_state)),
         extent.cut(constants.mask, timed=True),
-        extent.cut(None if constants.zoneout is None else wide(constants.zoneout), timed=True),
+        extent.cut(wide(constants.zoneout), timed=True),
         extent.cut(masks and Gates(*(wide(mask) for mask in masks))),
     )
     return [Rows(*values) for values in zip(*columns, strict=True)]
@@ -170,9 +170,7 @@ def shared_by_rows(operands: Operands, constants: Constants, extent: Extent) -> 
     in_loop = constants.plan.project_in_loop and not is_narrow(operands.inputs.dtype)
     return Shared(
         steps=tf.convert_to_tensor(extent.steps),
-        weights=StepWeights(
-            tuple(kernels), None if candidate_bias is None else wide(candidate_bias)
-        ),
+        weights=StepWeights(tuple(kernels), wide(candidate_bias)),
         kernel=operands.kernel if in_loop else None,
         projection_bias=projection_bias if in_loop else None,
     )

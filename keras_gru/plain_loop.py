@@ -86,7 +86,7 @@ def plain_weights(
         kernel=tuple(cut(kernel)),
         bias=None if bias is None else tuple(cut(bias)),
         recurrent=recurrent,
-        candidate_bias=None if candidate_bias is None else wide(candidate_bias),
+        candidate_bias=wide(candidate_bias),
     )
 
 

@@ -19,8 +19,9 @@ def is_narrow(dtype: tf.DType) -> bool:
 
 
 def wide(values: Tensor) -> Tensor:
-    """In the precision of the recurrence."""
-    return tf.cast(values, tf.float32) if is_narrow(values.dtype) else values
+    """In the precision of the recurrence; None stays None."""
+    narrow = values is not None and is_narrow(values.dtype)
+    return tf.cast(values, tf.float32) if narrow else values
 
 
 def project(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:

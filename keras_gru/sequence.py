@@ -163,9 +163,7 @@ def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:
     before = [states[:, 1:], h0] if constants.go_backwards else [h0, states[:, :-1]]
     masks = constants.recurrent_mask
     recurrent_mask = masks and Gates(*(wide(mask)[:, tf.newaxis] for mask in masks))
-    weights = step_weights(
-        wide(operands.recurrent_kernel), None if candidate_bias is None else wide(candidate_bias)
-    )
+    weights = step_weights(wide(operands.recurrent_kernel), wide(candidate_bias))
     _, saved = step(x, wide(tf.concat(before, 1)), weights, constants.convention, recurrent_mask)
     gates = [tf.cast(gate, states.dtype) for gate in saved[:3]]
     if constants.mask is None:
