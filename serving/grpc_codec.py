@@ -11,6 +11,7 @@ from serving.errors import InvalidArgument
 from serving.protos.input_pb2 import Input
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.tensor_pb2 import TensorProto
+from serving.varint import read_varint, write_varint
 
 # Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
@@ -19,7 +20,6 @@ _FEW = 32
 # A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
 # this many bytes it has to spell the values out, so that small requests cannot fill the memory.
 _MAX_FILLED = 64 << 20
-_MAX_VARINT_BITS = 63
 
 
 def decode_tensor(proto: TensorProto) -> np.ndarray:
@@ -63,20 +63,14 @@ def _decode_content(content: bytes, dtype: DType, count: int) -> np.ndarray:
 def _decode_strings(content: bytes, count: int) -> np.ndarray:
     """Lengths as varints, then the bytes of all strings."""
     lengths, at = [], 0
-    for _ in range(count):
-        length = shift = 0
-        while True:
-            if at >= len(content):
-                raise InvalidArgument("tensor_content ends inside the lengths of its strings")
-            byte = content[at]
-            at += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-            if shift > _MAX_VARINT_BITS:
-                raise InvalidArgument("tensor_content has a length of more than 64 bits")
-        lengths.append(length)
+    try:
+        for _ in range(count):
+            length, at = read_varint(content, at)
+            lengths.append(length)
+    except IndexError:
+        raise InvalidArgument("tensor_content ends inside the lengths of its strings") from None
+    except ValueError:
+        raise InvalidArgument("tensor_content has a length of more than 64 bits") from None
     if at + sum(lengths) != len(content):
         raise InvalidArgument("tensor_content does not hold the strings its lengths announce")
     flat = np.empty(count, object)
@@ -156,8 +150,8 @@ def fill_tensor(proto: TensorProto, array: np.ndarray, content: bool = False) ->
         proto.tensor_content = array.astype(dtype.numpy, copy=False).tobytes()
     elif dtype.field in _RAW_FIELDS and array.size > _FEW:
         wire = array.astype(dtype.numpy.newbyteorder("<"), copy=False).tobytes()
-        tag = _varint(_RAW_FIELDS[dtype.field] << 3 | 2)
-        proto.MergeFromString(tag + _varint(len(wire)) + wire)
+        tag = write_varint(_RAW_FIELDS[dtype.field] << 3 | 2)
+        proto.MergeFromString(tag + write_varint(len(wire)) + wire)
     elif dtype.numpy.kind == "c":
         parts = array.ravel().astype(dtype.numpy).view(dtype.numpy.type(0).real.dtype)
         getattr(proto, dtype.field).extend(parts.tolist())
@@ -167,15 +161,6 @@ def fill_tensor(proto: TensorProto, array: np.ndarray, content: bool = False) ->
         if dtype.field == "half_val":
             array = np.ascontiguousarray(array, dtype.numpy).view(np.uint16)
         getattr(proto, dtype.field).extend(array.ravel().tolist())
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def decode_input(proto: Input) -> list[bytes]:

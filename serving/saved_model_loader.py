@@ -19,6 +19,7 @@ from google.protobuf import text_format
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from serving.errors import Code, InvalidArgument, NotFound, ServingError, from_code
+from serving.varint import read_varint
 
 # Bytes after the key, by wire type; None for those with a number of their own.
 _SIZES = {0: None, 1: 8, 2: None, 5: 4}
@@ -153,13 +154,13 @@ def _is_cut(content: bytes) -> bool:
     position = 0
     try:
         while position < len(content):
-            key, position = _varint(content, position)
+            key, position = read_varint(content, position)
             wire_type = key & 7
             if key < 8 or wire_type not in _SIZES:  # no field has the number 0
                 return False
             size = _SIZES[wire_type]
             if size is None:
-                number, position = _varint(content, position)
+                number, position = read_varint(content, position)
                 size = number if wire_type else 0
             position += size
     except IndexError:
@@ -167,23 +168,6 @@ def _is_cut(content: bytes) -> bool:
     except ValueError:
         return False
     return position > len(content)
-
-
-def _varint(content: bytes, position: int) -> tuple[int, int]:
-    """A number, and where it ends.
-
-    Raises:
-        IndexError: The content ends first.
-        ValueError: No number is that long.
-    """
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = content[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-    raise ValueError(position)
 
 
 def _is_cut_text(content: bytes, error: Exception) -> bool:
