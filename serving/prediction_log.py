@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from serving.background_writer import BackgroundWriter
 from serving.errors import InvalidArgument
-from serving.protos.logging_config_pb2 import LoggingConfig, LogMetadata
+from serving.protos.logging_config_pb2 import LoggingConfig, LogMetadata, SamplingConfig
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.request_record import RequestRecord
 
@@ -67,6 +67,7 @@ class PredictionLogger:
         _check(options)
         self._options = options
         self._configured = configured
+        self._sampling_of_others = SamplingConfig(sampling_rate=options.sampling_rate)
         self._tags = tuple(tags)
         self._count = count
         self._files: dict[str, _RotatingFile] = {}
@@ -76,7 +77,7 @@ class PredictionLogger:
         """Log a request, if it went well and its lot is drawn."""
         if record.exchange is None or record.status != "OK":
             return
-        if random.random() < self._rate(record.model):
+        if random.random() < self._sampling(record.model).sampling_rate:
             self._writer.put(record)
 
     def close(self) -> None:
@@ -85,11 +86,9 @@ class PredictionLogger:
         for file in self._files.values():
             file.close()
 
-    def _rate(self, model: str) -> float:
+    def _sampling(self, model: str) -> SamplingConfig:
         config = self._configured(model)
-        if config is None:
-            return self._options.sampling_rate
-        return config.sampling_config.sampling_rate
+        return self._sampling_of_others if config is None else config.sampling_config
 
     def _write(self, records: Sequence[RequestRecord]) -> None:
         for record in records:
@@ -117,11 +116,7 @@ class PredictionLogger:
         metadata.model_spec.signature_name = record.signature
         if record.version is not None:
             metadata.model_spec.version.value = record.version
-        config = self._configured(record.model)
-        if config is not None:
-            metadata.sampling_config.CopyFrom(config.sampling_config)
-        else:
-            metadata.sampling_config.sampling_rate = self._options.sampling_rate
+        metadata.sampling_config.CopyFrom(self._sampling(record.model))
         message = PredictionLog(log_metadata=metadata)
         part: Any = getattr(message, f"{record.exchange.kind}_log")
         request, response = record.exchange.messages()

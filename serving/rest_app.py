@@ -56,7 +56,7 @@ _LARGE_OUTPUT = 1 << 12
 _METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
 # Bytes that a URI may not have, and per cent signs without two digits (RFC 3986).
 _NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
-_HTML = "text/html; charset=ISO-8859-1"
+_HTML = b"text/html; charset=ISO-8859-1"
 _CORS = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"POST, GET"),
@@ -130,7 +130,7 @@ class Api:
         if scope["method"] == "OPTIONS":
             origin = dict(scope["headers"]).get(b"origin", b"")
             status = 200 if b"http://" in origin or b"https://" in origin else 400
-            await self._send(send, status, b"", _HTML.encode())
+            await self._send(send, status, b"", _HTML)
             return
         body = await _body(receive)
         if body is None:
