@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from serving.client import connect
 from tests import waiting
 from tests.ports import free_ports
 
@@ -78,6 +79,21 @@ def running(log, *flags, ready=True, environment=None, prefix=()):
         except subprocess.TimeoutExpired:
             process.kill()
             raise
+
+
+def answered_and_imported(tmp_path, name, base_path, inputs):
+    """What a server of its own answers, and all that its process has imported by then."""
+    log = tmp_path / "log"
+    flags = (f"--model_name={name}", f"--model_base_path={base_path}")
+    environment = {"PYTHONPROFILEIMPORTTIME": "1"}
+    with (
+        running(log, *flags, environment=environment) as server,
+        connect(server.rest) as client,
+    ):
+        answer = client.predict(inputs, name)
+    imported = {line.split("|")[-1].strip() for line in log.read_text().splitlines()}
+    assert "tensorflow" in imported
+    return answer, imported
 
 
 def answers(server):

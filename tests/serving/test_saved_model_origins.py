@@ -9,11 +9,10 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from serving.client import connect
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 from serving.predictor import Predictor
 
-from .conftest import running
+from .conftest import answered_and_imported
 
 v1 = tf.compat.v1
 
@@ -279,16 +278,8 @@ def test_tensorflow_text(tmp_path, opened):
 def test_tensorflow_text_is_not_imported(tmp_path):
     """It takes seconds, and brings Keras."""
     save_with_text_op(tmp_path / "m" / "1", "TFText>Utf8Binarize")
-    log = tmp_path / "log"
-    flags = ("--model_name=m", f"--model_base_path={tmp_path / 'm'}")
-    environment = {"PYTHONPROFILEIMPORTTIME": "1"}
-    with (
-        running(log, *flags, environment=environment) as server,
-        connect(server.rest) as client,
-    ):
-        assert client.predict({"text": ["a"]}, "m")["bits"][0, 0] == 1
-    imported = {line.split("|")[-1].strip() for line in log.read_text().splitlines()}
-    assert "tensorflow" in imported
+    answer, imported = answered_and_imported(tmp_path, "m", tmp_path / "m", {"text": ["a"]})
+    assert answer["bits"][0, 0] == 1
     assert not {"keras", "keras.src", "tensorflow_text"} & imported
 
 

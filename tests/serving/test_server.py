@@ -19,7 +19,7 @@ from serving.errors import NotFound
 from serving.flags import usage
 from tests.ports import free_ports
 
-from .conftest import REPOSITORY, answers, running, start, wait_until
+from .conftest import REPOSITORY, answered_and_imported, answers, running, start, wait_until
 
 
 def ended(*flags):
@@ -52,16 +52,8 @@ def test_bad_value_prints_usage():
 
 def test_a_start_imports_no_keras(models, tmp_path):
     """TensorFlow would, for half of the time that the start takes."""
-    log = tmp_path / "log"
-    flags = ("--model_name=affine", f"--model_base_path={models}/affine")
-    environment = {"PYTHONPROFILEIMPORTTIME": "1"}
-    with (
-        running(log, *flags, environment=environment) as server,
-        connect(server.rest) as client,
-    ):
-        client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "affine")
-    imported = {line.split("|")[-1].strip() for line in log.read_text().splitlines()}
-    assert "tensorflow" in imported
+    one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
+    _, imported = answered_and_imported(tmp_path, "affine", models / "affine", one)
     assert not {"keras", "keras.src", "matplotlib", "pandas", "sklearn"} & imported
 
 
