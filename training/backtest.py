@@ -17,17 +17,16 @@ from training.backtest_config import BacktestConfig
 from training.conformal import LEVELS
 from training.errors import DataError, RunDirectoryError
 from training.exponential_smoothing import SmoothingForecaster, suits
-from training.forecast_errors import Forecaster, ForecastErrors, measure
+from training.forecast_errors import ForecastErrors, measure
 from training.forecast_evaluation import evaluate_forecasts, make_predictor
 from training.forecasting_baselines import (
     LAST_VALUE,
     RIDGE,
     SEASONAL_NAIVE,
     SMOOTHING,
-    last_value,
     measure_smoothing,
+    naive_forecasters,
     ridge_of,
-    seasonal_naive,
 )
 from training.forecasting_data import ForecastingData, load_forecasting_data
 from training.forecasting_run import ForecastingRun
@@ -228,19 +227,17 @@ def _data_of(run: ForecastingRun, path: Path | None) -> ForecastingData:
 
 def _baselines(data: ForecastingData, part: Windows, lookback: int) -> dict[str, ForecastErrors]:
     """Of the windows of a fold, knowing all rows before them."""
-    targets, horizon, known = data.shape.targets, data.shape.horizon, int(part.origins[0])
-    simple: dict[str, tuple[Forecaster, int]] = {
-        LAST_VALUE: (last_value(targets, horizon), 1),
-        SEASONAL_NAIVE: (seasonal_naive(targets, horizon, data.season), data.season),
-        RIDGE: (ridge_of(data, lookback, known), lookback),
-    }
+    horizon, known = data.shape.horizon, int(part.origins[0])
+    simple = naive_forecasters(data)
+    simple[RIDGE] = ridge_of(data, lookback, known), lookback
     errors = {
         name: measure(forecaster, replace(part, lookback=steps), data.preprocessor)
         for name, (forecaster, steps) in simple.items()
     }
     if suits(data):
         tried = [SmoothingForecaster(data, damped, known) for damped in (False, True)]
-        earlier = replace(part, origins=np.arange(known - 2 * horizon, known - horizon + 1))
+        first = max(known - 2 * horizon, data.season)
+        earlier = replace(part, origins=np.arange(first, known - horizon + 1))
         best = min(tried, key=lambda each: measure_smoothing(each, earlier).mse)
         errors[SMOOTHING] = measure_smoothing(best, part)
     return errors

@@ -15,11 +15,17 @@ from training.forecasting_data import ForecastingData
 from training.ridge_forecaster import filled
 
 _MOST_ROWS, _MOST_COLUMNS = 5_000, 8
+_FEWEST_ROWS = 10
+"""Of which the level and the trend at the beginning are estimated."""
 
 
 def suits(data: ForecastingData) -> bool:
-    """Whether the series is small enough to be worth the time."""
-    return len(data.series) <= _MOST_ROWS and len(data.shape.targets) <= _MOST_COLUMNS
+    """Whether the series is small enough to be worth the time, and long enough to fit."""
+    return (
+        len(data.series) <= _MOST_ROWS
+        and len(data.shape.targets) <= _MOST_COLUMNS
+        and data.borders.train >= _FEWEST_ROWS
+    )
 
 
 class SmoothingForecaster:
@@ -34,7 +40,8 @@ class SmoothingForecaster:
     def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):
         train = end or data.borders.train
         self.damped, self._horizon = damped, data.shape.horizon
-        self._season = data.season if 1 < data.season <= train // 2 else 1
+        needed = max(2 * data.season, _FEWEST_ROWS + 2 * (data.season // 2))
+        self._season = data.season if train >= needed else 1
         season = f"season {self._season}" if self._season > 1 else "no season"
         self.detail = f"{season}, {'damped ' if damped else ''}trend"
         self._results = [
@@ -43,7 +50,15 @@ class SmoothingForecaster:
         ]
 
     def forecasts(self, origins: np.ndarray) -> np.ndarray:
-        """(N, H, K) standardised forecasts from the rows before each of N origins."""
+        """(N, H, K) standardised forecasts from the rows before each of N origins.
+
+        Raises:
+            ValueError: there is less than a season before an origin.
+        """
+        if origins.min() < self._season:
+            raise ValueError(
+                f"origins must be at least {self._season}, the season, got {origins.min()}"
+            )
         return np.stack([self._column(result, origins) for result in self._results], axis=2)
 
     def _column(self, result: Any, origins: np.ndarray) -> np.ndarray:
@@ -65,9 +80,16 @@ def _follow(column: np.ndarray, train: int, season: int, damped: bool) -> Any:
         "damped_trend": damped,
         "seasonal": "add" if season > 1 else None,
         "seasonal_periods": season if season > 1 else None,
-        "initialization_method": "heuristic",
     }
+    model = ETSModel(column[:train], initialization_method="heuristic", **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the best found is good enough here
-        fitted = ETSModel(column[:train], **options).fit(disp=False)
-    return ETSModel(column, **options).smooth(fitted.params)
+        fitted = model.fit(disp=False)
+    # The heuristic reads up to five seasons, of the whole column thus rows still to be forecast.
+    start = {
+        "initial_level": model.initial_level,
+        "initial_trend": model.initial_trend,
+        "initial_seasonal": model.initial_seasonal,
+    }
+    everything = ETSModel(column, initialization_method="known", **start, **options)
+    return everything.smooth(fitted.params)

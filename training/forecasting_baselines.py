@@ -1,6 +1,7 @@
 """Simple forecasters to beat.
 
-They read the same standardised and filled windows as the network, of a length of their own.
+They read the same standardised and filled windows as the network; the ridge regression of a length
+of its own, the naive ones at least as far back as the network, to know the value before a gap.
 """
 
 from collections.abc import Sequence
@@ -53,7 +54,7 @@ def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
 
 
 def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecaster:
-    """Repeats the last season of each column; reads ``season`` steps."""
+    """Repeats the last season of each column; reads ``season`` steps or more."""
     source = np.arange(horizon) % season - season
 
     def forecast(histories: np.ndarray) -> np.ndarray:
@@ -62,22 +63,29 @@ def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecas
     return forecast
 
 
+def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]]:
+    """Those that need no fit, by name, and how many steps they are given to read."""
+    targets, horizon = data.shape.targets, data.shape.horizon
+    lookback = data.shape.lookback
+    return {
+        LAST_VALUE: (last_value(targets, horizon), lookback),
+        SEASONAL_NAIVE: (
+            seasonal_naive(targets, horizon, data.season),
+            max(lookback, data.season),
+        ),
+    }
+
+
 def fit_baselines(data: ForecastingData) -> Baselines:
     """Fits all on the training part and measures them on validation and test.
 
     The ridge regression's look-back is the one with the least validation error among the
     network's own and :data:`RIDGE_LOOKBACKS`, as far as the training part is long enough.
     """
-    targets, horizon = data.shape.targets, data.shape.horizon
+    details = {LAST_VALUE: "", SEASONAL_NAIVE: f"season {data.season}"}
     results = [
-        _measured(data, LAST_VALUE, "", last_value(targets, horizon), 1),
-        _measured(
-            data,
-            SEASONAL_NAIVE,
-            f"season {data.season}",
-            seasonal_naive(targets, horizon, data.season),
-            data.season,
-        ),
+        _measured(data, name, details[name], forecaster, lookback)
+        for name, (forecaster, lookback) in naive_forecasters(data).items()
     ]
     tried = {}
     for ridge in _ridges(data):

@@ -9,7 +9,15 @@ from tests.training.conftest import write_waves
 from training.__main__ import main
 from training.backtest import run_backtest
 from training.backtest_config import BacktestConfig
+from training.config import RunConfig
 from training.errors import ConfigError, DataError, RunDirectoryError
+from training.forecaster_config import ForecasterConfig
+from training.forecasting import train_forecasting
+from training.forecasting_config import (
+    ForecastingConfig,
+    ForecastingTrainingConfig,
+    SeriesConfig,
+)
 from training.forecasting_data import load_forecasting_data
 from training.ridge_forecaster import fit_ridge
 
@@ -89,3 +97,39 @@ def test_command_line(forecasting_run, tmp_path, capsys):
     assert "exists already" in capsys.readouterr().err
     assert main(["backtest", str(tmp_path / "none")]) == 2
     assert "there is no run directory" in capsys.readouterr().err
+
+
+def test_no_fold_knows_what_comes_after_it(tmp_path):
+    """Few seasons to fit on, and a horizon so long that there is little before two of them."""
+    rng = np.random.default_rng(0)
+    t = np.arange(200)
+    frame = pd.DataFrame({"load": np.sin(2 * np.pi * t / 32) + 0.1 * rng.normal(size=200)})
+    frame.insert(0, "time", pd.date_range("2021-05-01", periods=200, freq="h"))
+    frame.to_csv(tmp_path / "load.csv", index=False)
+    config = ForecastingConfig(
+        data=SeriesConfig(
+            tmp_path / "load.csv", lookback=6, horizon=40, season=32, validation_fraction=0.2,
+            test_fraction=0.5,
+        ),
+        model=ForecasterConfig(units=4, segment=6),
+        training=ForecastingTrainingConfig(epochs=1),
+        run=RunConfig(tmp_path, "load"),
+    )  # fmt: skip
+    run = train_forecasting(config)
+    first = []
+    for number in range(2):
+        frame.to_csv(tmp_path / f"{number}.csv", index=False)
+        summary = json.loads(
+            (
+                run_backtest(BacktestConfig(run.path, 12, tmp_path / f"{number}.csv", str(number)))
+                / "backtest.json"
+            ).read_text()
+        )
+        first.append(summary["folds"][0])
+        after = frame["time"] > summary["folds"][0]["last_time"]
+        assert 20 < after.sum() < 60
+        frame.loc[after, "load"] += 100 * rng.normal(size=after.sum())
+    assert set(first[0]["errors"]) == {
+        "GRU", "last value", "seasonal naive", "ridge", "exponential smoothing",
+    }  # fmt: skip
+    assert first[0] == first[1]

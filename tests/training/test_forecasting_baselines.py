@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,10 +93,69 @@ def test_smoothing_forecasts_are_those_of_statsmodels(damped, missing):
             np.testing.assert_allclose(forecasts[row, :, k], expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("damped", [False, True])
+def test_smoothing_reads_nothing_after_an_origin(damped):
+    """With less than five seasons to fit on, the initial states could come from later rows."""
+    series = seasonal_series(72)
+    data = prepare(series, SeriesConfig(lookback=12, horizon=3))
+    assert data.borders.train == 51
+    later = series.values.copy()
+    origin = data.borders.train + 2
+    later[origin:] = 100 * np.random.default_rng(1).normal(size=later[origin:].shape)
+    changed = prepare(replace(series, values=later), SeriesConfig(lookback=12, horizon=3))
+    origins = np.arange(data.borders.train, origin + 1)
+    np.testing.assert_array_equal(
+        SmoothingForecaster(data, damped).forecasts(origins),
+        SmoothingForecaster(changed, damped).forecasts(origins),
+    )
+
+
+@pytest.mark.parametrize(("rows", "season", "detail"), [
+    (14, 4, "no season"), (16, 6, "no season"), (20, 4, "season 4"), (26, 6, "season 6"),
+])  # fmt: skip
+def test_smoothing_of_short_series(rows, season, detail):
+    config = SeriesConfig(lookback=2, horizon=1, season=season)
+    data = prepare(seasonal_series(rows, season), config)
+    result = fit_baselines(data).results[-1]
+    assert result.name == SMOOTHING
+    assert result.detail.startswith(f"{detail}, ")
+    assert np.isfinite(result.test.mse)
+
+
+def test_smoothing_needs_ten_training_rows_and_a_season_before_an_origin():
+    data = prepare(seasonal_series(13, 4), SeriesConfig(lookback=2, horizon=1, season=4))
+    assert data.borders.train == 10
+    assert suits(data)
+    data = prepare(seasonal_series(12, 4), SeriesConfig(lookback=2, horizon=1, season=4))
+    assert data.borders.train == 9
+    assert SMOOTHING not in {result.name for result in fit_baselines(data).results}
+    data = prepare(seasonal_series(), SeriesConfig())
+    with pytest.raises(ValueError, match="origins must be at least 12, the season, got 11"):
+        SmoothingForecaster(data, damped=False).forecasts(np.array([40, 11]))
+
+
 def test_smoothing_is_for_small_series():
     data = prepare(seasonal_series(), SeriesConfig())
     assert suits(data)
     assert not suits(prepare(seasonal_series(5001), SeriesConfig()))
+
+
+def test_naive_forecasts_know_values_from_before_a_gap():
+    """As the network does: what it reads of a gap is the last value before it."""
+    series = seasonal_series(120, 4, noise=0.0)
+    expected = {}
+    for name, row in ((LAST_VALUE, 118), (SEASONAL_NAIVE, 115)):
+        gone = series.values.copy()
+        gone[115:119] = np.nan
+        data = prepare(
+            replace(series, values=gone),
+            SeriesConfig(lookback=8, horizon=1, season=4, test_fraction=0.01),
+        )
+        assert data.borders.test - data.borders.validation == 1
+        result = next(each for each in fit_baselines(data).results if each.name == name)
+        expected[name] = data.standardised_targets[119] - data.standardised_targets[114]
+        assert np.isnan(gone[row]).all()
+        np.testing.assert_allclose(result.test.absolute[0], np.abs(expected[name]), rtol=1e-5)
 
 
 @pytest.mark.data
