@@ -65,8 +65,8 @@ def interval_offsets(
 def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) -> Any:
     """The calibrated quantiles: a graph operation, in exports and reports alike.
 
-    Bounds that would lie on the wrong side of the forecast or of each other are moved there,
-    which can only widen an interval.
+    Bounds that would lie on the wrong side of the forecast, or further in than those of a narrower
+    interval, are moved there: that can only widen an interval, so that none loses coverage.
 
     Args:
         forecasts: (B, H, K, 1) or (B, H, K, Q).
@@ -78,10 +78,12 @@ def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) ->
     """
     middle = list(levels).index(MEDIAN)
     shifted = forecasts + offsets
-    forecast = shifted[..., middle : middle + 1]
-    below = ops.minimum(shifted[..., :middle], forecast)
-    above = ops.maximum(shifted[..., middle + 1 :], forecast)
-    return ops.concatenate([ops.sort(below), forecast, ops.sort(above)], axis=-1)
+    bounds = [shifted[..., q] for q in range(len(levels))]
+    for q in reversed(range(middle)):
+        bounds[q] = ops.minimum(bounds[q], bounds[q + 1])
+    for q in range(middle + 1, len(levels)):
+        bounds[q] = ops.maximum(bounds[q], bounds[q - 1])
+    return ops.stack(bounds, axis=-1)
 
 
 def least_rows(levels: Sequence[float] = LEVELS) -> int:

@@ -79,6 +79,23 @@ def test_quantiles_ascend_around_the_forecast():
     np.testing.assert_array_equal(served[..., 2], crossing[..., 2])
 
 
+def test_forecasts_that_cross_cost_no_interval_its_coverage():
+    """Of a network whose inner bounds lie outside the outer ones in every other row."""
+    n = 20000
+    targets = RNG.normal(size=(2 * n, 1, 1))
+    inner = np.where(RNG.random((2 * n, 1, 1)) < 0.5, 6.0, 0.6)
+    outer = np.full_like(inner, 2.2)
+    forecasts = np.stack([-outer, -inner, 0 * outer, inner, outer], axis=-1)
+    offsets = interval_offsets(targets[:n], forecasts[:n])
+    served = np.asarray(quantiles(forecasts[n:], offsets))
+    alone = forecasts[n:] + offsets  # what calibration speaks of
+    for low, high, nominal in ((0, 4, 0.95), (1, 3, 0.8)):
+        assert (served[..., low] <= alone[..., low]).all()
+        assert (served[..., high] >= alone[..., high]).all()
+        inside = (targets[n:] >= served[..., low]) & (targets[n:] <= served[..., high])
+        assert inside.mean() > nominal - 4 * math.sqrt(nominal * (1 - nominal) / n)
+
+
 @pytest.mark.parametrize(
     ("shape", "levels", "message"),
     [
