@@ -1,8 +1,10 @@
 """Evenly spaced times: read, checked, and completed where some are missing."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ import pandas as pd
 from training.errors import DataError
 
 _DAY = pd.Timedelta(days=1)
+_YEAR_FIRST = re.compile(r"\s*\d{4}")
 
 
 @dataclass(frozen=True)
@@ -45,30 +48,59 @@ class TimeCells:
 def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.DatetimeIndex:
     """Reads times; offsets from UTC are applied and dropped.
 
-    Day and month may stand in either order where only one of the two gives ascending times.
+    Behind the year stands the month. Otherwise day and month may stand in either order where only
+    one of the two gives ascending times, or times that are far more even.
 
     Args:
         cells: as they stand in the file.
         time_format: as for ``strptime``; guessed by default.
 
     Raises:
-        DataError: a cell is no time; names it.
+        DataError: a cell is no time, or could be either of two; names it.
     """
-    tries = [{"format": time_format}] if time_format else [{}, {"dayfirst": True}]
+    tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
+    if not time_format and not all(map(_YEAR_FIRST.match, cells.texts)):
+        tries.append({"dayfirst": True})
     parsed = []
     for options in tries:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # no common format: then cell by cell
             times = pd.to_datetime(pd.Series(cells.texts), errors="coerce", utc=True, **options)
         parsed.append(pd.DatetimeIndex(times).tz_localize(None).as_unit("ns"))
-        if not parsed[-1].hasnans and parsed[-1].is_monotonic_increasing:
-            return parsed[-1]
+    ascending = [times for times in parsed if not times.hasnans and times.is_monotonic_increasing]
+    if len(ascending) == 2:
+        return _more_even(ascending[0], ascending[1], cells)
+    if ascending:
+        return ascending[0]
     best = min(parsed, key=lambda times: int(times.isna().sum()))
     if best.hasnans:
         row = int(np.flatnonzero(best.isna())[0])
         expected = f"a time like {time_format}" if time_format else "a time"
         raise cells.error(row, f"expected {expected} (see --time-format)")
     return best
+
+
+def _more_even(
+    first: pd.DatetimeIndex, second: pd.DatetimeIndex, cells: TimeCells
+) -> pd.DatetimeIndex:
+    """Of two readings of the same cells the one with far fewer gaps, if they differ."""
+    different = np.flatnonzero(first != second)
+    if not len(different):
+        return first
+    gaps = [_unevenness(times) for times in (first, second)]
+    if max(gaps) < 2 * min(gaps):
+        row = int(different[0])
+        raise cells.error(
+            row, f"expected times of which only {first[row]} or only {second[row]} can be meant "
+            "(see --time-format)"
+        )  # fmt: skip
+    return first if gaps[0] < gaps[1] else second
+
+
+def _unevenness(times: pd.DatetimeIndex) -> float:
+    """The mean step in median steps: 1 where they are even, more where there are gaps."""
+    steps = np.diff(times.asi8)
+    return float(steps.mean() / max(1.0, float(np.median(steps))))
 
 
 def require_ascending(times: pd.DatetimeIndex, cells: TimeCells) -> None:

@@ -42,6 +42,23 @@ def test_day_first_where_only_that_ascends():
     assert parsed(["01/02/2021", "01/03/2021"], "%d/%m/%Y")[1] == "2021-03-01 00:00:00"
 
 
+@pytest.mark.parametrize("pattern", ["%d/%m/%Y", "%m/%d/%Y"])
+@pytest.mark.parametrize(("frequency", "rows"), [("MS", 36), ("h", 12 * 24), ("QS", 12)])
+def test_day_and_month_are_told_apart_by_even_steps(pattern, frequency, rows):
+    """No day after the twelfth occurs, so that both orders ascend."""
+    times = pd.date_range("2018-04-01", periods=rows, freq=frequency)
+    found = parse_times(cells(list(times.strftime(f"{pattern} %H:%M"))))
+    assert list(found) == list(times)
+
+
+def test_times_that_could_be_days_or_months():
+    texts = [f"01/{number:02}/2021" for number in range(1, 13)]
+    message = r"line 3, .* only 2021-01-02 .* or only 2021-02-01 .*--time-format.*got '01/02/2021'"
+    with pytest.raises(DataError, match=message):
+        parse_times(cells(texts))
+    assert parsed(texts, "%m/%d/%Y")[1] == "2021-01-02 00:00:00"
+
+
 def test_a_cell_that_is_no_time_is_named():
     with pytest.raises(DataError, match=r"f\.csv, line 3, column 'when': .*got 'soon'"):
         parsed(["2020-01-01", "soon", "2020-01-03"])
@@ -54,6 +71,7 @@ def test_a_cell_that_is_no_time_is_named():
     [
         (["2020-01-02", "2020-01-03", "2020-01-01"], "line 4.*expected a time after 2020-01-03"),
         (["2020-01-02", "2020-01-02"], "line 3.*each time once, line 2 has it too"),
+        (["2020-02-01", "2020-01-02"], "line 3.*expected a time after 2020-02-01"),  # no 1 February
     ],
 )
 def test_times_that_do_not_ascend(texts, message):
