@@ -127,6 +127,8 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
     Raises:
         DataError: there is no header, or a row does not fit it; names the line.
     """
+    # A text may be longer than the 131,072 letters that a cell may have by default.
+    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, None)

@@ -38,6 +38,19 @@ def test_reads_each_format(tmp_path, name, content):
     assert read_text_file(write(tmp_path / name, content)) == ROWS
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_texts_of_a_hundred_thousand_words(tmp_path, suffix):
+    text = "word, " * 100_000
+    content = {
+        "csv": f'text,label\n"{text}",long\nx,short\n',
+        "tsv": f"text\tlabel\n{text}\tlong\nx\tshort\n",
+        "jsonl": "".join(json.dumps({"text": t, "label": k}) + "\n"
+                         for t, k in ((text, "long"), ("x", "short"))),
+    }[suffix]  # fmt: skip
+    expected = [(text, "long"), ("x", "short")]
+    assert read_text_file(write(tmp_path / f"a.{suffix}", content)) == expected
+
+
 def test_named_columns_win_over_known_names(tmp_path):
     path = write(tmp_path / "a.csv", "text,label,body,kind\nx,1,hello,greeting\n")
     assert read_text_file(path, "body", "kind") == [("hello", "greeting")]
