@@ -1,5 +1,6 @@
 """Labelled texts, split into training, validation and test rows that share no text."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -194,11 +195,14 @@ def _require_classes(rows: Sequence[Row], classes: tuple[str, ...], source: str)
 
 
 def _class_order(labels: set[str]) -> tuple[str, ...]:
-    """Numbers by value, names by alphabet."""
+    """Numbers by value, names by alphabet; nan is no number, and has no place among them."""
     try:
-        return tuple(sorted(labels, key=lambda label: (float(label), label)))
+        values = {label: float(label) for label in labels}
     except ValueError:
         return tuple(sorted(labels))
+    if any(map(math.isnan, values.values())):
+        return tuple(sorted(labels))
+    return tuple(sorted(labels, key=lambda label: (values[label], label)))
 
 
 def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +48,25 @@ def test_many_classes_keep_names_and_numeric_order(tmp_path):
     assert data.classes == ("2", "9", "10")
     for part in data.parts().values():
         assert set(part.labels.tolist()) == {0, 1, 2}
+
+
+def test_classes_have_the_same_order_in_every_process(tmp_path):
+    """Though sets have not, and nan has no place among numbers: a resumed run needs it."""
+    code = """if True:
+        import sys
+        from pathlib import Path
+        from training.sentiment_config import DataConfig
+        from training.sentiment_data import load_sentiment_data
+        print(load_sentiment_data(DataConfig(data=Path(sys.argv[1])), seed=0).classes)
+    """
+    labels = ("nan", "1", "2", "0", "10")
+    write_csv(tmp_path / "a.csv", [(f"text {k} {i}", k) for k in labels for i in range(5)])
+    for seed in ("1", "2", "3"):
+        answer = subprocess.run(
+            [sys.executable, "-c", code, tmp_path / "a.csv"], text=True, capture_output=True,
+            check=True, env={**os.environ, "PYTHONHASHSEED": seed},
+        )  # fmt: skip
+        assert answer.stdout.strip() == "('0', '1', '10', '2', 'nan')"
 
 
 @pytest.mark.parametrize(
