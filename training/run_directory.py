@@ -172,16 +172,17 @@ class RunWriter:
         self.path = self.final  # until entered
 
     def __enter__(self: WriterT) -> WriterT:
-        self._require_free()
         try:
             self.final.parent.mkdir(parents=True, exist_ok=True)
-            self.path = Path(
-                tempfile.mkdtemp(dir=self.final.parent, prefix=f".{self.final.name}.partial-")
-            )
+            self._begin()
         except OSError as error:
+            self._clear()
             raise RunDirectoryError(
                 f"cannot write to {self.final.parent}: {error.strerror or error}"
             ) from error
+        except BaseException:
+            self._clear()
+            raise
         return self
 
     def __exit__(
@@ -190,10 +191,21 @@ class RunWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.path != self.final:
-            shutil.rmtree(self.path, ignore_errors=True)
+        self._clear()
         if isinstance(error, OSError):
             raise RunDirectoryError(f"cannot write the run {self.final}: {error}") from error
+
+    def _begin(self) -> None:
+        """Makes the folder in which the run is built."""
+        self._require_free()
+        self.path = Path(
+            tempfile.mkdtemp(dir=self.final.parent, prefix=f".{self.final.name}.partial-")
+        )
+
+    def _clear(self) -> None:
+        """Removes what was built, unless it was published."""
+        if self.path != self.final:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def write_text(self, name: str, text: str) -> None:
         """Writes a file of the run, UTF-8."""

@@ -1,6 +1,7 @@
 """Builds the run directory of a training, which may be cut short and continued."""
 
 import glob
+import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +13,17 @@ from training.checkpoint import Checkpoint, checkpoint_path
 from training.config import to_dict
 from training.errors import DivergenceError, RunDirectoryError
 from training.run_directory import RunWriter
+from training.run_lock import RunLock
 
 
 class TrainingRunWriter(RunWriter):
     """A :class:`RunWriter` that writes the settings, and keeps the checkpoint of a broken run.
 
+    No two processes build a run of the same name at the same time.
+
     Args:
-        config: the settings, a dataclass with ``run.runs_dir``.
+        config: the settings, a dataclass with ``run.runs_dir`` and ``run.name``; where that is
+            None, the new run may get a number behind its name.
         task: what is trained for.
         name: name of the new run.
         resume: whether to go on from a checkpoint; else there must be none.
@@ -27,21 +32,40 @@ class TrainingRunWriter(RunWriter):
     def __init__(self, config: Any, task: str, name: str, resume: bool):
         super().__init__(config.run.runs_dir, name)
         self._settings = {"task": task, "keras_gru": keras_gru.__version__, **to_dict(config)}
-        self._checkpoint = checkpoint_path(self.final)
+        self._named = config.run.name is not None
         self._resume = resume
+        self._place(self.final)
 
-    def __enter__(self) -> "TrainingRunWriter":
+    def _place(self, final: Path) -> None:
+        self.final = self.path = final
+        self._checkpoint = checkpoint_path(final)
+        self._lock = RunLock(final.parent / f".{final.name}.lock")
+
+    def _begin(self) -> None:
+        first = self.final
+        for number in itertools.count(2):
+            if self._lock.acquire():
+                break
+            if self._named:
+                raise RunDirectoryError(
+                    f"{self.final} is being trained by another process; wait for it, or choose "
+                    "another --name"
+                )
+            self._place(first.with_name(f"{first.name}-{number}"))  # begun in the same second
         if self._checkpoint.exists() and not self._resume:
             raise RunDirectoryError(
                 f"{self.final} was begun and cut short; go on with `gru-train resume "
                 f"{self.final}`, choose another --name, or remove {self._checkpoint}"
             )
-        if self._resume:  # what the killed process was building
+        if self._lock.holds or self._resume:  # what killed processes were building
             for left in self.final.parent.glob(f".{glob.escape(self.final.name)}.partial-*"):
                 shutil.rmtree(left, ignore_errors=True)
-        super().__enter__()
+        super()._begin()
         self.write_json("config.json", self._settings)
-        return self
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._lock.release()
 
     def __exit__(
         self,
