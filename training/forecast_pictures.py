@@ -172,7 +172,9 @@ def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
     left.set_title("errors one step ahead", loc="left", fontsize="medium")
     if few:
         left.legend(fontsize="small")
-    right.hist(residuals[np.isfinite(residuals)], bins=60, color=_MODEL, alpha=0.8)
+    # In float64: in float32 nearly equal ones could not be cut into so many bins.
+    seen_residuals = residuals[np.isfinite(residuals)].astype(np.float64)
+    right.hist(seen_residuals, bins=60, color=_MODEL, alpha=0.8)
     right.set_xlabel("truth minus forecast, standardised")
     right.set_ylabel("windows times columns")
     for axes in (left, right):

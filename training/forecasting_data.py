@@ -1,6 +1,6 @@
 """A series made ready: split by time, scaled by its training rows, cut into windows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,13 @@ from training.series_sets import Borders, borders_of, load_series, published_bor
 from training.series_windows import Windows
 
 PARTS = ("train", "validation", "test")
+_LARGEST = 1e30
+"""Beyond it differences and sums of values come near the largest float32."""
+_LEAST_DEVIATION = 1e-30
+_FARTHEST = 1e15
+"""The square of which, summed over a window, still is a float32."""
+_COARSE = 0.01
+"""Share of the deviation between neighbouring float32 numbers from which on it is said."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     targets = tuple(series.column(name) for name in names)
     _require_variation(series, borders, targets)
     data = ForecastingData(
-        series,
+        replace(series, notes=series.notes + _precision_notes(series, borders)),
         borders,
         ForecastShape(lookback, horizon, len(series.columns), targets),
         season,
@@ -152,6 +159,7 @@ def _require_variation(series: Series, borders: Borders, targets: tuple[int, ...
                 f"{series.source}, column {name!r}: expected values that vary, got "
                 f"{values[0]:g} in all training rows (1 to {borders.train}); leave the column out"
             )
+        _require_float32(f"{series.source}, column {name!r}", series.values[:, number], values)
     for number in targets:
         for part in ("validation", "test"):
             begin, end = borders.part(part)
@@ -160,3 +168,48 @@ def _require_variation(series: Series, borders: Borders, targets: tuple[int, ...
                     f"{series.source}, column {series.columns[number]!r}: expected values in the "
                     f"{part} rows ({begin + 1} to {end}), got only missing ones"
                 )
+
+
+def _require_float32(column: str, values: np.ndarray, train: np.ndarray) -> None:
+    """Raises DataError where models, which read numbers as float32, would not see what varies."""
+    largest = float(np.nanmax(np.abs(values)))
+    if largest > _LARGEST:
+        raise DataError(
+            f"{column}: expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
+            "numbers as float32: divide the column by some number"
+        )
+    deviation, apart = float(train.std()), _apart(train)
+    if deviation <= apart or deviation < _LEAST_DEVIATION:
+        raise DataError(
+            f"{column}: expected values whose standard deviation is above {_LEAST_DEVIATION:g} and "
+            f"above the distance between neighbouring float32 numbers of their size, {apart:g}, as "
+            f"which models read them; got {deviation:g}: subtract or multiply by some number"
+        )
+    away = np.abs(values - train.mean()) / deviation
+    if np.nanmax(away) > _FARTHEST:
+        row = int(np.nanargmax(away))
+        raise DataError(
+            f"{column}: expected values within {_FARTHEST:.0e} standard deviations of the training "
+            f"rows, {deviation:g}, got {values[row]:g} in row {row + 1}; if that means a missing "
+            "value, leave the cell empty"
+        )
+
+
+def _precision_notes(series: Series, borders: Borders) -> tuple[str, ...]:
+    """What a reader should know of columns that float32 numbers resolve but coarsely."""
+    notes = []
+    for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
+        train = column[np.isfinite(column)]
+        share = _apart(train) / float(train.std())
+        if share > _COARSE:
+            notes.append(
+                f"column {name!r}: models read numbers as float32, which at its size are "
+                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; forecasts will "
+                "be better if some number is subtracted from the column first"
+            )
+    return tuple(notes)
+
+
+def _apart(values: np.ndarray) -> float:
+    """The distance between neighbouring float32 numbers of the size of the largest value."""
+    return float(np.spacing(np.float32(np.abs(values).max())))

@@ -128,6 +128,45 @@ def test_columns_that_say_nothing_are_named():
         prepare(table, CONFIG)
 
 
+@pytest.mark.parametrize(
+    ("scale", "offset", "message"),
+    [
+        (1e300, 0.0, "expected values up to 1e[+]30, got one of .*e[+]30[01]; models read"),
+        (1e-300, 0.0, "expected values whose standard deviation is above 1e-30 .*multiply"),
+        (1e-40, 0.0, "expected values whose standard deviation is above 1e-30 .*multiply"),
+        (1.0, 1e16, "expected .* neighbouring float32 .* size, 1.07374e[+]09, .*subtract"),
+    ],
+)
+def test_numbers_that_float32_cannot_tell_apart_are_refused(scale, offset, message):
+    """Models would read the same number everywhere, and be no better than the mean."""
+    table = series()
+    table.values[:, 1] = offset + scale * table.values[:, 1]
+    with pytest.raises(DataError, match=r"made-up\.csv, column 'b': " + message):
+        prepare(table, CONFIG)
+
+
+def test_numbers_that_float32_tells_apart_coarsely_are_noted():
+    table = series()
+    table.values[:, 1] += 3e7
+    (note,) = prepare(table, CONFIG).series.notes
+    read = table.values[:140, 1].astype(np.float32)
+    apart = np.diff(np.unique(read)).min()
+    assert note.startswith("column 'b': models read numbers as float32")
+    assert f"{apart:g} apart, {apart / table.values[:140, 1].std():.0%} of its standard" in note
+    assert not prepare(series(), CONFIG).series.notes
+
+
+@pytest.mark.parametrize("row", [150, 199])
+def test_codes_for_missing_values_are_found_where_they_would_ruin_the_errors(row):
+    table = series()
+    table.values[row, 2] = 1e20
+    message = f"column 'c': .*got 1e[+]20 in row {row + 1}; if that means a missing value, leave"
+    with pytest.raises(DataError, match=message):
+        prepare(table, CONFIG)
+    table.values[row, 2] = -9999.0
+    prepare(table, CONFIG)
+
+
 def test_a_training_part_whose_values_are_all_read_and_none_forecast():
     table = series(columns=("a",))
     table.values[12:140] = np.nan

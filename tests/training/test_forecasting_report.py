@@ -1,7 +1,13 @@
 import copy
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
 
+from training.forecast_errors import ForecastErrors
+from training.forecast_evaluation import Evaluation
+from training.forecast_pictures import draw_residuals
+from training.forecasting_data import load_forecasting_data
 from training.forecasting_report import coverage_remarks, not_better_than_naive, write_summary
 
 
@@ -50,3 +56,13 @@ def test_column_names_do_not_break_the_table(metrics):
     values = metrics["model"]["test"]["by_column"].pop("up")
     metrics["model"]["test"]["by_column"]["a|b<c"] = values
     assert r"| a\|b&lt;c |" in write_summary(metrics)
+
+
+def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
+    """As of a series that stands still in its test part."""
+    data = load_forecasting_data(forecasting_run.config.data)
+    residuals = np.full((59, 2), 0.0645, np.float32)
+    residuals[::2] = np.nextafter(residuals[::2], np.float32(1))
+    errors = ForecastErrors(*np.zeros((2, 6, 2)), np.full((6, 2), 59))
+    draw_residuals(data, Evaluation(errors, (), residuals), tmp_path / "residuals.png")
+    assert imread(tmp_path / "residuals.png").std() > 0.03
