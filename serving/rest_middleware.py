@@ -12,6 +12,7 @@ from serving.rest_codec import decode_error, encode_error
 from serving.tokens import REFUSAL, Tokens
 
 _OPEN = (b"/healthz", b"/readyz")
+_API = b"/v1/models"
 
 
 class TokenGuard:
@@ -28,8 +29,11 @@ class TokenGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        # Browsers ask with OPTIONS before they send the header.
-        is_open = scope["raw_path"] in _OPEN or scope["method"] == "OPTIONS"
+        path: bytes = scope["raw_path"]
+        # Browsers ask with OPTIONS before they send the header. Elsewhere, as at the metrics,
+        # OPTIONS may be answered as GET is.
+        preflight = scope["method"] == "OPTIONS" and path.lower().startswith(_API)
+        is_open = path in _OPEN or preflight
         given = dict(scope["headers"]).get(b"authorization")
         if is_open or self._tokens.allow(given):
             await self._app(scope, receive, send)

@@ -162,6 +162,8 @@ def test_grpc_has_its_own_choice_of_tls(stub):
         ("GET", "/v1/models/nix"),
         ("GET", "/models"),
         ("GET", "/monitoring/prometheus/metrics"),
+        ("OPTIONS", "/monitoring/prometheus/metrics"),
+        ("OPTIONS", "/models"),
         ("GET", "/nix"),
     ],
 )
@@ -179,6 +181,13 @@ def test_rest_refuses_without_token(equipped, token, method, path):
 def test_health_needs_no_token(equipped, path):
     with equipped.client(None) as client:
         assert client.get(path).status_code == 200
+
+
+def test_preflights_of_the_api_need_no_token(equipped):
+    with equipped.client(None) as client:
+        origin = {"Origin": "https://example.com"}
+        response = client.options(f"{HALF_URL}:predict", headers=origin)
+    assert (response.status_code, response.content) == (200, b"")
 
 
 @pytest.mark.parametrize("token", [TOKEN, OTHER])
