@@ -48,7 +48,7 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
             f"input {name}: expected rows of equal length; got ragged lists"
         ) from None
     if dtype is STRING:
-        if array.dtype.kind not in "OSUT":
+        if array.size and array.dtype.kind not in "OSUT":
             raise InvalidArgument(f"input {name}: expected text; got {array.dtype}")
         # NumPy's own byte strings have lost trailing NULs; build from the values themselves.
         source = array if isinstance(value, np.ndarray) else np.array(value, dtype=object)
@@ -58,7 +58,8 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
     numbers = array.dtype.kind in "biufc" and dtype.numpy.kind != "b" and array.dtype.kind != "b"
     if array.size and not numbers:
         raise InvalidArgument(f"input {name}: expected {dtype.name}; got {array.dtype}")
-    if array.dtype.kind in "fc" and dtype.numpy.kind in "iu" and array.size:
+    narrower = {"f": "iu", "c": "iufV"}.get(array.dtype.kind, "")
+    if dtype.numpy.kind in narrower and array.size:
         raise InvalidArgument(f"input {name}: expected {dtype.name}; got {array.dtype}")
     if array.dtype.kind in "iu" and dtype.numpy.kind in "iu" and array.size:
         limits = np.iinfo(dtype.numpy)

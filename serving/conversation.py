@@ -23,6 +23,7 @@ from serving.signature import DEFAULT_SIGNATURE, Signature
 ResultT = TypeVar("ResultT")
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+_LONGEST_CALL = 1e9  # seconds; neither transport can count to infinity
 _TOO_LARGE = re.compile(r"Task size \d+ is larger than maximum input batch size (\d+)")
 
 
@@ -148,7 +149,7 @@ class Conversation:
     def __init__(self, wire: Wire, options: ClientOptions) -> None:
         self._wire = wire
         self._options = options
-        self._max_batch_size = options.max_batch_size
+        self._limits: dict[str, int] = {}  # rows that the server takes at once, by model
         self._known: dict[Target, Metadata] = {}
 
     def predict(
@@ -175,15 +176,18 @@ class Conversation:
 
         try:
             rows = row_count(arrays)
-            if rows is None or rows <= (self._max_batch_size or rows):
+            while True:
+                size = self._limits.get(target.model, self._options.max_batch_size) or rows
                 try:
-                    return (yield from ask(target, arrays))
+                    if rows is None or size is None or rows <= size:
+                        return (yield from ask(target, arrays))
+                    return (yield from self._in_parts(target, arrays, rows, size, ask, deadline))
                 except InvalidArgument as error:
                     limit = _TOO_LARGE.search(error.message)
-                    if rows is None or limit is None or int(limit[1]) < 1:
+                    sent = min(rows or 0, size or 0)
+                    if limit is None or not 1 <= int(limit[1]) < sent:
                         raise
-                    self._max_batch_size = int(limit[1])
-            return (yield from self._in_parts(target, arrays, rows, ask, deadline))
+                    self._limits[target.model] = int(limit[1])
         except Unavailable:
             raise
         except InvalidArgument as error:
@@ -224,7 +228,7 @@ class Conversation:
         seconds = self._options.timeout if timeout is None else timeout
         if not seconds > 0:  # NaN is not
             raise ValueError(f"timeout must be positive; got {seconds}")
-        return time.monotonic() + seconds
+        return time.monotonic() + min(seconds, _LONGEST_CALL)
 
     def _signature(self, target: Target, name: str, deadline: float) -> Steps[Signature]:
         known = self._known.get(target)
@@ -242,10 +246,10 @@ class Conversation:
         target: Target,
         arrays: Arrays,
         rows: int,
+        size: int,
         ask: Callable[[Target, Arrays], Steps[Arrays]],
         deadline: float,
     ) -> Steps[Arrays]:
-        size = self._max_batch_size or rows
         if target.version is None:
             # One version answers all parts, whatever comes into service meanwhile.
             now = yield from self._asking(self._wire.metadata(target), deadline)

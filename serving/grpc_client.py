@@ -6,7 +6,6 @@ a process may also import TensorFlow or tensorflow-serving-api, before or after.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from serving.client_errors import (
 )
 from serving.client_options import ClientOptions
 from serving.conversation import Call, Metadata, Target, VersionState
-from serving.errors import Code, InvalidArgument, ServingError, Unavailable, from_code
+from serving.errors import Code, InvalidArgument, ServingError, Unavailable, Unknown, from_code
 from serving.grpc_codec import decode_tensor, encode_tensor
 from serving.json_example import parse_examples
 from serving.protos.classification_pb2 import ClassificationRequest
@@ -40,12 +39,15 @@ from serving.protos.model_pb2 import ModelSpec
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.regression_pb2 import RegressionRequest
 from serving.protos.services import MODEL_SERVICE, PREDICTION_SERVICE, Stub
+from serving.rest_codec import encode_examples
 from serving.signature import Signature
 
 _CODES = {status: Code[status.name] for status in grpc.StatusCode}
-_OPTIONS = (
+CHANNEL_OPTIONS = (
     ("grpc.max_send_message_length", (1 << 31) - 1),
     ("grpc.max_receive_message_length", (1 << 31) - 1),
+    # As over REST: a proxy that the environment names is for the way out, not to a model server.
+    ("grpc.enable_http_proxy", 0),
 )
 _ROUND_ROBIN = ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')
 _PREDICTION, _MODELS = "prediction", "models"
@@ -106,7 +108,10 @@ class GrpcWire:
             request.inputs[name].CopyFrom(encode_tensor(array, content=True))
 
         def read(response: Any) -> Arrays:
-            return {name: decode_tensor(proto) for name, proto in response.outputs.items()}
+            try:
+                return {name: decode_tensor(proto) for name, proto in response.outputs.items()}
+            except InvalidArgument as error:
+                raise Unknown(f"the server's answer: {error.message}") from None
 
         return GrpcMessage(_PREDICTION, "Predict", request), read
 
@@ -194,14 +199,23 @@ class _Channel:
         self._metadata: tuple[tuple[str, str], ...] = ()
         if options.token is not None:
             self._metadata = (("authorization", f"Bearer {options.token}"),)
-        arguments = (*_OPTIONS, *((_ROUND_ROBIN,) if options.balance else ()))
+        self._module = grpc_module
+        self._arguments = (*CHANNEL_OPTIONS, *((_ROUND_ROBIN,) if options.balance else ()))
+        self._credentials: Any = None
         if tls:
-            credentials = grpc.ssl_channel_credentials(
+            self._credentials = grpc.ssl_channel_credentials(
                 options.pem("ca_file"), options.pem("key_file"), options.pem("cert_file")
             )
-            self._channel = grpc_module.secure_channel(address, credentials, arguments)
+        self._channel: Any = None
+        self._stubs: dict[str, Stub] = {}
+
+    def _open(self) -> None:
+        if self._credentials is None:
+            self._channel = self._module.insecure_channel(self._address, self._arguments)
         else:
-            self._channel = grpc_module.insecure_channel(address, arguments)
+            self._channel = self._module.secure_channel(
+                self._address, self._credentials, self._arguments
+            )
         self._stubs = {
             _PREDICTION: Stub(self._channel, PREDICTION_SERVICE),
             _MODELS: Stub(self._channel, MODEL_SERVICE),
@@ -250,6 +264,7 @@ class GrpcConnection(_Channel):
 
     def __init__(self, address: str, tls: bool, options: ClientOptions) -> None:
         super().__init__(grpc, address, tls, options)
+        self._open()
 
     def send(self, message: GrpcMessage, timeout: float) -> Any:
         """The response."""
@@ -269,12 +284,15 @@ class AsyncGrpcConnection(_Channel):
 
     async def send(self, message: GrpcMessage, timeout: float) -> Any:
         """The response."""
+        if self._channel is None:
+            self._open()  # only now, as a channel belongs to the loop that runs when it is made
         with self._errors(timeout):
             return await self._call(message, timeout)
 
     async def close(self) -> None:
         """Close the channel."""
-        await self._channel.close()
+        if self._channel is not None:
+            await self._channel.close()
 
 
 def _url(address: str, tls: bool) -> str:
@@ -282,10 +300,7 @@ def _url(address: str, tls: bool) -> str:
 
 
 def _input(examples: Sequence[Any]) -> Input:
-    try:
-        proto, _ = parse_examples(json.dumps({"examples": list(examples)}).encode())
-    except TypeError as error:
-        raise InvalidArgument(f"examples: expected text, numbers and lists; {error}") from None
+    proto, _ = parse_examples(encode_examples(examples))
     return proto
 
 

@@ -249,10 +249,12 @@ async def _connections(plan: LoadPlan, count: int) -> list[Callable[[bytes], Awa
         return [HttpConnection(plan.url, plan.timeout, plan.options).ask for _ in range(count)]
     import grpc.aio
 
+    from serving.grpc_client import CHANNEL_OPTIONS
+
     address, tls = grpc_address(plan.url)
     asks: list[Callable[[bytes], Awaitable[str]]] = []
     for _ in range(-(-count // _CLIENTS_PER_CHANNEL)):
-        local = [("grpc.use_local_subchannel_pool", 1)]
+        local = [*CHANNEL_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
         if tls:
             pems = (plan.options.pem(name) for name in ("ca_file", "key_file", "cert_file"))
             credentials = grpc.ssl_channel_credentials(*pems)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import ssl
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from serving.async_client import AsyncClient
@@ -24,10 +27,14 @@ from serving.client_errors import (
 from serving.client_options import ClientOptions
 from serving.conversation import Call, Metadata, Target, VersionState
 from serving.errors import Code, InvalidArgument, Unimplemented
-from serving.rest_codec import decode_error, decode_outputs, encode_request
+from serving.rest_codec import decode_error, decode_outputs, encode_examples, encode_request
 from serving.signature import Signature
 
+ResultT = TypeVar("ResultT")
+
 _OF_GATEWAYS = (401, 403, 429, 502, 503, 504)
+# What httpx says where a server went away before its answer, or in the middle of it.
+_GONE = ("disconnected", "peer closed connection")
 
 
 class RestClient(Client):
@@ -90,6 +97,9 @@ class RestWire:
 
         def read(answer: bytes) -> Arrays:
             outputs = decode_outputs(answer, signature)
+            missing = set(output_filter) - outputs.keys()
+            if missing:
+                raise unexpected_answer(self._url, f"no output {min(missing)!r} in the answer")
             # The API itself has no output filter.
             return {name: outputs[name] for name in output_filter} if output_filter else outputs
 
@@ -101,10 +111,9 @@ class RestWire:
         """A Classify request."""
 
         def read(answer: bytes) -> list[list[tuple[str, float]]]:
-            return [
-                [(str(label), float(score)) for label, score in row]
-                for row in self._results(answer)
-            ]
+            return self._results(
+                answer, lambda row: [(str(label), float(score)) for label, score in row]
+            )
 
         return self._examples("classify", target, signature_name, examples), read
 
@@ -114,7 +123,7 @@ class RestWire:
         """A Regress request."""
 
         def read(answer: bytes) -> list[float]:
-            return [float(value) for value in self._results(answer)]
+            return self._results(answer, float)
 
         return self._examples("regress", target, signature_name, examples), read
 
@@ -165,16 +174,17 @@ class RestWire:
     def _examples(
         self, verb: str, target: Target, signature_name: str, examples: Sequence[Any]
     ) -> RestMessage:
-        value: dict[str, Any] = {"examples": list(examples)}
-        if signature_name:
-            value["signature_name"] = signature_name
-        return RestMessage("POST", f"{_path(target)}:{verb}", json.dumps(value).encode())
+        body = encode_examples(examples, signature_name)
+        return RestMessage("POST", f"{_path(target)}:{verb}", body)
 
-    def _results(self, answer: bytes) -> Any:
+    def _results(self, answer: bytes, read: Callable[[Any], ResultT]) -> list[ResultT]:
         value = self._json(answer)
-        if not isinstance(value, dict) or not isinstance(value.get("results"), list):
-            raise unexpected_answer(self._url, f"no results in {answer[:200]!r}")
-        return value["results"]
+        try:
+            if isinstance(value["results"], list):
+                return [read(entry) for entry in value["results"]]
+        except (KeyError, TypeError, ValueError):
+            pass
+        raise unexpected_answer(self._url, f"no results in {answer[:200]!r}")
 
     def _json(self, answer: bytes) -> Any:
         try:
@@ -217,11 +227,14 @@ class _Http:
         httpx = self._httpx
         try:
             yield
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, asyncio.TimeoutError):
             raise too_slow(self._url, timeout) from None
         except (httpx.TransportError, OSError) as error:
             # Its asynchronous half lets errors of TLS through as they are.
             raise self._unreachable(error) from None
+        except httpx.DecodingError as error:
+            detail = f"a body that cannot be unpacked ({error})"
+            raise unexpected_answer(self._url, detail) from None
         except httpx.InvalidURL as error:
             raise InvalidArgument(f"url: {error}; got {self._url!r}") from None
 
@@ -232,7 +245,8 @@ class _Http:
             if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
                 return refused_certificate(self._url, reason)
             cause = cause.__cause__ or cause.__context__
-        if isinstance(error, self._httpx.RemoteProtocolError) and "disconnected" not in reason:
+        gone = any(words in reason for words in _GONE)
+        if isinstance(error, self._httpx.RemoteProtocolError) and not gone:
             return unexpected_answer(self._url, f"no HTTP ({reason})")
         closed = (self._httpx.ReadError, self._httpx.RemoteProtocolError)
         if self._certless and isinstance(error, closed):
@@ -240,8 +254,8 @@ class _Http:
         port = urlsplit(self._url).port or 8501
         return no_server(self._url, reason, f"rest_api_port={port}")
 
-    def _content(self, response: Any) -> bytes:
-        status, body = response.status_code, bytes(response.content)
+    def _content(self, response: Any, body: bytes) -> bytes:
+        status = response.status_code
         if status == 200:
             return body
         try:
@@ -264,17 +278,31 @@ class RestConnection(_Http):
 
     def __init__(self, url: str, options: ClientOptions) -> None:
         super().__init__(url, options)
+        self._process = os.getpid()
         self._http = self._httpx.Client(**self._settings)
 
     def send(self, message: RestMessage, timeout: float) -> bytes:
         """The body of the answer."""
-        with self._errors(timeout):
-            response = self._http.request(**self._request(message, timeout))
-        return self._content(response)
+        deadline = time.monotonic() + timeout
+        request = self._request(message, timeout)
+        with self._errors(timeout), self._own().stream(**request) as response:
+            parts = []
+            # httpx allows the time for each read; a server that sends bit by bit would have more.
+            for part in response.iter_bytes():
+                parts.append(part)
+                if time.monotonic() > deadline:
+                    raise self._httpx.ReadTimeout("the answer is not whole in time")
+        return self._content(response, b"".join(parts))
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._own().close()
+
+    def _own(self) -> Any:
+        """The connections of this process; on a parent's, each would read the other's answers."""
+        if self._process != os.getpid():
+            self._process, self._http = os.getpid(), self._httpx.Client(**self._settings)
+        return self._http
 
 
 class AsyncRestConnection(_Http):
@@ -287,8 +315,10 @@ class AsyncRestConnection(_Http):
     async def send(self, message: RestMessage, timeout: float) -> bytes:
         """The body of the answer."""
         with self._errors(timeout):
-            response = await self._http.request(**self._request(message, timeout))
-        return self._content(response)
+            asking = self._http.request(**self._request(message, timeout))
+            # httpx allows the time for each read; a server that sends bit by bit would have more.
+            response = await asyncio.wait_for(asking, timeout)
+        return self._content(response, bytes(response.content))
 
     async def close(self) -> None:
         """Close the connections."""

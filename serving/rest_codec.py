@@ -8,7 +8,7 @@ Requests come in two forms. Row: `{"instances": [...]}`, one element per example
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,6 +124,25 @@ def encode_request(inputs: Mapping[str, np.ndarray], signature: Signature, name:
     return f'{{{head}"inputs": {{{", ".join(columns)}}}}}'.encode()
 
 
+def encode_examples(examples: Sequence[Any], name: str = "") -> bytes:
+    """A classify or regress request.
+
+    Args:
+        examples: Values by feature name.
+        name: Of the signature; empty for the default one.
+
+    Raises:
+        InvalidArgument: A value that JSON has no form for.
+    """
+    try:
+        value: dict[str, Any] = {"examples": list(examples)}
+        if name:
+            value["signature_name"] = name
+        return json.dumps(value).encode()
+    except TypeError as error:
+        raise InvalidArgument(f"examples: expected text, numbers and lists; {error}") from None
+
+
 def _string_json(value: Any) -> Any:
     """Text as text, and bytes that are no text in base64."""
     if isinstance(value, list):
@@ -159,8 +178,11 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
         array = fast_array(column, dtype, document.has_booleans)
         if array is None:
             tensor = Tensor(dtype)
-            tensor.add(column)
-            array = tensor.array(dense_shape(column))
+            try:
+                tensor.add(column)
+                array = tensor.array(dense_shape(column))
+            except ServingError as error:
+                raise Unknown(f"the server's answer, output {name!r}: {error.message}") from None
         arrays[name] = array
     return arrays
 

@@ -1,8 +1,10 @@
 """Servers that are not, or do not answer as, TF Serving; on real sockets."""
 
+import contextlib
 import http.server
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -45,6 +47,34 @@ def web(status, body, kind, seconds=0.0):
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def bare(answer):
+    """A server that hands each connection, with its first request read, to a function."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:  # closed: the end
+                return
+            threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+    def talk(connection):
+        with connection, contextlib.suppress(OSError):
+            if connection.recv(65536):
+                answer(connection)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
 
 
 @contextmanager

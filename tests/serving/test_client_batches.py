@@ -65,6 +65,7 @@ class Picky:
 
     def __init__(self):
         self.sizes = []
+        self.limit = 2
 
     def metadata(self, target):
         signature = Signature({"x": TensorInfo("x:0", 1, (-1,))}, {"y": TensorInfo("y:0", 1, None)})
@@ -75,8 +76,10 @@ class Picky:
 
         def read(_):
             self.sizes.append((rows, target.version))
-            if rows > 2:
-                raise InvalidArgument(f"Task size {rows} is larger than maximum input batch size 2")
+            if rows > self.limit:
+                raise InvalidArgument(
+                    f"Task size {rows} is larger than maximum input batch size {self.limit}"
+                )
             lengths = inputs["x"].astype(int)
             return {
                 "y": np.where(np.arange(lengths.max()) < lengths[:, None], lengths[:, None], 0.0)
@@ -85,18 +88,19 @@ class Picky:
         return "predict", read
 
 
+def run(steps):
+    try:
+        action = next(steps)
+        while True:
+            assert isinstance(action, Exchange)
+            action = steps.send(None)
+    except StopIteration as stop:
+        return stop.value
+
+
 def test_limit_of_the_server_is_learnt_and_shorter_parts_are_padded():
     wire = Picky()
     conversation = Conversation(wire, ClientOptions())
-
-    def run(steps):
-        try:
-            action = next(steps)
-            while True:
-                assert isinstance(action, Exchange)
-                action = steps.send(None)
-        except StopIteration as stop:
-            return stop.value
 
     for _ in range(2):
         got = run(conversation.predict([1, 2, 3, 1, 4], Target("m"), "", (), None))["y"]
@@ -106,3 +110,39 @@ def test_limit_of_the_server_is_learnt_and_shorter_parts_are_padded():
         assert got.shape == (5, 4)
     parts = [(2, 7), (2, 7), (1, 7)]
     assert wire.sizes == [(5, None), *parts, *parts]
+
+
+def test_limit_is_learnt_below_the_callers_own_and_again_when_it_falls():
+    wire = Picky()
+    conversation = Conversation(wire, ClientOptions(max_batch_size=4))
+
+    def sizes(model):
+        wire.sizes.clear()
+        assert run(conversation.predict([1] * 5, Target(model), "", (), None))["y"].shape == (5, 1)
+        return [size for size, _ in wire.sizes]
+
+    assert sizes("m") == [4, 2, 2, 1]
+    wire.limit = 1  # a restart with another configuration
+    assert sizes("m") == [2, 1, 1, 1, 1, 1]
+    wire.limit = 9
+    assert sizes("m") == [1, 1, 1, 1, 1]
+    assert sizes("other") == [4, 1]  # a limit is one model's
+
+
+def test_no_rows_of_text(url):
+    with connect(url) as client:
+        outputs = client.predict([], "text")
+    assert {name: len(array) for name, array in outputs.items()} == {
+        "label": 0,
+        "probability": 0,
+        "scores": 0,
+    }
+
+
+def test_complex_numbers_are_not_cut_down_to_real_ones(url):
+    inputs = {"x": np.full((1, 3), 1 + 2j), "b": np.zeros((1, 1))}
+    with (
+        connect(url) as client,
+        pytest.raises(InvalidArgument, match="input x: expected float; got complex128"),
+    ):
+        client.predict(inputs, "affine")
