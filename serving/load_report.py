@@ -24,8 +24,6 @@ def summarize(plan: LoadPlan, result: LoadResult) -> dict[str, Any]:
     good = result.codes == "OK"
     latency = 1000 * (result.done - result.due)[good]
     service = 1000 * (result.done - result.sent)[good]
-    # What was answered within the seconds that count, whenever it was due.
-    answered = int((result.done[good] < plan.warmup + plan.seconds).sum())
     return {
         "url": plan.url,
         "loop": "closed" if plan.rate is None else "open",
@@ -37,7 +35,7 @@ def summarize(plan: LoadPlan, result: LoadResult) -> dict[str, Any]:
         "requests": len(result.codes),
         "ok": int(good.sum()),
         "errors": dict(Counter(result.codes[~good].tolist())),
-        "throughput": answered / plan.seconds,
+        "throughput": result.answered / plan.seconds,
         "latency": _quantiles(latency),
         "service": _quantiles(service),
         "generator_cpu": round(result.cpu, 3),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -87,6 +88,8 @@ class LoadResult:
         sent: When it was sent.
         done: When its answer was complete.
         codes: "OK" or what went wrong.
+        answered: Requests answered OK within the seconds that count, whenever they were due: those
+            that waited since the warmup too, as the server worked for them.
         cpu: Share of a core that the busiest sending process used.
     """
 
@@ -94,6 +97,7 @@ class LoadResult:
     sent: np.ndarray
     done: np.ndarray
     codes: np.ndarray
+    answered: int
     cpu: float
 
 
@@ -136,9 +140,16 @@ def run_load(plan: LoadPlan, tick: Callable[[float], None] = lambda _: None) -> 
             worker.terminate()
             worker.join()
     columns = [np.concatenate([result[k] for result in results]) for k in range(4)]
-    counted = (columns[0] >= plan.warmup) & (columns[0] < plan.warmup + plan.seconds)
+    answered = int((_counts(plan, columns[2]) & (columns[3] == "OK")).sum())
+    counted = _counts(plan, columns[0])
     due, sent, done, codes = (column[counted] for column in columns)
-    return LoadResult(due, sent, done, codes, max(result[4] for result in results))
+    return LoadResult(due, sent, done, codes, answered, max(result[4] for result in results))
+
+
+def _counts(plan: LoadPlan, times: np.ndarray) -> np.ndarray:
+    """Which times lie within the seconds that count."""
+    within: np.ndarray = (times >= plan.warmup) & (times < plan.warmup + plan.seconds)
+    return within
 
 
 def _received(pipe: Connection) -> Any:
@@ -175,6 +186,9 @@ def _work(plan: LoadPlan, number: int, barrier: Any, pipe: Connection) -> None:
 
 async def _send(plan: LoadPlan, number: int, barrier: Any) -> Any:
     clients = len(range(number, plan.concurrency, plan.processes))
+    parent = multiprocessing.parent_process()
+    if parent is not None:  # killed, it cannot end us: the load would go on without it
+        asyncio.get_running_loop().add_reader(parent.sentinel, os._exit, 1)
     asks = await _connections(plan, clients)
     first = number % len(plan.requests)
     requests = itertools.cycle([*plan.requests[first:], *plan.requests[:first]])
@@ -201,12 +215,15 @@ async def _send(plan: LoadPlan, number: int, barrier: Any) -> Any:
         for ask in asks:
             free.put_nowait(ask)
 
+        sending: set[asyncio.Task[None] | None] = set()
+
         async def served(due: float) -> None:
             try:
                 ask = await free.get()
             except asyncio.CancelledError:
                 log.append((due, clock() - start, clock() - start, "not sent"))
                 return
+            sending.add(asyncio.current_task())
             try:
                 await one(ask, due)
             finally:
@@ -222,7 +239,7 @@ async def _send(plan: LoadPlan, number: int, barrier: Any) -> Any:
             task.add_done_callback(tasks.discard)
         if tasks:
             _, waiting = await asyncio.wait(set(tasks), timeout=plan.timeout)
-            for task in waiting:
+            for task in waiting - sending:  # what is sent ends by itself, within its own time
                 task.cancel()
             await asyncio.gather(*waiting)
     share = (time.process_time() - cpu) / max(1e-9, clock() - start)

@@ -1,13 +1,18 @@
 """The load generator against servers whose behaviour is known."""
 
 import dataclasses
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
 from serving.load_report import plot, show, summarize
 from serving.load_test import LoadPlan, LoadResult, run_load
+from tests.waiting import wait_until
 
+from .conftest import REPOSITORY
 from .strange_servers import web
 
 REQUEST = b"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
@@ -39,6 +44,50 @@ def test_closed_loop_keeps_so_many_under_way():
     assert figures["latency"]["p50"] >= 45
 
 
+def test_throughput_counts_what_was_due_before_and_answered_within():
+    # Each client is answered once a second: those asked at 0.5 s and before count as well.
+    with web(200, b"{}", "application/json", 1.0) as (_, url):
+        plan = LoadPlan(url, [REQUEST], concurrency=8, warmup=1.5, seconds=3.0)
+        figures = summarize(plan, run_load(plan))
+    assert figures["ok"] == 3 * 8
+    assert figures["throughput"] == pytest.approx(8)
+    # One connection, 50 ms an answer, 200 a second due: what is answered was due in the warmup.
+    with web(200, b"{}", "application/json", 0.05) as (site, url):
+        plan = LoadPlan(
+            url,
+            [REQUEST],
+            concurrency=1,
+            rate=200.0,
+            arrivals="constant",
+            warmup=1.0,
+            seconds=1.0,
+            timeout=0.5,
+        )
+        figures = summarize(plan, run_load(plan))
+        assert 0 < figures["throughput"] <= len(site.seen) / 2 + 2
+    assert figures["ok"] == 0
+
+
+def test_load_ends_with_the_process_that_was_told_to_make_it():
+    program = (
+        "import sys\n"
+        "from serving.load_test import LoadPlan, run_load\n"
+        "if __name__ == '__main__':\n"
+        f"    run_load(LoadPlan(sys.argv[1], [{REQUEST!r}], processes=2, seconds=60.0))\n"
+    )
+    with web(200, b"{}", "application/json", 0.01) as (site, url):
+        process = subprocess.Popen([sys.executable, "-c", program, url], cwd=REPOSITORY)
+        try:
+            wait_until(lambda: len(site.seen) > 10, 60, lambda: "no load")
+        finally:
+            process.kill()
+            process.wait()
+        time.sleep(2)
+        before = len(site.seen)
+        time.sleep(1)
+        assert len(site.seen) == before
+
+
 @pytest.mark.parametrize("status", [503, 400])
 def test_errors_are_counted_by_code_and_not_timed(status, tmp_path):
     with web(status, b'{"error": "no"}', "application/json") as (_, url):
@@ -61,12 +110,12 @@ def test_figures_of_known_times(tmp_path):
     codes = np.array(["OK"] * 98 + ["HTTP 503"] * 2, object)
     sent, done = due + 0.010, due + 0.010 + np.arange(100.0) / 1000
     plan = LoadPlan("http://x", [b"x"], rate=100.0, seconds=1.0, warmup=0.0)
-    result = LoadResult(due, sent, done, codes, 0.95)
+    result = LoadResult(due, sent, done, codes, 77, 0.95)
     figures = summarize(plan, result)
     assert figures["latency"]["p50"] == pytest.approx(10 + 48.5)
     assert figures["service"]["max"] == pytest.approx(97)
     assert figures["errors"] == {"HTTP 503": 2}
-    assert figures["throughput"] == int((done[:98] < 1).sum())
+    assert figures["throughput"] == 77
     assert figures["generator_was_the_limit"]
     assert "use more --processes" in show(figures)
     plot(plan, result, tmp_path / "load.svg")
