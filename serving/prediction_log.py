@@ -174,10 +174,12 @@ class _RotatingFile:
         self._path = self._prefix.with_name(f"{self._prefix.name}-{unique}.tfrecord")
         self._writer = self._translated(lambda: tf.io.TFRecordWriter(str(self._path)))
         self._size = 0
-        for old in self._older()[: -self._keep]:
+        others = [one for one in self._of_this_prefix() if one != self._path]
+        for old in others[: max(0, len(others) + 1 - self._keep)]:
             old.unlink(missing_ok=True)
 
-    def _older(self) -> list[Path]:
+    def _of_this_prefix(self) -> list[Path]:
+        """Its files, the oldest first; by a clock that was put back, ours may seem to be that."""
         # Not a glob: the files of model "a" must not be mistaken for those of model "a-b".
         ours = re.compile(re.escape(self._prefix.name) + r"-\d{8}T\d{6}-\d+-\d+\.tfrecord")
         found = [one for one in self._prefix.parent.iterdir() if ours.fullmatch(one.name)]

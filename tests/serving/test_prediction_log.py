@@ -1,6 +1,8 @@
 """Sampled PredictionLogs: read back with tf.data and upstream's protos; rotation; refusals."""
 
+import os
 import shutil
+import time
 
 import pytest
 import tensorflow as tf
@@ -114,6 +116,25 @@ def test_rotation_keeps_the_newest(tmp_path):
                for one in logged(tmp_path, "m-2*.tfrecord")]  # fmt: skip
     assert numbers == list(range(40))[-len(numbers) :]
     assert neighbour.exists()
+
+
+def test_file_just_begun_is_kept_though_others_seem_newer(tmp_path):
+    """As after the clock was put back."""
+    tomorrow = time.time() + 86400
+    options = PredictionLogOptions(tmp_path, 1.0, files=3)
+    for number in range(3):
+        logger = PredictionLogger(options, lambda _: None)
+        logger(record(number))
+        logger.close()
+        for path in tmp_path.iterdir():
+            os.utime(path, (tomorrow + number, tomorrow + number))
+    logger = PredictionLogger(options, lambda _: None)
+    for number in (3, 4, 5):
+        logger(record(number))
+    logger.close()
+    found = {tf.make_ndarray(one.predict_log.request.inputs["x"])[0] for one in logged(tmp_path)}
+    assert found >= {3, 4, 5}
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_names_that_are_no_file_names(tmp_path):
