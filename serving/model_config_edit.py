@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ def read_config(path: Path, model: str) -> ModelServerConfig:
 
 
 def write_config(path: Path, config: ModelServerConfig) -> None:
-    """Replace the file at one stroke; its permissions stay, its comments do not."""
+    """Replace the file at one stroke; its owner and permissions stay, its comments do not."""
     text = text_format.MessageToString(config, descriptor_pool=pool.POOL)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     scratch = Path(name)
@@ -42,7 +43,12 @@ def write_config(path: Path, config: ModelServerConfig) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        scratch.chmod(path.stat().st_mode & 0o777)
+        before = path.stat()
+        if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+            # Else the server, with a user of its own, might not read what root has changed.
+            with contextlib.suppress(PermissionError):  # only root may give files away
+                os.chown(scratch, before.st_uid, before.st_gid)
+        scratch.chmod(before.st_mode & 0o777)
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)

@@ -255,11 +255,23 @@ class Rollout:
         path = self.path.with_name(self.path.name + HISTORY)
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+        entries = []
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            try:
+                entries += [json.loads(line)] if line else []
+            except ValueError:
+                raise RolloutError(
+                    f"{path}, line {number}: cannot be read, as after a full disk; remove it, or "
+                    "name the version with --to"
+                ) from None
+        return entries
 
     def _record(self, moves: list[Move], command: str) -> None:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        with self.path.with_name(self.path.name + HISTORY).open("a", encoding="utf-8") as file:
+        path = self.path.with_name(self.path.name + HISTORY)
+        torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n" if torn else "")  # half a line spoils no whole one
             for move in moves:
                 entry = {
                     "time": now,

@@ -164,7 +164,7 @@ def _run(
         connection = nullcontext() if arguments.offline else connect_as_told(arguments)
         with connection as server:
             rollout = Rollout(
-                arguments.config.absolute(), arguments.model, server, arguments.wait, say
+                arguments.config.resolve(), arguments.model, server, arguments.wait, say
             )
             done = moves(rollout, arguments)
     except (RolloutError, ServingError, ValueError, OSError) as error:

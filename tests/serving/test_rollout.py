@@ -1,6 +1,7 @@
 """Labels moved on a live server, over both ways that a configuration can reach it."""
 
 import json
+import os
 
 import pytest
 
@@ -150,6 +151,39 @@ def test_without_a_server_the_file_alone_is_written(bases, tmp_path, capsys):
         "--allow_version_labels_for_unavailable_models",
     ) as server:
         assert answer(server.rest, "stable") == 2
+
+
+def test_a_link_stays_and_so_does_the_owner(bases, tmp_path):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "real").mkdir()
+    config = write(tmp_path / "real" / "models.config", bases, "all {}")
+    config.chmod(0o640)
+    owner = (1234, 5678) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(config, *owner)
+    link = tmp_path / "etc" / "models.config"
+    link.symlink_to(config)
+    assert main(["label", "--config", str(link), "--model", "m", "--offline", "stable=2"]) == 0
+    assert link.is_symlink()
+    assert read_model_config(str(config))[0].labels == {"stable": 2}
+    found = config.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (*owner, 0o640)
+
+
+def test_a_torn_line_of_the_history_is_named_and_spoils_no_other(bases, tmp_path, capsys):
+    config = write(tmp_path / "models.config", bases, "all {}")
+    history = tmp_path / "models.config.history.jsonl"
+    common = ["--config", str(config), "--model", "m", "--offline"]
+    assert main(["promote", *common, "--to", "1"]) == 0
+    with history.open("a") as file:
+        file.write('{"time": "2026-11-23T16:16')  # the disk was full
+    assert main(["promote", *common, "--to", "2"]) == 0
+    assert main(["rollback", *common]) == 1
+    assert f"{history}, line 2: cannot be read" in capsys.readouterr().err
+    lines = history.read_text().splitlines()
+    history.write_text("\n".join([lines[0], *lines[2:]]))  # an editor that ends no last line
+    assert main(["rollback", *common]) == 0
+    assert read_model_config(str(config))[0].labels == {"stable": 1}
+    assert [json.loads(line)["to"] for line in history.read_text().splitlines()] == [1, 2, 1]
 
 
 def test_policy_all_stays_and_two_at_once_are_refused(bases, tmp_path):
