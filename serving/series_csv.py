@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import io
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,24 +43,44 @@ def read_ticks(lines: TextIO, name: str, columns: Sequence[str] = ()) -> Iterato
     Raises:
         InvalidArgument: A column is missing, or a cell is no number; names line and column.
     """
-    rows = csv.reader(lines)
-    header = [cell.strip() for cell in next(rows, [])]
+    rows = _rows(lines, name)
+    _, first = next(rows, (0, []))
+    header = [cell.strip() for cell in first]
     wanted = list(columns) or header[1:]
+    twice = [column for column in wanted if header.count(column) > 1]
+    if twice:
+        raise InvalidArgument(
+            f"{name}: expected columns with names of their own; got {twice[0]!r} twice"
+        )
     missing = [column for column in wanted if column not in header]
     if missing or not wanted:
         what = f"the column {missing[0]}" if missing else "a time and columns of numbers"
         raise InvalidArgument(f"{name}: expected a header with {what}; got {','.join(header)!r}")
     places = [header.index(column) for column in wanted]
-    for row in rows:
+    for number, row in rows:
         if not row:
             continue
+        where = f"{name}, line {number}"
         if len(row) != len(header):
-            raise InvalidArgument(
-                f"{name}, line {rows.line_num}: expected {len(header)} cells; got {len(row)}"
-            )
-        where = f"{name}, line {rows.line_num}"
+            raise InvalidArgument(f"{where}: expected {len(header)} cells; got {len(row)}")
         values = [_number(row[place], f"{where}, column {header[place]}") for place in places]
         yield Tick(row[0], np.array(values, np.float32))
+
+
+def _rows(lines: TextIO, name: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row, with the number of the line on which it ends."""
+    rows = csv.reader(lines)
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:  # as of a quotation mark that is never closed
+        raise InvalidArgument(f"{name}, line {rows.line_num}: no CSV: {error}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(
+            f"{name}, after line {rows.line_num}: expected UTF-8; got the byte "
+            f"0x{error.object[error.start]:02x}. Convert it first, as with "
+            "`iconv -f latin1 -t utf-8`"
+        ) from None
 
 
 def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
@@ -94,6 +115,9 @@ def add_csv_arguments(parser: argparse.ArgumentParser) -> None:
 def open_csv(name: str) -> Iterator[TextIO]:
     """The file, or standard input for `-`, as text."""
     if name == "-":
+        # As of a file: a byte order mark is no part of the first name, a line break in a cell is.
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="")
         yield sys.stdin
         return
     with Path(name).open(encoding="utf-8-sig", newline="") as lines:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from serving.errors import InvalidArgument
-from serving.series_csv import read_ticks, stacked
+from serving.series_csv import open_csv, read_ticks, stacked
 
 TEXT = """time,load,wind
 2024-01-01,1.5,-3
@@ -40,6 +40,13 @@ def test_columns_are_read_in_the_order_asked_for():
         ("", [], "expected a header with a time and columns of numbers; got ''"),
         ("time\n1\n", [], "expected a header with a time and columns of numbers; got 'time'"),
         (TEXT + "4,5\n", [], "s.csv, line 5: expected 3 cells; got 2"),
+        (
+            "time,a,b,a\n1,2,3,4\n",
+            [],
+            "s.csv: expected columns with names of their own; got 'a'",
+        ),
+        ("time,a,b,a\n1,2,3,4\n", ["a"], "expected columns with names of their own; got 'a' twice"),
+        ('time,a\n1,"' + "2\n3,4\n" * 40_000, [], "no CSV: field larger than field limit"),
         (TEXT + "4,5,x\n", [], "s.csv, line 5, column wind: expected a number or nothing; got 'x'"),
     ],
 )
@@ -47,6 +54,32 @@ def test_what_cannot_be_read_is_said_with_its_place(text, columns, message):
     with pytest.raises(InvalidArgument) as caught:
         ticks(text, columns)
     assert message in str(caught.value)
+
+
+def test_a_name_that_is_not_asked_for_may_stand_twice():
+    assert ticks("time,a,b,a\n1,2,3,4\n", ["b"])[0].values.tolist() == [3]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_another_encoding_is_said_with_the_name_of_the_file(tmp_path, encoding):
+    path = tmp_path / "s.csv"
+    path.write_text("time,load\nmärz,2\n", encoding)
+    with (
+        open_csv(str(path)) as lines,
+        pytest.raises(InvalidArgument, match=r"s\.csv, after line 0: expected UTF-8; got the byte"),
+    ):
+        list(read_ticks(lines, str(path)))
+
+
+def test_standard_input_is_read_as_a_file_is(tmp_path, monkeypatch):
+    raw = '\ufeff"time, UTC",load\r\n"2024\r\n01",1\r\n'.encode()
+    (tmp_path / "s.csv").write_bytes(raw)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw), "utf-8"))
+    read = []
+    for name in (str(tmp_path / "s.csv"), "-"):
+        with open_csv(name) as lines:
+            read.append(list(read_ticks(lines, name)))
+    assert read[0] == read[1] == [("2024\r\n01", np.float32([1]))]
 
 
 def test_a_series_needs_a_row():
