@@ -34,6 +34,13 @@ VALUES = [
     ('{"a":1.8e308,"b":-9.9e308,"c":[1000e306]}', {"a": math.inf, "b": -math.inf, "c": [math.inf]}),
     ('{"a":0.1e309,"b":1e-999,"c":1E+0000000308}', {"a": 1e308, "b": 0.0, "c": 1e308}),
     ('{"a":' + "1" * 309 + "}", {"a": float("1" * 309)}),
+    ('{"a":1e-' + "9" * 5000 + "}", {"a": 0.0}),
+    # Of the nines it keeps 17 behind the point, which exponents of up to 308 + 17 make good.
+    ('{"a":9.' + "9" * 30 + "e325}", {"a": math.inf}),
+    # Beyond 64 bits a number is a float.
+    ('{"a":18446744073709551616,"b":-9223372036854775809}', {"a": 2.0**64, "b": -(2.0**63)}),
+    ('{"a":1,"b":12345678901234567890123,"a":2}', {"a": 1, "b": 12345678901234567890123.0}),
+    ('{"a":"\\ud800\\udc00\\udbff\\udfff"}', {"a": "\U00010000\U0010ffff"}),
 ]
 
 
@@ -85,6 +92,7 @@ ERRORS = [
     ('{"a":0.5e310}', "Number too big to be stored in double. at offset: 5"),
     # Of 0.100…01 it keeps 17 digits.
     ('{"a":0.1' + "0" * 30 + "1e326}", "Number too big to be stored in double. at offset: 5"),
+    ('{"a":9.' + "9" * 30 + "e326}", "Number too big to be stored in double. at offset: 5"),
     ('{"a":1e' + "9" * 5000 + "}", "Number too big to be stored in double. at offset: 5"),
     ('{"a":1e999}', "Number too big to be stored in double. at offset: 5"),
     ('{"a":"x', "Missing a closing quotation mark in string. at offset: 7"),

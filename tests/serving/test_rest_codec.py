@@ -113,7 +113,7 @@ KEY = "Failed to process element: %d key: %s of 'instances' list. Error: INVALID
          "Expecting value/list but got object at item 1 of input list"),
         ('{"instances":[{"x":1},{"y":2}]}', {},
          KEY % (1, "y", "JSON object: does not have named input: y")),
-        ('{"instances":[{"a":1}]}', {"a": "float", "b": "float"},
+        ('{"instances":[{"a":1}]}', {"b": "float", "a": "float"},
          "Failed to process element: 0 of 'instances' list. JSON object: {\n    \"a\": 1\n} keys "
          "must be equal to: a,b"),
         ('{"instances":[[1,2],[3]]}', {}, ROW % (1, "Expecting tensor size: 2 but got: 1")),
@@ -161,9 +161,38 @@ def test_errors(text, inputs, message):
     assert caught.value.code is Code.INVALID_ARGUMENT
 
 
-def test_signature_without_inputs():
-    with pytest.raises(ServingError, match=r"^Failed to get input map for signature: DEFAULT$"):
-        decode('{"inputs": 1}')
+@pytest.mark.parametrize(
+    ("dtype", "lowest", "highest"),
+    [
+        ("int64", -(2**63), 2**63 - 1),
+        ("int32", -(2**31), 2**31 - 1),
+        ("int16", -(2**31), 2**31 - 1),
+        ("uint8", -(2**31), 2**31 - 1),
+        ("uint32", 0, 2**32 - 1),
+        ("uint64", 0, 2**64 - 1),
+    ],
+)
+@pytest.mark.parametrize("more", ["", ', "ignored": true'])
+def test_integers_have_the_range_of_their_type(dtype, lowest, highest, more):
+    inputs, _ = decode(f'{{"inputs": [{lowest}, {highest}]{more}}}', x=dtype)
+    width = np.iinfo(dtype).bits
+    assert [int(v) % 2**width for v in inputs["x"]] == [lowest % 2**width, highest % 2**width]
+    for beyond in (lowest - 1, highest + 1):
+        with pytest.raises(InvalidArgument, match=f"is not of expected type: {dtype}$"):
+            decode(f'{{"inputs": [0, {beyond}]{more}}}', x=dtype)
+
+
+def test_booleans_beside_numbers():
+    inputs, _ = decode('{"instances": [{"b":true,"x":1}, {"x":2,"b":false}]}', b="bool", x="float")
+    assert inputs["b"].dtype == np.bool_
+    assert inputs["b"].tolist() == [True, False]
+    assert inputs["x"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(("start", "name"), [("", "DEFAULT"), ('"signature_name":"s", ', "s")])
+def test_signature_without_inputs(start, name):
+    with pytest.raises(ServingError, match=f"^Failed to get input map for signature: {name}$"):
+        decode(f'{{{start}"inputs": 1}}')
 
 
 @pytest.mark.parametrize(
