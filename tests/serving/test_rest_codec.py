@@ -349,8 +349,35 @@ def test_error_answer():
     )
 
 
-def test_every_code_has_a_status():
-    assert set(rest_codec.HTTP_STATUS) == set(Code)
+STATUS = {
+    200: {"OK"},
+    400: {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"},
+    401: {"UNAUTHENTICATED"},
+    403: {"PERMISSION_DENIED"},
+    404: {"NOT_FOUND"},
+    409: {"ALREADY_EXISTS", "ABORTED"},
+    429: {"RESOURCE_EXHAUSTED"},
+    499: {"CANCELLED"},
+    500: {"UNKNOWN", "INTERNAL", "DATA_LOSS"},
+    501: {"UNIMPLEMENTED"},
+    503: {"UNAVAILABLE"},
+    504: {"DEADLINE_EXCEEDED"},
+}
+
+
+@pytest.mark.parametrize("code", Code)
+def test_status_of_every_code(code):
+    (status,) = (status for status, codes in STATUS.items() if code.name in codes)
+    assert rest_codec.encode_error(ServingError("text", code))[0] == status
+    if code is not Code.OK:
+        # The client knows an error by its class.
+        assert rest_codec.decode_error(status, b'{"error": "text"}').code.name in STATUS[status]
+
+
+@pytest.mark.parametrize("row", [True, False])
+def test_no_outputs_have_no_answer(row):
+    with pytest.raises(InvalidArgument, match=r"^Cannot convert empty tensor map to JSON$"):
+        rest_codec.encode_outputs({}, row)
 
 
 @pytest.mark.parametrize(
