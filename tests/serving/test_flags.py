@@ -86,6 +86,10 @@ def test_only_cpus_that_the_process_may_use_count():
         ("--model_name=a=b", "model_name", "a=b"),
         ("--load_retry_interval_micros=-1", "load_retry_interval_micros", -1),
         ("--load_retry_interval_micros=99999999999", "load_retry_interval_micros", 99999999999),
+        (f"--load_retry_interval_micros={2**63 - 1}", "load_retry_interval_micros", 2**63 - 1),
+        (f"--load_retry_interval_micros={-(2**63)}", "load_retry_interval_micros", -(2**63)),
+        (f"--port={2**31 - 1}", "port", 2**31 - 1),
+        (f"--port={-(2**31)}", "port", -(2**31)),
         ("--per_process_gpu_memory_fraction=0.5", "per_process_gpu_memory_fraction", 0.5),
     ],
 )
@@ -107,11 +111,15 @@ def test_unknown_arguments_are_reported_and_the_rest_counts(argument):
     assert usage() in said
 
 
+EXPLANATION = "(flags take their value after '=': --port=8500)"
+
+
 def test_value_after_a_blank_is_not_accepted_but_explained():
     flags, said = parse("--port", "9000")
     assert flags.port == 8500
     assert "unknown argument: --port\nunknown argument: 9000\n" in said
-    assert "--port=8500" in said
+    assert EXPLANATION in said
+    assert EXPLANATION not in parse("--nix", "stray")[1]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +129,10 @@ def test_value_after_a_blank_is_not_accepted_but_explained():
         ("--port=", "a 32-bit integer"),
         ("--port=99999999999", "a 32-bit integer"),
         ("--port=1.5", "a 32-bit integer"),
+        (f"--port={2**31}", "a 32-bit integer"),
+        (f"--port={-(2**31) - 1}", "a 32-bit integer"),
+        (f"--load_retry_interval_micros={2**63}", "a 64-bit integer"),
+        (f"--load_retry_interval_micros={-(2**63) - 1}", "a 64-bit integer"),
         ("--enable_batching=yes", "true or false"),
         ("--per_process_gpu_memory_fraction=x", "a number"),
     ],
@@ -144,6 +156,19 @@ def test_usage_names_every_flag_and_how_to_ask():
     for flag in FLAGS:
         assert f"    --{flag.name}=" in text
     assert "gru-serve predict" in text
+    for line in ("--port=8500", "--model_name=default", "--enable_batching=false"):
+        assert f"    {line}\n" in text
+    assert "    --model_base_path=''\n" in text
+
+
+def test_usage_notes_the_flags_that_are_no_plain_ones():
+    text = usage()
+    for flag in FLAGS:
+        _, _, after = text.partition(f"    --{flag.name}=")
+        meaning = after.split("\n")[1]
+        noted = [honour for honour in Honour if meaning.endswith(f"({honour.value})")]
+        plain = flag.metadata["honour"] is Honour.YES
+        assert noted == ([] if plain else [flag.metadata["honour"]])
 
 
 BASE = "--model_base_path=/m"
@@ -167,12 +192,37 @@ BASE = "--model_base_path=/m"
          "server_options.tensorflow_inter_op_parallelism) separately. You cannot configure all."),
         ([BASE, "--rest_api_port=70000"],
          "--rest_api_port must be between 0 and 65535; got 70000"),
+        ([BASE, "--port=65536"], "--port must be between 0 and 65535; got 65536"),
+        ([BASE, "--rest_api_port=-1"], "--rest_api_port must be between 0 and 65535; got -1"),
     ],
 )  # fmt: skip
 def test_combinations_refused(argv, message):
     with pytest.raises(InvalidArgument) as caught:
         check(parse(*argv)[0])
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [BASE],
+        ["--model_config_file=f"],
+        [BASE, "--port=0", "--grpc_socket_path=/s"],
+        [BASE, "--use_alts_credentials"],
+        [BASE, "--ssl_config_file=f"],
+        [BASE, "--enable_batching"],
+        [BASE, "--enable_batching", "--batching_parameters_file=f"],
+        [BASE, "--tensorflow_session_parallelism=1"],
+        [BASE, "--tensorflow_session_parallelism=1", "--tensorflow_intra_op_parallelism=1"],
+        [BASE, "--tensorflow_session_parallelism=1", "--tensorflow_inter_op_parallelism=1"],
+        [BASE, "--tensorflow_intra_op_parallelism=1", "--tensorflow_inter_op_parallelism=1"],
+        [BASE, "--port=65535", "--rest_api_port=0"],
+    ],
+)
+def test_combinations_that_pass(argv):
+    flags, said = parse(*argv)
+    assert said == ""
+    check(flags)
 
 
 def test_what_is_not_honoured_is_said_in_one_line():
