@@ -85,6 +85,14 @@ def test_impossible_options(tmp_path, text, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("splitting", [False, True])
+def test_one_of_each_is_enough(splitting):
+    options = BatchingOptions(1, 0, 1, (1,), False, splitting, max_execution_batch_size=1)
+    assert (options.max_batch_size, options.max_execution_batch_size) == (1, 1)
+    assert options.max_enqueued_batches == 1
+    assert PoolOptions(1).threads == 1
+
+
 @pytest.mark.parametrize("name", ["max_batch_size", "max_enqueued_batches"])
 def test_negative_sizes_are_refused(tmp_path, name):
     with pytest.raises(InvalidArgument, match="must be positive; was -1"):

@@ -74,6 +74,7 @@ TF = 'model_platform: "tensorflow"'
         ('model_config_list { config { name: "a" base_path: "/a" model_platform: "x" } '
          'config { name: "b" base_path: "rel" } }',
          "Expected model b to have an absolute path or URI; got base_path()=rel"),
+        ("custom_model_config {}", "ModelServer does not yet support custom model config."),
         (one(f'name: "m" base_path: "/a" {TF} logging_config {{}}'),
          "No request-logger-creator provided."),
     ],

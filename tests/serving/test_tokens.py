@@ -54,6 +54,23 @@ def test_read_again_when_changed(path, monkeypatch):
     assert not tokens.allow(f"Bearer {OLD}")
 
 
+def test_every_change_counts_and_a_broken_file_may_be_mended(path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("serving.tokens.time.monotonic", lambda: now[0])
+    tokens = Tokens(write(path, OLD))
+    for lines, allowed in (
+        ([OLD, NEW], {OLD, NEW}),
+        ([NEW], {NEW}),
+        ([], {NEW}),
+        ([OLD], {OLD}),
+        (["x"], {OLD}),
+        ([NEW, OLD], {OLD, NEW}),
+    ):
+        write(path, *lines)
+        now[0] += 10
+        assert {token for token in (OLD, NEW) if tokens.allow(f"Bearer {token}")} == allowed
+
+
 @pytest.mark.parametrize("broken", ["removed", "empty", "short"])
 def test_broken_file_leaves_the_tokens_in_force(path, monkeypatch, caplog, broken):
     tokens = Tokens(write(path, OLD))
@@ -75,11 +92,24 @@ def test_broken_file_leaves_the_tokens_in_force(path, monkeypatch, caplog, broke
         (["# nothing"], "holds no token"),
         (["short"], "token 1 of .* must be at least 16 printable ASCII characters"),
         ([OLD, "with blanks in between"], "token 2 of"),
+        (["fifteen-chars-x"], "token 1 of"),
+        (["\u2603" * 16], "token 1 of"),
     ],
 )
 def test_refused_files(path, lines, text):
     with pytest.raises(InvalidArgument, match=text):
         Tokens(write(path, *lines))
+
+
+def test_every_printable_character_may_be_in_a_token(path):
+    printable = "".join(map(chr, range(0x21, 0x7F)))
+    assert Tokens(write(path, "x" * 16, f"x{printable}")).allow(f"Bearer x{printable}")
+
+
+def test_file_that_cannot_be_read(path):
+    path.mkdir()
+    with pytest.raises(InvalidArgument, match=r"^--auth_token_file: cannot read .*tokens: .*\.$"):
+        Tokens(str(path))
 
 
 def test_missing_file(path):
