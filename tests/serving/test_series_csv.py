@@ -33,6 +33,25 @@ def test_columns_are_read_in_the_order_asked_for():
     np.testing.assert_array_equal(ticks(TEXT, ["load"])[2].values, [2000])
 
 
+def test_empty_lines_are_no_rows():
+    read = ticks("time,load\n\n1,2\r\n\n3,4\n\n")
+    assert [(tick.label, *tick.values) for tick in read] == [("1", 2), ("3", 4)]
+
+
+@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "NA", "null", "None", "?", " ? "])
+def test_ways_to_say_that_a_value_is_missing(cell):
+    (tick,) = ticks(f"time,load\n1,{cell}\n")
+    assert math.isnan(tick.values[0])
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_header(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_bytes(b"\xef\xbb\xbfload,wind\n1,2\n")
+    with open_csv(str(path)) as lines:
+        (tick,) = read_ticks(lines, "s.csv", ["load"])
+    assert tick.values.tolist() == [1]
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
@@ -47,6 +66,7 @@ def test_columns_are_read_in_the_order_asked_for():
         ),
         ("time,a,b,a\n1,2,3,4\n", ["a"], "expected columns with names of their own; got 'a' twice"),
         ('time,a\n1,"' + "2\n3,4\n" * 40_000, [], "no CSV: field larger than field limit"),
+        (TEXT + "\n\n4,5\n", [], "s.csv, line 7: expected 3 cells; got 2"),
         (TEXT + "4,5,x\n", [], "s.csv, line 5, column wind: expected a number or nothing; got 'x'"),
     ],
 )
