@@ -1,3 +1,4 @@
+import csv
 import io
 import math
 
@@ -12,6 +13,14 @@ TEXT = """time,load,wind
 2024-01-02,,nan
 "2024-01-03, noon",2e3, 4
 """
+
+
+@pytest.fixture(autouse=True)
+def python_s_own_limit():
+    """That of the whole process, which reading long training texts raises."""
+    raised = csv.field_size_limit(131_072)
+    yield
+    csv.field_size_limit(raised)
 
 
 def ticks(text, columns=()):
