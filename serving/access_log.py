@@ -111,6 +111,11 @@ def _line(record: RequestRecord) -> str:
         "response_bytes": record.response_bytes,
         "client": record.client,
     }
-    return (
-        json.dumps({key: value for key, value in entry.items() if value not in ("", None)}) + "\n"
-    )
+    present = {key: _whole(value) for key, value in entry.items() if value not in ("", None)}
+    return json.dumps(present) + "\n"
+
+
+def _whole(value: Any) -> Any:
+    # Half a surrogate pair, as of a name that is not UTF-8, is what strict parsers refuse a line
+    # for: who asks so must not be able to keep out of sight.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -2,6 +2,7 @@
 
 import json
 
+import orjson
 import pytest
 
 from serving.access_log import AccessLog
@@ -58,6 +59,16 @@ def test_line(tmp_path):
     }
     assert second["status"] == "NOT_FOUND"
     assert "version" not in second
+
+
+def test_names_that_are_not_utf8_leave_lines_that_strict_parsers_read(tmp_path):
+    path = tmp_path / "log"
+    log = AccessLog(str(path))
+    log(record(model=b"m\xff".decode("utf-8", "surrogateescape"), signature="\ud800", route="ü"))
+    log.close()
+    (line,) = path.read_bytes().splitlines()
+    read = orjson.loads(line)
+    assert (read["model"], read["signature"], read["route"]) == ("m?", "?", "ü")
 
 
 def test_appends_and_follows_rotation(tmp_path):
