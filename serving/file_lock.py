@@ -46,7 +46,7 @@ def _acquire(path: Path) -> int:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The holder before may have removed the file between our opening and locking it.
-            if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+            if _is_still(path, descriptor):
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, f"process {os.getpid()}".encode())
                 return descriptor
@@ -58,3 +58,10 @@ def _acquire(path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

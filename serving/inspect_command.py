@@ -113,10 +113,17 @@ def inspect_version(version: Path) -> dict[str, Any]:
         "numbers": sum(math.prod(shape) for shape in weights.values()),
         "operations": {name: dict(count.most_common()) for name, count in operations.items()},
         "faults": [str(fault) for fault in portability_faults(version)],
-        "card": json.loads(card.read_text("utf-8")) if card.exists() else None,
+        "card": _card(card) if card.exists() else None,
         "golden_requests": _golden_counts(version),
         "warmup": (version / _WARMUP).exists(),
     }
+
+
+def _card(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise InvalidArgument(f"{path}: expected JSON; got: {error}") from None
 
 
 def _described(signature: Signature) -> dict[str, Any]:

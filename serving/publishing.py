@@ -35,9 +35,14 @@ def publisher(base: Path) -> Iterator[Path]:
         base: of the served model; made when absent, and removed again if nothing came of it.
 
     Raises:
-        PublishError: another process is publishing to it.
+        PublishError: another process is publishing to it, or it is a version itself.
         OSError: the base path cannot be written.
     """
+    if (base / "saved_model.pb").exists():
+        raise PublishError(
+            f"{base}: expected the base path of a model, with its versions in it; got a version, "
+            "which never changes once it is published"
+        )
     made = not base.exists()
     try:
         base.mkdir(parents=True, exist_ok=True)
@@ -111,15 +116,20 @@ def remove_old(
     """
     if keep < 1:
         raise ValueError(f"keep: expected at least 1, as a server needs a version; got {keep}")
-    found = versions_on_disk(base)
-    old = [found[n] for n in sorted(found)[:-keep] if n not in protected]
+    old = _old(base, keep, protected)
     if dry_run or not old:
         return old
     with publisher(base) as aside:
+        old = _old(base, keep, protected)  # again, as others may have published and removed some
         for version in old:
             # Renamed first: an engine never sees half a version.
             version.rename(aside / version.name)
     return old
+
+
+def _old(base: Path, keep: int, protected: Collection[int]) -> list[Path]:
+    found = versions_on_disk(base)
+    return [found[n] for n in sorted(found)[:-keep] if n not in protected]
 
 
 def find_version(path: Path, number: int | None = None) -> Path:
