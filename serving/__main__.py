@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -27,6 +28,8 @@ COMMANDS = {
     "load-test": ("serving.load_test_command", "measure throughput and latency of a server"),
 }
 
+_UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -35,18 +38,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Command and its arguments; the process's own when None.
 
     Returns:
-        The exit status; 2 for a command that does not exist.
+        The exit status; 2 for a command that does not exist, or output that cannot be written.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
             return _run(arguments)
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it may be closed, as `>&-` does
+                sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in _UNWRITTEN or "--debug" in arguments:
+            raise
+        _discard_output()
+        print(f"gru-serve: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -192,3 +193,17 @@ def test_output_that_nobody_reads_any_more(argv):
     os.close(writing)
     assert done.stderr == b""
     assert done.returncode in (0, 141)  # argparse swallows the error of writing its help
+
+
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+def test_output_that_cannot_be_written(where):
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.quote(sys.executable)} -m serving prune / --keep 1 {where}"],
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    full = "gru-serve: the output cannot be written: No space left on device\n"
+    wanted = (0, "") if where == ">&-" else (2, full)
+    assert (done.returncode, done.stderr) == wanted
