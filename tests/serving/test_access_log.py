@@ -91,14 +91,6 @@ def test_stdout(capsys):
     assert json.loads(capsys.readouterr().out)["model"] == "a"
 
 
-def test_bytes_that_are_no_text(tmp_path):
-    path = tmp_path / "log"
-    log = AccessLog(str(path))
-    log(record(model=b"\xff".decode("utf-8", "surrogateescape")))
-    log.close()
-    assert lines(path)[0]["model"] == "\udcff"
-
-
 def test_refused_path(tmp_path):
     with pytest.raises(InvalidArgument, match=r"--access_log: cannot write to .*nix/log: No such"):
         AccessLog(str(tmp_path / "nix" / "log"))
