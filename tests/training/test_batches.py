@@ -46,3 +46,5 @@ def test_length_order_tells_which_row_is_where():
     source = batches()
     targets = np.concatenate([targets for _, targets in source.in_length_order()])
     np.testing.assert_array_equal(targets, source.length_order())
+    lengths = [len(ROWS[target]) for target in targets]
+    assert lengths == sorted(lengths)

@@ -42,6 +42,18 @@ def test_three_of_four_right_at_three_quarters_is_no_error():
     assert reliability(np.zeros(8, int), logits).expected_error == pytest.approx(0.25)
 
 
+def test_bins_count_by_their_rows():
+    def logits(confidence):
+        return [math.log(confidence), math.log(1 - confidence)]
+
+    answers = np.array([logits(0.9), logits(0.6), logits(0.6)])
+    curve = reliability(np.array([1, 0, 1]), answers, bins=2)
+    assert curve.rows.tolist() == [2, 1]
+    np.testing.assert_allclose(curve.confidence, [0.6, 0.9])
+    np.testing.assert_allclose(curve.accuracy, [0.5, 0.0])
+    assert curve.expected_error == pytest.approx((2 * 0.1 + 0.9) / 3)
+
+
 @pytest.mark.parametrize(("rows", "bins"), [(1, 1), (79, 1), (80, 2), (5000, 15)])
 def test_bins_have_enough_rows(rows, bins):
     labels, logits, _ = some_answers(rows)
