@@ -103,6 +103,7 @@ def test_forecasts_that_cross_cost_no_interval_its_coverage():
         ((9, 2, 1), LEVELS, "forecasts must have the shape"),
         ((9, 2, 1, 1), (0.1, 0.9), "contain .5"),
         ((9, 2, 1, 1), (0.5, 0.1), "ascend"),
+        ((9, 2, 1, 1), (0.0, 0.5), "ascend from above 0"),
         ((9, 2, 1, 1), (0.5, 1.0), "below 1"),
     ],
 )
