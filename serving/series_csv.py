@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from serving.errors import InvalidArgument
 
-MISSING = ("", "nan", "na", "null", "none", "?")
+MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
+"""Also those of training/series_file.py: what a model was trained on can be sent to it."""
 
 
 class Tick(NamedTuple):

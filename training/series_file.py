@@ -17,7 +17,8 @@ from training.time_axis import (
 )
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
-MISSING = ("", "na", "nan", "n/a", "null", "none", "-")
+MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
+"""Also those of serving/series_csv.py, which must read what a model was trained on."""
 _FEWEST_ROWS = 3
 
 

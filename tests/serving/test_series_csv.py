@@ -116,3 +116,17 @@ def test_a_series_needs_a_row():
         InvalidArgument, match="expected rows of numbers below the header; got none"
     ):
         stacked(ticks("time,load\n"), "s.csv")
+
+
+def test_a_missing_value_is_written_as_in_training(tmp_path):
+    """The file that a model was trained on can be sent to it."""
+    from training.series_file import read_series
+
+    spellings = ["", "NA", "nan", "n/a", "NULL", "None", "-", "?", " "]
+    path = tmp_path / "series.csv"
+    lines = [f"2020-01-{day:02},{cell}" for day, cell in enumerate([*spellings, "1.5"], start=1)]
+    path.write_text("\n".join(["date,a", *lines, ""]))
+    with path.open(newline="") as text:
+        sent = stacked(read_ticks(text, "series.csv"), "series.csv")[0, :, 0]
+    np.testing.assert_array_equal(sent, read_series(path).values[:, 0])
+    assert np.isnan(sent[:-1]).all()
