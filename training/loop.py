@@ -40,6 +40,8 @@ class FitResult:
     best_epoch: int
     interrupted: bool
     """Stopped by SIGINT before early stopping or the last epoch."""
+    earlier_seconds: float = 0.0
+    """What training took before the break, where it went on from a checkpoint."""
 
 
 class TrainingBatches(Protocol):
@@ -183,6 +185,7 @@ def fit(
     """
     restored = checkpoint.restore() if checkpoint else None
     state, best_weights = restored or (FitState(), model.get_weights())
+    earlier_seconds = sum(record.seconds for record in state.records) + state.seconds
     for record in state.records:
         progress.epoch(record, record.epoch == state.best_epoch)
     with _deferred_interrupt() as interrupted:
@@ -224,7 +227,7 @@ def fit(
                 checkpoint.save(state, best_weights)
         stopped_early = interrupted()
     model.set_weights(best_weights)
-    return FitResult(tuple(state.records), state.best_epoch, stopped_early)
+    return FitResult(tuple(state.records), state.best_epoch, stopped_early, earlier_seconds)
 
 
 @contextmanager

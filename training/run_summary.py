@@ -24,7 +24,7 @@ def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
         "epochs": len(result.epochs),
         "interrupted": result.interrupted,
         "seed": seed,
-        "seconds": round(time.perf_counter() - started, 2),
+        "seconds": round(result.earlier_seconds + time.perf_counter() - started, 2),
         "versions": {
             "Python": platform.python_version(),
             # Not of the installed packages: TensorFlow comes in several, tensorflow-cpu for one.
