@@ -81,9 +81,9 @@ def draw_calibration(
             fmt=style, color=colour, elinewidth=0.8, markersize=4,
             label=f"{name}: calibration error {curve.expected_error:.1%}",
         )  # fmt: skip
-        below.hist(softmax(divided, axis=1).max(axis=1), edges, color=colour, histtype="step",
-                   linewidth=1.5)  # fmt: skip
-        left, bottom = min(left, curve.confidence.min()), min(bottom, low.min())
+        confidence = softmax(divided, axis=1).max(axis=1)
+        below.hist(confidence, edges, color=colour, histtype="step", linewidth=1.5)
+        left, bottom = min(left, confidence.min()), min(bottom, low.min())
     left, bottom = max(0.0, left - 0.03), max(0.0, bottom - 0.03)
     above.plot((0, 1), (0, 1), ":", color=_GUIDE, linewidth=1, label="ideal")
     above.set(ylim=(bottom, 1.01), ylabel="share of right answers")

@@ -37,10 +37,9 @@ class Interval:
         return float(np.nansum(self.inside * self.count) / self.count.sum())
 
     def by_horizon(self) -> np.ndarray:
-        """(H,) share at each step."""
-        return np.asarray(
-            np.nansum(self.inside * self.count, axis=1) / np.maximum(1, self.count.sum(axis=1))
-        )
+        """(H,) share at each step; NaN where nothing was seen."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.nansum(self.inside * self.count, axis=1) / self.count.sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def draw_coverage(test: Evaluation, path: Path) -> None:
     lowest = 1.0
     for interval, colour in zip(test.intervals, (_MODEL, "#e08214"), strict=True):
         shares = interval.by_horizon()
-        lowest = min(lowest, interval.nominal, float(shares.min()))
+        lowest = min(lowest, interval.nominal, float(np.nanmin(shares)))
         axes.plot(np.arange(1, len(shares) + 1), shares, color=colour,
                   marker="." if len(shares) <= 30 else None,
                   label=f"{interval.nominal:.0%} interval: {interval.coverage:.1%}")  # fmt: skip

@@ -65,8 +65,8 @@ def train_forecasting(
     Raises:
         TrainingError: settings, data or run directory cannot be used; no run is left behind.
 
-    Killed at any moment, it leaves hidden files at most: a checkpoint, from which ``resume`` leads to
-    the same weights, and what the next training of this name removes.
+    Killed at any moment, it leaves hidden files at most: a checkpoint, from which ``resume`` leads
+    to the same weights, and what the next training of this name removes.
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()

@@ -13,6 +13,7 @@ from training.calibration import negative_log_likelihood, reliability
 from training.sentiment_data import SentimentData
 from training.temperature import Temperature
 from training.token_rows import TokenRows
+from training.vocabulary import UNKNOWN
 
 
 def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:
@@ -45,10 +46,14 @@ def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, fl
 
 
 def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray) -> dict[str, Any]:
-    """How often both of two rows with the same words and different labels are got right."""
+    """How often both of two rows with the same words and different labels are got right.
+
+    Rows with unknown words are left out: whether those are the same nobody could tell.
+    """
     bags: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, row in enumerate(test.ids):
-        bags[tuple(sorted(row.tolist()))].append(index)
+        if UNKNOWN not in row:
+            bags[tuple(sorted(row.tolist()))].append(index)
 
     def pairs(counted: np.ndarray) -> int:
         total = 0

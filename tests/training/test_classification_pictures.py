@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from scipy.special import softmax
 
+from training import classification_pictures
 from training.accuracy_by_length import bin_by_length
 from training.classification_pictures import (
     confusion_counts,
@@ -37,6 +39,22 @@ def test_calibration_is_drawn(tmp_path, rows, temperature):
     logits = rng.normal(0, 3, (rows, 3)).astype(np.float32)
     draw_calibration(rng.integers(0, 3, rows), logits, temperature, tmp_path / "c.png")
     assert imread(tmp_path / "c.png").std() > 0.05
+
+
+def test_every_row_is_in_the_histogram_of_probabilities(tmp_path, monkeypatch):
+    """Also those less sure than the mean of the least sure bin."""
+    drawn = []
+    monkeypatch.setattr(
+        classification_pictures, "save_figure", lambda figure, _: drawn.append(figure)
+    )
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 1, (30, 3)).astype(np.float32)
+    draw_calibration(rng.integers(0, 3, 30), logits, 0.7, tmp_path / "c.png")
+    (figure,) = drawn
+    shown, end = figure.axes[1].get_xlim()
+    for temperature in (0.7, 1.0):
+        confidence = softmax(logits.astype(np.float64) / temperature, axis=1).max(axis=1)
+        assert shown <= confidence.min() < confidence.max() <= end
 
 
 @pytest.mark.parametrize("rows", [1, 30, 900])

@@ -5,8 +5,9 @@ import pytest
 from matplotlib.image import imread
 
 from training.forecast_errors import ForecastErrors
-from training.forecast_evaluation import Evaluation
-from training.forecast_pictures import draw_residuals
+from training.forecast_evaluation import Evaluation, Interval
+from training.forecast_pictures import draw_coverage, draw_residuals
+from training.forecast_summary import interval_summary
 from training.forecasting_data import load_forecasting_data
 from training.forecasting_report import coverage_remarks, not_better_than_naive, write_summary
 
@@ -66,3 +67,15 @@ def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
     errors = ForecastErrors(*np.zeros((2, 6, 2)), np.full((6, 2), 59))
     draw_residuals(data, Evaluation(errors, (), residuals), tmp_path / "residuals.png")
     assert imread(tmp_path / "residuals.png").std() > 0.03
+
+
+def test_coverage_of_a_step_never_seen_is_unknown(tmp_path):
+    """Not zero: in the only test window the second of three steps is missing."""
+    inside, count = np.array([[1.0], [np.nan], [0.5]]), np.array([[2], [0], [2]])
+    interval = Interval(0.8, inside, count, np.ones((3, 1)))
+    np.testing.assert_array_equal(interval.by_horizon(), [1.0, np.nan, 0.5])
+    assert interval.coverage == 0.75
+    test = Evaluation(ForecastErrors(inside, inside, count), (interval, interval), np.ones((2, 1)))
+    assert interval_summary(test)[0]["by_horizon"] == [1.0, None, 0.5]
+    draw_coverage(test, tmp_path / "coverage.png")
+    assert imread(tmp_path / "coverage.png").std() > 0.03

@@ -24,6 +24,14 @@ def test_pairs_of_the_same_words_are_counted_as_by_enumeration():
     assert found == {"pairs": len(pairs), "gru": both / len(pairs), "bag_of_words": 1.0}
 
 
+def test_rows_with_unknown_words_are_no_pairs():
+    """As "good X" and "Y good", of which the model knows neither X nor Y."""
+    known, unknown = np.array([5, 6], np.int32), np.array([5, 1], np.int32)
+    test = TokenRows([known, known[::-1], unknown, unknown[::-1]], np.array([0, 1, 0, 1]))
+    found = same_words(test, np.array([0, 1, 0, 0]), np.array([0, 0, 0, 0]))
+    assert found == {"pairs": 1, "gru": 1.0, "bag_of_words": 0.0}
+
+
 def test_calibrated_predictions_have_the_likelihood_that_is_told(tiny_run):
     rows = list(tiny_run.test_predictions())
     labels = [tiny_run.classes.index(row.label) for row in rows]
