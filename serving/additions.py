@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from serving.access_log import AccessLog
+from serving.cors import cors_headers
 from serving.flags import Flags
 from serving.prediction_log import PredictionLogger, PredictionLogOptions
 from serving.request_record import RequestRecord
@@ -34,6 +35,7 @@ class Additions:
 
     def __init__(self, flags: Flags, repository: Repository, metrics: Metrics | None) -> None:
         self.tokens = Tokens(flags.auth_token_file) if flags.auth_token_file else None
+        self._cors = cors_headers(flags)
         self._loggers: list[AccessLog | PredictionLogger] = []
         self._observers: list[Callable[[RequestRecord], None]] = []
         if metrics is not None:
@@ -64,7 +66,7 @@ class Additions:
         from serving.rest_middleware import Observed, TokenGuard
 
         if self.tokens is not None:
-            app = TokenGuard(app, self.tokens)
+            app = TokenGuard(app, self.tokens, self._cors)
         return Observed(app, self._observers) if self._observers else app
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
@@ -57,11 +57,6 @@ _METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
 # Bytes that a URI may not have, and per cent signs without two digits (RFC 3986).
 _NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
 _HTML = b"text/html; charset=ISO-8859-1"
-_CORS = (
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-allow-methods", b"POST, GET"),
-    (b"access-control-allow-headers", b"Content-Type"),
-)
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -87,7 +82,7 @@ class Api:
         repository: The models.
         threads: Where requests are worked on.
         timeout_ms: Time allowed for a model run; 0 for no limit.
-        cors: Whether to send CORS headers.
+        cors: Headers of every answer under /v1/, for browsers.
         metrics: Where requests are counted.
         metrics_path: Where the counts can be read; empty for nowhere.
     """
@@ -98,7 +93,7 @@ class Api:
         repository: Repository,
         threads: WorkerThreads,
         timeout_ms: int = 30000,
-        cors: bool = False,
+        cors: Sequence[tuple[bytes, bytes]] = (),
         metrics: Metrics | None = None,
         metrics_path: str = "",
     ) -> None:
@@ -108,7 +103,7 @@ class Api:
         self._repository = repository
         self._threads = threads
         self._timeout_ms = max(0, timeout_ms)
-        self._headers = _CORS if cors else ()
+        self._headers = cors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -342,7 +337,7 @@ def create_app(
     repository: Repository,
     threads: WorkerThreads,
     timeout_ms: int = 30000,
-    cors: bool = False,
+    cors: Sequence[tuple[bytes, bytes]] = (),
     draining: Callable[[], bool] = lambda: False,
     metrics: Metrics | None = None,
     metrics_path: str = "",
@@ -353,7 +348,7 @@ def create_app(
         repository: The models.
         threads: Where requests are worked on.
         timeout_ms: Time allowed for a model run; 0 for no limit.
-        cors: Whether to send CORS headers.
+        cors: Headers of every answer under /v1/, for browsers.
         draining: Whether the server is about to stop.
         metrics: Where requests are counted.
         metrics_path: Where the counts can be read; empty for nowhere.

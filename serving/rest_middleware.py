@@ -21,11 +21,15 @@ class TokenGuard:
     Args:
         app: Answers the others.
         tokens: Those that are good.
+        cors: Headers of refusals, for browsers.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+    def __init__(
+        self, app: ASGIApp, tokens: Tokens, cors: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
         self._app = app
         self._tokens = tokens
+        self._cors = cors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -43,6 +47,7 @@ class TokenGuard:
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"www-authenticate", b"Bearer"),
+            *self._cors,
         ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -175,6 +175,7 @@ class RestTransport:
         """
         import uvicorn
 
+        from serving.cors import cors_headers
         from serving.rest_app import create_app
 
         class RestServer(uvicorn.Server):
@@ -192,7 +193,7 @@ class RestTransport:
             repository,
             threads,
             flags.rest_api_timeout_in_ms,
-            flags.rest_api_enable_cors_support,
+            cors_headers(flags),
             draining=lambda: self._draining,
             metrics=metrics,
             metrics_path=metrics_path,

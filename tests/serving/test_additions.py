@@ -100,6 +100,7 @@ def equipped(models, tmp_path_factory):
         f"--monitoring_config_file={monitoring}",
         f"--rest_ssl_config_file={tls}",
         f"--auth_token_file={tokens}",
+        "--rest_api_enable_cors_support",
         f"--access_log={directory / 'access.log'}",
         f"--prediction_log_directory={directory / 'predictions'}",
         "--prediction_log_sampling_rate=1",
@@ -188,6 +189,27 @@ def test_preflights_of_the_api_need_no_token(equipped):
         origin = {"Origin": "https://example.com"}
         response = client.options(f"{HALF_URL}:predict", headers=origin)
     assert (response.status_code, response.content) == (200, b"")
+
+
+def test_a_page_of_another_origin_may_send_a_token(equipped):
+    """By the Fetch standard: `Authorization` has to be listed, and preflights bring none."""
+    origin = {"Origin": "https://page.example"}
+    asked = {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    with equipped.client(None) as client:
+        preflight = client.options(f"{HALF_URL}:predict", headers={**origin, **asked})
+        refused = client.post(f"{HALF_URL}:predict", json={"instances": [2.0]}, headers=origin)
+    assert preflight.status_code == 200
+    assert "POST" in preflight.headers["access-control-allow-methods"].split(", ")
+    listed = preflight.headers["access-control-allow-headers"].lower().split(", ")
+    assert set(asked["Access-Control-Request-Headers"].split(",")) <= set(listed)
+    with equipped.client() as client:
+        answer = client.post(f"{HALF_URL}:predict", json={"instances": [2.0]}, headers=origin)
+    assert (refused.status_code, answer.status_code) == (401, 200)
+    for one in (preflight, refused, answer):
+        assert one.headers["access-control-allow-origin"] == "*"
 
 
 @pytest.mark.parametrize("token", [TOKEN, OTHER])
