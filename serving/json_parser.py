@@ -180,8 +180,6 @@ class Reader:
                 raise self._error("Missing a comma or ']' after an array element.")
             self._at += 1
             self._skip()
-        if self._end() or self._body[self._at] in b",:]}":
-            raise self._error("Invalid value.")
         self._value(stack)
 
     def _object(self, container: dict[str, Any], stack: list[tuple[Any, str | None]]) -> None:
@@ -205,8 +203,6 @@ class Reader:
             raise self._error("Missing a colon after a name of object member.")
         self._at += 1
         self._skip()
-        if self._end() or self._body[self._at] in b",:]}":
-            raise self._error("Invalid value.")
         stack[-1] = (container, key)
         self._value(stack)
 
