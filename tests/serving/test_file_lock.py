@@ -44,6 +44,27 @@ def test_holder_is_named_and_keeps_the_lock(tmp_path):
             assert path.exists()
 
 
+def test_lock_whose_file_was_removed_is_released_all_the_same(tmp_path):
+    path = tmp_path / "lock"
+    with file_lock(path):
+        path.unlink()
+    with file_lock(path):
+        assert path.exists()
+
+
+def test_refusals_hold_no_file_open(tmp_path):
+    with file_lock(tmp_path / "lock"):
+        # The lowest number that is free says whether any descriptor is left open.
+        before = os.dup(0)
+        os.close(before)
+        for _ in range(3):
+            with pytest.raises(LockedError), file_lock(tmp_path / "lock"):
+                pass
+        after = os.dup(0)
+        os.close(after)
+    assert after == before
+
+
 def test_text_of_a_longer_holder_before_is_gone(tmp_path):
     path = tmp_path / "lock"
     path.write_text("process 123456789012345678901234567890")
