@@ -412,6 +412,30 @@ def test_client_request_reads_back():
     assert back["s"].tolist() == inputs["s"].tolist()
 
 
+@pytest.mark.parametrize("names", [["x"], ["s_bytes"], ["b"], ["x", "s_bytes", "b"]])
+def test_client_reads_column_answers(names):
+    known = signature(
+        **{name: {"x": "float", "s_bytes": "string", "b": "bool"}[name] for name in names}
+    )
+    every = {
+        "x": np.float32([[1 / 3, np.inf], [np.nan, -1]]),
+        "s_bytes": np.array([b"a", b"\xff\x00"], object),
+        "b": np.array([[True], [False]]),
+    }
+    outputs = {name: every[name] for name in names}
+    read = rest_codec.decode_outputs(rest_codec.encode_outputs(outputs, False), known)
+    assert read.keys() == outputs.keys()
+    for name, array in outputs.items():
+        assert read[name].dtype == array.dtype
+        np.testing.assert_array_equal(read[name], array)
+
+
+def test_one_output_may_stand_bare_or_under_its_name():
+    for value in ("[1.5]", '{"y": [1.5]}'):
+        read = rest_codec.decode_outputs(f'{{"outputs": {value}}}'.encode(), signature(y="float"))
+        np.testing.assert_array_equal(read["y"], np.float32([1.5]))
+
+
 @pytest.mark.parametrize("body", [b"", b"no json", b'{"predictions": [1]}', b'{"outputs":{"z":1}}'])
 def test_client_refuses_other_answers(body):
     with pytest.raises(ServingError):
