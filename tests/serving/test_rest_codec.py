@@ -226,6 +226,13 @@ def test_deep_nesting_is_refused_not_crashed():
         decode('{"instances": ' + "[" * 100_000 + "1" + "]" * 100_000 + "}", x="float")
 
 
+@pytest.mark.parametrize("dtype", ["float", "int64", "string"])
+def test_more_dimensions_than_an_array_can_have(dtype):
+    value = '"a"' if dtype == "string" else "1"
+    with pytest.raises(InvalidArgument, match=r"^a tensor of 70 dimensions: "):
+        decode('{"inputs": ' + "[" * 70 + value + "]" * 70 + "}", x=dtype)
+
+
 @given(
     hnp.arrays(
         st.sampled_from([np.float32, np.int32, np.int64, np.bool_]),
