@@ -53,6 +53,15 @@ def test_metrics_are_of_the_middle_level():
     )
 
 
+@pytest.mark.parametrize("loss", ["mse", "mae", "huber"])
+def test_metrics_of_a_forecaster_of_points(loss):
+    targets, answers = case(1, True)
+    for kind, metric in point_metrics(loss, LEVELS).items():
+        np.testing.assert_allclose(
+            metric(targets, answers), by_hand(kind, targets, answers), rtol=1e-5
+        )
+
+
 def test_the_pinball_loss_is_least_at_the_quantiles():
     """Gneiting (2011): the expected pinball loss is minimised by the quantile."""
     truth = np.random.default_rng(3).normal(size=(20_000, 1, 1)).astype(np.float32)
