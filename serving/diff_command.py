@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from serving.connection_arguments import explain_error
 from serving.errors import ServingError
 from serving.golden import (
     TOLERANCE,
     Engine,
     Request,
     VerificationError,
+    check_tolerance,
     difference,
     local_engine,
+    naming,
     read_golden,
     row_count,
 )
@@ -65,10 +68,10 @@ def main(argv: Sequence[str]) -> int:
     try:
         old, new = find_version(arguments.old), find_version(arguments.new)
         found = compare_versions(old, new, arguments.tolerance)
-    except (VerificationError, ServingError, OSError) as error:
+    except (VerificationError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve diff: {error}", file=sys.stderr)
+        print(f"gru-serve diff: {explain_error(error)}", file=sys.stderr)
         return 2
     if arguments.json:
         print(json.dumps(found, ensure_ascii=False, indent=1))
@@ -93,13 +96,18 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
     Raises:
         ServingError: a version does not load.
         VerificationError: neither has golden requests, or a file of them is broken.
+        ValueError: the tolerance is none.
     """
+    check_tolerance(tolerance)
     with quiet_stderr():
         from serving.predictor import Predictor
     golden = [request for version in (old, new) for request in _golden_if_any(version)]
     if not golden:
         raise VerificationError(f"neither {old} nor {new} has golden requests")
-    sides = (Predictor(old), Predictor(new))
+    sides = []
+    for version in (old, new):
+        with naming(str(version)):
+            sides.append(Predictor(version))
     differences, comparable = _compare_signatures(sides[0].signatures, sides[1].signatures)
     tally: dict[tuple[str, str], _Tally] = {}
     changed: list[dict[str, Any]] = []

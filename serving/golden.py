@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from serving.conversation import Target
+from serving.errors import ServingError
 
 GOLDEN = Path("assets.extra") / "golden.json"
 TOLERANCE = 1e-5
@@ -79,6 +81,13 @@ def read_golden(version: Path) -> list[Request]:
                 f"{path}: request {i} must have the keys {sorted(keys)} and a method among "
                 "predict, classify and regress"
             )
+        kinds = {sent: dict if method == "predict" else list, "outputs": dict}
+        for key, kind in kinds.items():
+            if not isinstance(request[key], kind) or not request[key]:
+                raise VerificationError(
+                    f"{path}: request {i}: expected {key} to be a {kind.__name__} with something "
+                    f"in it; got {request[key]!r:.60}"
+                )
     return golden
 
 
@@ -100,7 +109,9 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
 
     Raises:
         WrongAnswerError: names the request, output and row of the first answer that differs.
+        ValueError: the tolerance is none.
     """
+    check_tolerance(tolerance)
     largest: dict[str, float] = {}
     rows = 0
     for number, request in enumerate(golden):
@@ -124,6 +135,26 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
             largest[signature] = max(largest.get(signature, 0.0), difference)
         rows += row_count(request)
     return Verdict(len(golden), rows, max(largest.values(), default=0.0), largest)
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Within, errors say of what they are."""
+    try:
+        yield
+    except ServingError as error:
+        error.message = f"{what}: {error.message}"
+        raise
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Whether numbers can be compared by it.
+
+    Raises:
+        ValueError: they cannot.
+    """
+    if not tolerance >= 0:  # NaN is not
+        raise ValueError(f"tolerance: expected a number from 0; got {tolerance}")
 
 
 def row_count(request: Request) -> int:

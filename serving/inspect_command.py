@@ -95,7 +95,12 @@ def inspect_version(version: Path) -> dict[str, Any]:
     index = version / "variables" / "variables"
     shapes: dict[str, list[int]] = {}
     if index.with_suffix(".index").exists():
-        shapes = tf.train.load_checkpoint(str(index)).get_variable_to_shape_map()
+        try:
+            shapes = tf.train.load_checkpoint(str(index)).get_variable_to_shape_map()
+        except tf.errors.OpError as error:
+            raise InvalidArgument(
+                f"{index}.index: expected variables; got: {error.message}"
+            ) from None
     weights = {k: v for k, v in shapes.items() if not k.startswith("_CHECKPOINTABLE")}
     operations: dict[str, Counter[str]] = {name: Counter() for name in signatures}
     for name, node in signature_nodes(version):

@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
         if arguments.number is not None and arguments.number < 1:
             raise ValueError(f"--as: expected a number from 1; got {arguments.number}")
         with publisher(arguments.to) as aside:
-            shutil.copytree(source, aside, dirs_exist_ok=True)
+            _copy(source, aside)
             checked = "not verified"
             if not arguments.unverified:
                 verdict = verify_files(aside, warmup=True)
@@ -76,3 +76,12 @@ def main(argv: Sequence[str]) -> int:
         print(f"gru-serve publish: {error}", file=sys.stderr)
         return 1 if isinstance(error, VerificationError) else 2
     return 0
+
+
+def _copy(source: Path, aside: Path) -> None:
+    try:
+        shutil.copytree(source, aside, dirs_exist_ok=True)
+    except shutil.Error as error:  # it lists every file
+        failures = error.args[0]
+        more = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+        raise OSError(f"copying failed: {failures[0][2]}{more}") from None

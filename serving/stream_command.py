@@ -81,6 +81,11 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
+    if arguments.state is not None and not arguments.state.parent.is_dir():
+        # Said now, not when all is fed and the state is lost.
+        raise InvalidArgument(
+            f"--state {arguments.state}: there is no directory {arguments.state.parent}"
+        )
     if arguments.state is not None and arguments.state.exists():
         saved = StreamState.from_json(arguments.state.read_text("utf-8"))
         if saved.model != arguments.model:
@@ -111,7 +116,11 @@ def _stream(session: StreamingSession, arguments: argparse.Namespace) -> None:
     finally:
         if arguments.state is not None and session.version is not None:
             scratch = arguments.state.with_name(f".{arguments.state.name}.{os.getpid()}")
-            scratch.write_text(session.saved.to_json() + "\n", "utf-8")
+            # It holds what was said: a file that only its owner may read stays one.
+            mode = arguments.state.stat().st_mode & 0o777 if arguments.state.exists() else 0o666
+            opened = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with os.fdopen(opened, "w", encoding="utf-8") as file:
+                file.write(session.saved.to_json() + "\n")
             scratch.replace(arguments.state)
 
 

@@ -28,6 +28,7 @@ from serving.golden import (
     WrongAnswerError,
     client_engine,
     local_engine,
+    naming,
     read_golden,
     replay,
 )
@@ -121,7 +122,8 @@ def verify_files(version: Path, tolerance: float = TOLERANCE, warmup: bool = Fal
     golden = read_golden(version)
     with quiet_stderr():
         from serving.warmup import load_warm
-    predictor = load_warm(version, iterations=1 if warmup else 0)
+    with naming(str(version)):
+        predictor = load_warm(version, iterations=1 if warmup else 0)
     try:
         return replay(golden, local_engine(predictor), tolerance)
     finally:
@@ -144,12 +146,8 @@ def _naming(ask: Engine) -> Engine:
     """An engine whose refusals name the request."""
 
     def asking(request: dict[str, Any]) -> Any:
-        try:
+        with naming(f"signature {request['signature_name']!r}"):
             return ask(request)
-        except ServingError as error:
-            name = request["signature_name"]
-            error.message = f"signature {name!r}: {error.message}"
-            raise
 
     return asking
 

@@ -256,7 +256,9 @@ def test_stream_command(url, tmp_path, capsys, monkeypatch):
     state = tmp_path / "s.json"
     common = ["stream", "--url", url, "--model", "one", "--state", str(state)]
     assert main([*common, "to be fair"]) == 0
+    state.chmod(0o600)
     assert main([*common, "--output", "json", "but dull"]) == 0
+    assert state.stat().st_mode & 0o777 == 0o600
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["to", "be", "fair"]
     last = json.loads(lines[-1])
@@ -269,6 +271,13 @@ def test_stream_command(url, tmp_path, capsys, monkeypatch):
     assert "expected a JSON number or list" in capsys.readouterr().err
     assert main(["stream", "--url", url, "--model", "one", "b\udcffd"]) == 2
     assert "expected UTF-8; text 1 has the byte 0xff at character 2" in capsys.readouterr().err
+
+
+def test_a_state_that_cannot_be_kept_is_said_at_once(tmp_path, capsys):
+    state = tmp_path / "nix" / "s.json"
+    assert main(["stream", "--url", "grpc://localhost:1", "--state", str(state), "a"]) == 2
+    said = f"gru-serve stream: --state {state}: there is no directory {state.parent}\n"
+    assert capsys.readouterr().err == said
 
 
 def test_explain_command(url, tmp_path, capsys):
