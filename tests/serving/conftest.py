@@ -1,6 +1,7 @@
 """One server for all tests, a real process on real sockets."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from tests import waiting
 from tests.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+curl_only = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 CONFIG = """
 model_config_list {{
   config {{ name: "text" base_path: "{root}/text" model_platform: "tensorflow" }}

@@ -24,7 +24,7 @@ from serving.results import Explanation, Sentiment
 from serving.streaming import AsyncStreamingSession, StreamingSession, StreamState
 from tests.ports import free_ports
 
-from .conftest import REPOSITORY, running, start, wait_until
+from .conftest import REPOSITORY, curl_only, running, start, wait_until
 
 TEXT = "To be fair, at first it isn't dull, but then the script is not funny."
 CONFIG = """
@@ -313,21 +313,26 @@ def first_score(version, signature):
     raise AssertionError(sent)
 
 
-def test_example_requests_work(deployed, exports, capsys):
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=curl_only if kind == "curl" else ()) for kind in KINDS]
+)
+def test_example_requests_work(kind, deployed, exports, capsys):
     """Each in its own shell or interpreter, as a user would paste it."""
-    for kind in KINDS:
-        for signature in ("serving_default", "classify") if kind != "client" else ("step",):
-            arguments = ["--signature", signature, "--only", kind, "--rest", deployed.rest]
-            arguments += ["--grpc", deployed.grpc, str(exports.root / "one")]
-            assert main(["example-request", *arguments]) == 0
-            lines = capsys.readouterr().out
-            command = ["sh", "-c", lines] if kind == "curl" else [sys.executable, "-c", lines]
-            done = subprocess.run(
-                command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
-            )
-            assert done.returncode == 0, done.stderr
-            score = first_score(exports.version("one"), signature)
-            assert f"{score:.8f}"[:6] in done.stdout, done.stdout
+    for signature in ("serving_default", "classify") if kind != "client" else ("step",):
+        arguments = ["--signature", signature, "--only", kind, "--rest", deployed.rest]
+        arguments += ["--grpc", deployed.grpc, str(exports.root / "one")]
+        assert main(["example-request", *arguments]) == 0
+        lines = capsys.readouterr().out
+        command = ["sh", "-c", lines] if kind == "curl" else [sys.executable, "-c", lines]
+        done = subprocess.run(
+            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        score = first_score(exports.version("one"), signature)
+        assert f"{score:.8f}"[:6] in done.stdout, done.stdout
+
+
+def test_example_request_of_no_signature(exports, capsys):
     assert main(["example-request", str(exports.root / "one"), "--signature", "nix"]) == 2
     assert "--signature: expected one of ['classify'" in capsys.readouterr().err
 

@@ -1,15 +1,13 @@
 """Clients that know nothing of this project: curl, and TF Serving's stubs in a bare process."""
 
 import json
-import shutil
 import subprocess
 import sys
 
 import pytest
 
-from .conftest import REPOSITORY
+from .conftest import REPOSITORY, curl_only
 
-curl_only = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 URL = "v1/models/half%2Fplus%3Atwo"
 
 
