@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 from scipy.special import softmax
 
 from training.accuracy_by_length import LengthBins, wilson_interval
@@ -89,9 +90,9 @@ def draw_calibration(
     above.set(ylim=(bottom, 1.01), ylabel="share of right answers")
     below.set(xlim=(left, 1.01), xlabel="probability of the answer", ylabel="test rows")
     for axes in (above, below):
-        axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.grid(alpha=0.25)
-    above.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    above.yaxis.set_major_formatter(PercentFormatter(1))
     above.legend(fontsize="small", loc="upper left")
     save_figure(figure, path)
 
@@ -124,7 +125,7 @@ def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], p
     axes.set_xlim(-0.5, count - 0.5)
     axes.set_xlabel("tokens (test rows)")
     axes.set_ylabel("accuracy")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.grid(alpha=0.25, axis="y")
     axes.legend(fontsize="small")
     save_figure(figure, path)

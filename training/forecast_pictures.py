@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 from statsmodels.tsa.stattools import acf
 
 from training.conformal import LEVELS, MEDIAN, quantiles
@@ -142,7 +143,7 @@ def draw_coverage(test: Evaluation, path: Path) -> None:
                   label=f"{interval.nominal:.0%} interval: {interval.coverage:.1%}")  # fmt: skip
         axes.axhline(interval.nominal, color=colour, linewidth=0.8, linestyle="--")
     axes.set_ylim(max(0.0, lowest - 0.08), 1.01)
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set_xlabel("steps ahead")
     axes.set_ylabel("share inside")
     axes.grid(alpha=0.25)

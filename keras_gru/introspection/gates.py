@@ -144,6 +144,8 @@ def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | Non
         )
         ax.set_title(title, loc="left", fontsize=10)
         ax.set_ylabel("unit")
+        for axis in (ax.xaxis, ax.yaxis):  # there is no step 2.5
+            axis.get_major_locator().set_params(integer=True)
         figure.colorbar(image, ax=ax)
     if labels is None:
         axes[-1].set_xlabel("step")

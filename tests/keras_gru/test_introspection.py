@@ -375,6 +375,9 @@ class TestPlots:
         figure.savefig(tmp_path / "gates.png")
         assert (tmp_path / "gates.png").stat().st_size > 10_000
         plot_gates(activity, row=2)  # masked at every step
+        longer = plot_gates(gates_over_time(GRU(2), np.tile(x, (1, 4, 1))[:, :20]))
+        for axis in (longer.axes[0].yaxis, longer.axes[3].xaxis):
+            np.testing.assert_array_equal(axis.get_majorticklocs() % 1, 0)
         with pytest.raises(ValueError, match=r"labels.*6.*2"):
             plot_gates(activity, labels=["a", "b"])
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from scipy.special import softmax
 
@@ -64,3 +65,23 @@ def test_accuracy_by_length_is_drawn(tmp_path, rows):
     bins = bin_by_length(rng.geometric(0.05, rows))
     draw_accuracy_by_length(bins, right, tmp_path / "l.png")
     assert imread(tmp_path / "l.png").std() > 0.05
+
+
+@pytest.mark.parametrize("wrong", [0, 300])
+def test_axes_of_percents_say_where_they_are(tmp_path, monkeypatch, wrong):
+    figures = []
+    monkeypatch.setattr(classification_pictures, "save_figure", lambda f, _: figures.append(f))
+    labels = np.arange(900) % 3
+    logits = 9.0 * np.eye(3)[np.where(np.arange(900) < wrong, labels - 1, labels)]
+    draw_calibration(labels, logits, 1.0, tmp_path / "c.png")
+    right = {"gru": np.arange(900) >= wrong}
+    draw_accuracy_by_length(bin_by_length(np.full(900, 7)), right, tmp_path / "l.png")
+    calibration, by_length = figures
+    for figure in figures:
+        FigureCanvasAgg(figure).draw()
+    above, below = calibration.axes
+    for axis in (above.yaxis, below.xaxis, by_length.axes[0].yaxis):
+        ticks = list(zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True))
+        assert len(ticks) > 2
+        for place, label in ticks:
+            assert float(label.get_text().removesuffix("%")) == pytest.approx(100 * place)
