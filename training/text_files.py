@@ -14,6 +14,7 @@ from training.errors import DataError
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "document")
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 class LabelledRow(NamedTuple):
@@ -134,6 +135,11 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
         header = next(reader, None)
         if header is None:
             raise DataError(f"{path} is empty; expected a header line")
+        if len(header) == 1 and (other := _other_delimiter(header[0], delimiter)):
+            raise DataError(
+                f"{path}, line 1: expected columns with {_DELIMITERS[delimiter]} between them, "
+                f"got {_DELIMITERS[other]}: {header[0]!r:.60}"
+            )
         if len(set(header)) < len(header):
             raise DataError(f"{path}: two columns have the same name: {header}")
         line = reader.line_num + 1
@@ -150,6 +156,12 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
         raise DataError(
             f"{path}, line {reader.line_num}: not well-formed ({error}); is a quote unbalanced?"
         ) from error
+
+
+def _other_delimiter(cell: str, delimiter: str) -> str | None:
+    """What is between the columns of a header that was read as a single one."""
+    found = [other for other in _DELIMITERS if other != delimiter and other in cell]
+    return max(found, key=cell.count, default=None)
 
 
 def _json_records(path: Path, content: str) -> Iterator[Record]:
