@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,12 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (NetworkError, OSError, ValueError, ModuleNotFoundError) as error:
         sys.stderr.write(f"{parser.prog}: error: {error}\n")
         return 2
-    except BrokenPipeError:
-        return 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,5 +1,8 @@
 import json
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +155,14 @@ def test_the_network_of_the_guide_runs(tmp_path, capsys):
     path.write_text(example)
     assert main(["trace", str(path)]) == 0
     assert 'Backward, step 1: "second"' in capsys.readouterr().out
+
+
+def test_ends_quietly_when_nobody_reads_on():
+    command = [sys.executable, "-m", "keras_gru", "trace", "good_movie", "--json"]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 128 + signal.SIGPIPE
+    assert "keras_gru: error" not in said
+    assert "BrokenPipe" not in said
