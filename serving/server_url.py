@@ -4,9 +4,18 @@ from __future__ import annotations
 
 
 def is_rest(url: str) -> bool:
-    """Whether a URL is one of REST."""
+    """Whether a URL is one of REST.
+
+    Raises:
+        ValueError: It is that of a request, not of a server.
+    """
     scheme, _, rest = url.partition("://")
-    return scheme in ("http", "https") and bool(rest)
+    if scheme not in ("http", "https") or not rest:
+        return False
+    server, api, _ = url.partition("/v1/models")
+    if api:
+        raise ValueError(f"url: expected that of the server, as {server}; got {url!r}")
+    return True
 
 
 def grpc_address(url: str) -> tuple[str, bool]:

@@ -93,6 +93,10 @@ def test_wrong_data(url, capsys, tmp_path):
         (["--model", "text", "--signature", "s", "t"], "--signature: expected one of"),
         (["--model", "text", "--version", "1", "--label", "l", "t"], "version or label, not both"),
         (["--model", "text", "--url", "ftp://x", "t"], "url: expected http://"),
+        (
+            ["--model", "text", "--url", "http://x:1/gateway/v1/models/text:predict", "t"],
+            "url: expected that of the server, as http://x:1/gateway; got 'http://x:1/gateway/v1/",
+        ),
         (["--model", "text", "ok", "caf\udce9"], "text 2 has the byte 0xe9 at character 4"),
         (["--model", "text", "--token_file", "/nix", "t"], "/nix: No such file"),
         (["--model", "text", "--cert_file", "c", "t"], "cert_file and key_file belong together"),
