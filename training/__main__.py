@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from shlex import quote
 from tempfile import TemporaryFile
 from typing import Annotated, Any
 
@@ -19,8 +20,8 @@ import tyro
 from rich.console import Console
 
 from training.backtest_config import BacktestConfig
-from training.checkpoint import checkpoint_path, read_settings
-from training.errors import TrainingError
+from training.checkpoint import existing_checkpoint, read_settings
+from training.errors import InterruptedRun, TrainingError
 from training.forecasting_config import ForecastingConfig
 from training.forecasting_presets import PRESETS as FORECASTING_PRESETS
 from training.presets import preset_in
@@ -51,11 +52,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         errors.print(f"gru-train: error: {error}", markup=False, highlight=False)
         return error.exit_code
-    except KeyboardInterrupt:
+    except InterruptedRun as stop:
         errors.print(
-            "gru-train: interrupted; no run was written. If training had begun, "
-            "`gru-train resume RUN` goes on with it"
+            "gru-train: interrupted; no run was written. To go on with it: "
+            f"gru-train resume {quote(str(stop.run))}",
+            markup=False,
+            highlight=False,
         )
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        errors.print("gru-train: interrupted; no run was written, and no checkpoint")
         return INTERRUPTED
 
 
@@ -137,11 +143,13 @@ def _forecasting(config: ForecastingConfig, resume: bool = False) -> int:
 
 
 def _resume(config: ResumeConfig) -> int:
-    from training.run_directory import read_config
+    path = existing_checkpoint(config.run_path)
+    written = read_settings(path)
+    with _quiet(not config.debug):
+        from training.run_directory import read_config
 
-    path = checkpoint_path(config.run_path)
     types = {"sentiment": SentimentConfig, "forecasting": ForecastingConfig}
-    settings = read_config(read_settings(path), types, path)
+    settings = read_config(written, types, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)
     settings = replace(settings, run=replace(run, debug=config.debug))
     return (_sentiment if isinstance(settings, SentimentConfig) else _forecasting)(settings, True)
@@ -192,7 +200,7 @@ def _conclude(console: Console, run: Any, served: str) -> int:
     console.print(f"\nrun     {run.path}", markup=False, highlight=False)
     console.print(f"report  {run.path / 'report.md'}", markup=False, highlight=False)
     console.print(
-        f"next    python -m serving export {run.path} --to {served}",
+        f"next    python -m serving export {quote(str(run.path))} --to {served}",
         markup=False,
         highlight=False,
     )

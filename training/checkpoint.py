@@ -29,6 +29,35 @@ def checkpoint_path(run: Path) -> Path:
     return run.parent / f".{run.name}.checkpoint"
 
 
+def existing_checkpoint(run: Path) -> Path:
+    """The checkpoint of a run that was cut short.
+
+    Args:
+        run: where it was to be.
+
+    Raises:
+        CheckpointError: there is none; says whether the run is complete, or which were cut short.
+    """
+    path = checkpoint_path(run)
+    if path.exists():
+        return path
+    others = [str(other) for folder in (run.parent, run) for other in cut_short(folder)]
+    if others:
+        reason = f"the runs cut short here are {', '.join(others)}"
+    elif run.is_dir():
+        reason = f"{run} was not cut short"
+    else:
+        reason = f"no run in {run.parent} was cut short"
+    raise CheckpointError(f"there is no checkpoint {path}; {reason}")
+
+
+def cut_short(folder: Path) -> list[Path]:
+    """Where the runs of a folder were to be that left a checkpoint, the newest first."""
+    paths = [(path.stat().st_mtime, path) for path in folder.glob(".*.checkpoint")]
+    names = [path.name[1:].removesuffix(".checkpoint") for _, path in sorted(paths, reverse=True)]
+    return [folder / name for name in names]
+
+
 def read_settings(path: Path) -> dict[str, Any]:
     """The settings with which a checkpoint was written.
 

@@ -10,6 +10,8 @@
 None of them derives from ValueError: the command-line parser would take that for its own.
 """
 
+from pathlib import Path
+
 
 class TrainingError(Exception):
     """Base of the package's errors; the message names the thing, what was expected, what came."""
@@ -35,3 +37,15 @@ class CheckpointError(TrainingError):
 
 class DivergenceError(TrainingError):
     """The training loss became infinite or not a number."""
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """A training was interrupted and left a checkpoint.
+
+    Args:
+        run: where the run was to be.
+    """
+
+    def __init__(self, run: Path):
+        super().__init__(run)
+        self.run = run

@@ -5,13 +5,14 @@ import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Any
 
 import keras_gru
 from training.checkpoint import Checkpoint, checkpoint_path
 from training.config import to_dict
-from training.errors import DivergenceError, RunDirectoryError
+from training.errors import DivergenceError, InterruptedRun, RunDirectoryError
 from training.run_directory import RunWriter
 from training.run_lock import RunLock
 
@@ -55,7 +56,7 @@ class TrainingRunWriter(RunWriter):
         if self._checkpoint.exists() and not self._resume:
             raise RunDirectoryError(
                 f"{self.final} was begun and cut short; go on with `gru-train resume "
-                f"{self.final}`, choose another --name, or remove {self._checkpoint}"
+                f"{quote(str(self.final))}`, choose another --name, or remove {self._checkpoint}"
             )
         if self._lock.holds or self._resume:  # what killed processes were building
             for left in self.final.parent.glob(f".{glob.escape(self.final.name)}.partial-*"):
@@ -76,6 +77,8 @@ class TrainingRunWriter(RunWriter):
         if isinstance(error, DivergenceError):  # it would diverge again
             self._checkpoint.unlink(missing_ok=True)
         super().__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt) and self._checkpoint.exists():
+            raise InterruptedRun(self.final) from error
 
     def checkpoint(self, variables: Sequence[Any]) -> Checkpoint:
         """The checkpoint of the training that is to become this run.

@@ -1,4 +1,5 @@
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -197,3 +198,50 @@ def test_what_cannot_be_resumed_is_told(tmp_path, capsys, settings, message):
         Checkpoint(tmp_path / ".a.checkpoint", settings, []).save(FitState(), [])
     assert main(["resume", str(tmp_path / "a")]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_wrong_name_to_resume_is_answered_with_the_right_ones(tmp_path, capsys):
+    (tmp_path / "whole").mkdir()
+    assert main(["resume", str(tmp_path / "whole")]) == 2
+    assert f"{tmp_path / 'whole'} was not cut short" in capsys.readouterr().err
+    for name in ("first", "Zoë's"):
+        Checkpoint(tmp_path / f".{name}.checkpoint", {}, []).save(FitState(), [])
+    for wrong in (tmp_path / "frist", tmp_path):
+        assert main(["resume", str(wrong)]) == 2
+        message = capsys.readouterr().err
+        assert str(tmp_path / "first") in message
+        assert str(tmp_path / "Zoë's") in message
+
+
+def test_a_wrong_name_to_resume_is_answered_without_tensorflow(tmp_path):
+    command = [sys.executable, "-m", "training", "resume", str(tmp_path / "none")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("gru-train: error: there is no checkpoint")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
+    runs = tmp_path / "Zoë's runs"
+    command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
+               "500", *TINY[:2], "--runs-dir", str(runs)]  # fmt: skip
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+        while not (found := list(runs.glob(".*.checkpoint"))):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        said = process.stderr.read()
+    assert process.returncode == 130
+    name = found[0].name.removeprefix(".").removesuffix(".checkpoint")
+    (line,) = said.splitlines()
+    assert shlex.split(line.partition("To go on with it: ")[2])[:3] == [
+        "gru-train", "resume", str(runs / name)]  # fmt: skip
+
+
+def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):
+    runs = tmp_path / "Zoë's runs"
+    assert main(["sentiment", *TINY, "--runs-dir", str(runs), "--name", "a"]) == 0
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("next "))
+    assert str(runs / "a") in shlex.split(line)
