@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from serving.publishing import PublishError, remove_old
 from serving.quiet import quiet_stderr
@@ -19,7 +20,8 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="gru-serve export",
         description="Write a run's best model as the next version of a served model: a SavedModel "
-        "that takes raw texts, checked against the Keras model in a fresh process.",
+        "that takes raw texts, or a series in its own units, checked against the Keras model in a "
+        "fresh process.",
         epilog="example: gru-serve export runs/my-run --to models/sentiment",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory of gru-train")
@@ -61,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"removed {old}")
     print(
         "next     python -m serving serve --port=8500 --rest_api_port=8501 "
-        f"--model_name={base.name} --model_base_path={base}"
+        f"--model_name={quote(base.name)} --model_base_path={quote(str(base))}"
     )
     return 0
 

@@ -35,13 +35,13 @@ def publisher(base: Path) -> Iterator[Path]:
         base: of the served model; made when absent, and removed again if nothing came of it.
 
     Raises:
-        PublishError: another process is publishing to it, or it is a version itself.
+        PublishError: another process is publishing to it, or it is no base path but a version.
         OSError: the base path cannot be written.
     """
-    if (base / "saved_model.pb").exists():
+    if (base / "saved_model.pb").is_file():
         raise PublishError(
-            f"{base}: expected the base path of a model, with its versions in it; got a version, "
-            "which never changes once it is published"
+            f"{base}: expected a base path, in which every version has its directory; got a "
+            f"version (with a saved_model.pb); its base path is {base.parent}"
         )
     made = not base.exists()
     try:
@@ -116,20 +116,15 @@ def remove_old(
     """
     if keep < 1:
         raise ValueError(f"keep: expected at least 1, as a server needs a version; got {keep}")
-    old = _old(base, keep, protected)
+    found = versions_on_disk(base)
+    old = [found[n] for n in sorted(found)[:-keep] if n not in protected]
     if dry_run or not old:
         return old
     with publisher(base) as aside:
-        old = _old(base, keep, protected)  # again, as others may have published and removed some
         for version in old:
             # Renamed first: an engine never sees half a version.
             version.rename(aside / version.name)
     return old
-
-
-def _old(base: Path, keep: int, protected: Collection[int]) -> list[Path]:
-    found = versions_on_disk(base)
-    return [found[n] for n in sorted(found)[:-keep] if n not in protected]
 
 
 def find_version(path: Path, number: int | None = None) -> Path:

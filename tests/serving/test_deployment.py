@@ -419,6 +419,12 @@ def test_publish_and_prune(exports, tmp_path, capsys):
     assert sorted(child.name for child in target.iterdir()) == ["7", "8"]
     assert main(["verify", str(target)]) == 0
 
+    assert main(["publish", source, "--to", str(target / "7")]) == 2
+    assert f"got a version (with a saved_model.pb); its base path is {target}\n" in (
+        capsys.readouterr().err
+    )
+    assert not list((target / "7").glob(".publish*"))
+
     broken = tmp_path / "broken"
     shutil.copytree(exports.version("one"), broken / "1")
     retouch(broken / "1")

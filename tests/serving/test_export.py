@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -202,13 +203,14 @@ def test_card_states_the_parity_of_streaming(version, name):
 
 
 def test_next_export_takes_the_next_number_and_old_ones_go(small, tmp_path, capsys):
-    models = tmp_path / "both"
+    models = tmp_path / "Zoë's both"
     for taken in ("6", "7"):
         (models / taken).mkdir(parents=True)
     assert main([str(small.path), "--to", str(models), "--keep", "2"]) == 0
     assert (models / "8" / "saved_model.pb").is_file()
     said = capsys.readouterr().out
-    assert f"--model_base_path={models}" in said
+    (line,) = (line for line in said.splitlines() if line.startswith("next "))
+    assert shlex.split(line)[-2:] == ["--model_name=Zoë's both", f"--model_base_path={models}"]
     assert f"removed {models / '6'}" in said
     assert sorted(child.name for child in models.iterdir()) == ["7", "8"]
 

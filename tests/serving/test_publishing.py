@@ -190,7 +190,7 @@ def test_version_that_is_not_there(tmp_path):
 def test_a_version_is_no_base_path(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     with (
-        pytest.raises(PublishError, match="expected the base path of a model"),
+        pytest.raises(PublishError, match="expected a base path"),
         publisher(tmp_path),
     ):
         raise AssertionError("unreachable")
