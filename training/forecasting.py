@@ -1,6 +1,7 @@
 """From a series to a run directory: the forecasting pipeline."""
 
 import time
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -78,7 +79,7 @@ def train_forecasting(
     name = config.run.name or _default_name(config)
     with TrainingRunWriter(config, "forecasting", name, resume) as writer:
         with console.status("reading the data ..."):
-            data = load_forecasting_data(config.data)
+            data = _noting_unread(load_forecasting_data(config.data), config)
             require_calibration(data)
         _describe(data, console)
         with console.status("fitting the baselines ..."):
@@ -221,6 +222,18 @@ def _description(data: ForecastingData) -> SeriesDescription:
         str(series.times[-1]),
         data.published,
     )
+
+
+def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
+    """The data, with a note on the columns that no forecast depends on."""
+    unread = [name for name in data.series.columns if name not in data.target_columns]
+    if not config.model.channel_independent or not unread:
+        return data
+    note = (
+        f"inputs that the network does not read: {', '.join(unread)}; "
+        "--no-channel-independent reads them"
+    )
+    return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
 
 
 def _describe(data: ForecastingData, console: Console) -> None:

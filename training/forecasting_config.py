@@ -33,9 +33,11 @@ class SeriesConfig:
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
     """How times are written, as %d.%m.%Y; found by itself where it is unambiguous."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
-    """Columns to forecast; the others are then inputs only. Default: all."""
+    """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
+    Default: all."""
     calendar: bool = False
-    """Add sine and cosine of the time of day, week and year as input columns."""
+    """Add sine and cosine of the time of day, week and year as input columns, which
+    --no-channel-independent reads."""
     lookback: _OptionalCount = None
     """Steps read; default: three seasons."""
     horizon: _OptionalCount = None

@@ -25,6 +25,9 @@ def test_trains_and_says_what_came_of_it(tmp_path, capsys):
     for result in (model, *floors.values()):
         assert f"{result['validation']['mse']:.4f} {result['test']['mse']:.4f}" in out
     assert "3 cells of the file are missing values" in out
+    unread = "inputs that the network does not read: up; --no-channel-independent reads them"
+    assert f"note: {unread}" in out
+    assert f"Note: {unread}." in (run.path / "report.md").read_text("utf-8")
     # One epoch of four units cannot beat it; the screen must say so.
     assert not run.metrics["beats_seasonal_naive"]
     assert "THE NETWORK DOES NOT BEAT SEASONAL NAIVE" in out
