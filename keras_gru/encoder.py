@@ -141,6 +141,9 @@ class GRUEncoder(keras.layers.Layer):
             )
             for index in range(self.num_layers - 1)
         ]
+        # tf.train.Checkpoint passes over layers in Keras' lists without a word.
+        for index, layer in enumerate(self.layers):
+            self._track_trackable(layer, name=f"layer_{index}")
 
     def _make_layer(self, index: int) -> Any:
         last = index == self.num_layers - 1
@@ -216,15 +219,30 @@ class GRUEncoder(keras.layers.Layer):
         if initial_state is None:
             return [None] * self.num_layers
         states = list(initial_state) if isinstance(initial_state, list | tuple) else [initial_state]
-        shapes = [tuple(state.shape) for state in states]
-        if len(states) != self.num_layers or any(
+        self._check_state_shapes([tuple(state.shape) for state in states])
+        return [tf.split(state, 1 + self.bidirectional, axis=-1) for state in states]
+
+    def _check_state_shapes(self, shapes: list[tuple[int | None, ...]]) -> None:
+        if len(shapes) != self.num_layers or any(
             len(shape) != 2 or shape[-1] != self.width for shape in shapes
         ):
             raise ValueError(
                 f"Argument `initial_state` of {self.name!r} must be {self.num_layers} states of "
                 f"shape (batch, {self.width}). Received: shapes {shapes}"
             )
-        return [tf.split(state, 1 + self.bidirectional, axis=-1) for state in states]
+
+    def compute_output_shape(
+        self, sequences_shape: tuple[int | None, ...], initial_state_shape: Any = None
+    ) -> Any:
+        """Shapes of what a call returns."""
+        if initial_state_shape:
+            nested = isinstance(initial_state_shape[0], list | tuple)
+            shapes = initial_state_shape if nested else [initial_state_shape]
+            self._check_state_shapes([tuple(shape) for shape in shapes])
+        batch, steps, _ = sequences_shape
+        state = (batch, self.width)
+        outputs = (batch, steps, self.width) if self.return_sequences else state
+        return (outputs, *[state] * self.num_layers) if self.return_state else outputs
 
     def compute_mask(self, sequences: Tensor, mask: Any = None) -> Any:  # noqa: ARG002
         """The mask for the layer after this one: of the outputs, none of the states."""

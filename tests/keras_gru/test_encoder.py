@@ -345,6 +345,35 @@ def test_saved_model_is_equal_and_portable(tmp_path):
     assert not [op for op in ops if "Random" in op or "Assign" in op or "Cudnn" in op]
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_tensorflow_checkpoint_holds_every_weight(bidirectional, tmp_path):
+    encoder = randomised(GRUEncoder(5, 2, bidirectional))
+    path = tf.train.Checkpoint(encoder=encoder).save(tmp_path / "checkpoint")
+    again = randomised(GRUEncoder(5, 2, bidirectional), seed=1)
+    tf.train.Checkpoint(encoder=again).restore(path).assert_consumed()
+    for restored, saved in zip(again.get_weights(), encoder.get_weights(), strict=True):
+        np.testing.assert_array_equal(restored, saved)
+
+
+@pytest.mark.parametrize("return_sequences", [False, True])
+def test_inside_a_symbolic_time_distributed(return_sequences):
+    """Documents of sentences of words: the wrapper asks for `compute_output_shape`."""
+    encoder = randomised(GRUEncoder(5, 2, True, return_sequences=return_sequences))
+    documents = keras.Input((None, 7, 4))
+    model = keras.Model(documents, keras.layers.TimeDistributed(encoder)(documents))
+    x = np.stack([sequences(seed) for seed in (1, 2)])
+    np.testing.assert_allclose(
+        model(x), [encoder(document) for document in x], rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"return_sequences": True}, {"return_state": True}])
+def test_output_shapes_are_those_of_a_call(options):
+    encoder = randomised(GRUEncoder(5, 2, True, **options))
+    called = keras.tree.map_structure(lambda t: tuple(t.shape), encoder(sequences()))
+    assert encoder.compute_output_shape((3, 7, 4)) == called
+
+
 def test_fit_learns_and_trains_every_weight():
     keras.utils.set_random_seed(0)
     rng = np.random.default_rng(4)
