@@ -17,15 +17,22 @@ from keras_gru.convert.gru_weights import Array, GRUWeights, take, to_array
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
-# Activations without parameters; ONNX names them in the order gates, candidate.
+# ONNX names activations in the order gates, candidate.
 ACTIVATIONS = {
     "Sigmoid": "sigmoid",
     "Tanh": "tanh",
     "Relu": "relu",
     "Softsign": "softsign",
     "Softplus": "softplus",
+    "HardSigmoid": "hard_sigmoid",
+    "Affine": "linear",
 }
 DEFAULT_ACTIVATIONS = ("Sigmoid", "Tanh")
+# α and β with which an activation is the one of Keras: HardSigmoid is clip(α a + β, 0, 1), Affine
+# α a + β. The attributes list them for the activations that have them, and for no others.
+PARAMETERS = {"HardSigmoid": (1 / 6, 0.5), "Affine": (1.0, 0.0)}
+# What α and β are where a node does not say.
+DEFAULT_PARAMETERS = {"HardSigmoid": (0.2, 0.5), "Affine": (1.0, 0.0)}
 
 
 def from_onnx(
@@ -34,6 +41,8 @@ def from_onnx(
     linear_before_reset: int = 0,
     direction: str | bytes = "forward",
     activations: Sequence[str | bytes] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
     hidden_size: int | None = None,
     clip: float | None = None,
     layout: int = 0,  # noqa: ARG001  a node's attributes can be handed over as they are
@@ -48,6 +57,9 @@ def from_onnx(
         linear_before_reset: 1 for the reset gate after the matmul.
         direction: `"forward"`, `"reverse"` or `"bidirectional"`.
         activations: two names per direction, in the order gates, candidate.
+        activation_alpha: α of those activations that have one, HardSigmoid and Affine, in order;
+            Keras' hard_sigmoid has 1/6, unlike ONNX's default.
+        activation_beta: β of the same.
         hidden_size: checked against R if given.
         clip: must be absent: no layer here clips what enters its activations.
         layout: of the node's inputs and outputs; the weights do not depend on it.
@@ -75,6 +87,11 @@ def from_onnx(
         raise ValueError(
             f"Attribute `activations` must name {2 * count} of {tuple(ACTIVATIONS)}. "
             f"Received: activations={list(names)}"
+        )
+    _check_parameters(names, activation_alpha, activation_beta)
+    if R.ndim != 3:
+        raise ValueError(
+            f"Tensor `R` must be an array of shape ({count}, 3U, U). Received: shape {R.shape}"
         )
     U = R.shape[-1]
     for name, tensor, shape in (
@@ -136,7 +153,7 @@ def to_onnx(
     names = {keras_name: name for name, keras_name in ACTIVATIONS.items()}
     for w in weights:
         for argument in ("activation", "recurrent_activation"):
-            if getattr(w, argument) not in names:
+            if getattr(w, argument) not in list(names):  # an own function's name may be a dict
                 raise ValueError(
                     f"ONNX's GRU can have {argument} among {tuple(names)}. "
                     f"Received: {argument}={getattr(w, argument)!r}"
@@ -156,13 +173,37 @@ def to_onnx(
     if not no_bias:
         tensors["B"] = np.stack([np.concatenate([w.input_bias, w.recurrent_bias]) for w in kept])
     one_way = "reverse" if go_backwards else "forward"
-    attributes = {
+    activations = [names[a] for w in weights for a in (w.recurrent_activation, w.activation)]
+    attributes: dict[str, Any] = {
         "hidden_size": units,
         "linear_before_reset": int(reset_after),
         "direction": one_way if len(weights) == 1 else "bidirectional",
-        "activations": [names[a] for w in weights for a in (w.recurrent_activation, w.activation)],
+        "activations": activations,
     }
+    parameters = [PARAMETERS[name] for name in activations if name in PARAMETERS]
+    if parameters:
+        alpha, beta = zip(*parameters, strict=True)
+        attributes.update(activation_alpha=list(alpha), activation_beta=list(beta))
     return tensors, attributes
+
+
+def _check_parameters(
+    names: tuple[str, ...], alpha: Sequence[float] | None, beta: Sequence[float] | None
+) -> None:
+    """ValueError unless the activations of these names are those of Keras."""
+    named = [name for name in names if name in PARAMETERS]
+    if not named:  # whatever the attributes say, no activation reads it
+        return
+    for index, (attribute, given) in enumerate(
+        (("activation_alpha", alpha), ("activation_beta", beta))
+    ):
+        values = list(given) if given else [DEFAULT_PARAMETERS[name][index] for name in named]
+        wanted = [PARAMETERS[name][index] for name in named]
+        if len(values) != len(wanted) or not np.allclose(values, wanted, rtol=1e-5, atol=1e-7):
+            raise ValueError(
+                f"Attribute `{attribute}` must be {wanted} for activations={list(names)} to be "
+                f"those of Keras. Received: {attribute}={None if given is None else list(given)}"
+            )
 
 
 def _text(value: str | bytes) -> str:

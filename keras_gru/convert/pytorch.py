@@ -7,6 +7,7 @@ adds `_reverse`. The reset gate comes after the matmul and the update gate keeps
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from keras_gru.convert.gru_weights import Array, GRUWeights, pack, split, take
 from keras_gru.weights import GATE_COUNT, Gates
 
 DIRECTIONS = ("forward", "backward")
+
+# The input weights of a GRU, by layer and direction, and of a GRUCell.
+INPUT_WEIGHT = re.compile(r"weight_ih(?:_l(\d+)(_reverse)?)?")
 
 
 def from_pytorch(
@@ -40,8 +44,9 @@ def from_pytorch(
         suffix = ""
     kernel, recurrent = take("PyTorch", state_dict, ("weight_ih" + suffix, "weight_hh" + suffix))
     bias = None
-    if "bias_ih" + suffix in state_dict:
-        rows = take("PyTorch", state_dict, ("bias_ih" + suffix, "bias_hh" + suffix))
+    biases = ("bias_ih" + suffix, "bias_hh" + suffix)
+    if any(name in state_dict for name in biases):
+        rows = take("PyTorch", state_dict, biases)
         bias = np.stack([_from_rzn(row) for row in rows])
     return GRUWeights(_from_rzn(kernel.T), _from_rzn(recurrent.T), bias)
 
@@ -74,11 +79,11 @@ def to_pytorch(weights: GRUWeights, layer: int = 0, direction: str = "forward") 
     if weights.bias is not None:
         arrays["bias_ih" + suffix] = _to_rzn(weights.input_bias)
         arrays["bias_hh" + suffix] = _to_rzn(weights.recurrent_bias)
-    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return {name: np.ascontiguousarray(_known(array)) for name, array in arrays.items()}
 
 
 def load_pytorch(target: Any, source: Any) -> None:
-    """Give a layer the weights of a whole `torch.nn.GRU`.
+    """Give a layer the weights of a whole `torch.nn.GRU`, or of a `torch.nn.GRUCell`.
 
     A `keras_gru.GRUEncoder(units, num_layers, bidirectional)` computes what
     `torch.nn.GRU(features, units, num_layers, batch_first=True, bidirectional=bidirectional)`
@@ -86,19 +91,22 @@ def load_pytorch(target: Any, source: Any) -> None:
 
     Args:
         target: a GRU, a Bidirectional of GRUs, or a GRUEncoder; `keras_gru`'s or Keras'.
-        source: the module or its state dict.
+        source: the module or its state dict. Weight normalisation, pruning and other
+            reparametrisations rename weights and must be removed before.
 
     Raises:
-        ValueError: The two differ in layers, directions or sizes; nothing is assigned.
+        ValueError: A weight is missing, or the two differ in layers, directions or sizes; nothing
+            is assigned.
     """
     state_dict = source.state_dict() if hasattr(source, "state_dict") else source
     layers = dict(_layers_of(target))
     available = {
-        (int(name.removeprefix("weight_ih_l").removesuffix("_reverse")), direction)
-        for name in state_dict
-        for direction in DIRECTIONS
-        if name.startswith("weight_ih_l") and name.endswith("_reverse") == (direction == "backward")
+        (int(found[1] or 0), DIRECTIONS[bool(found[2])])
+        for found in map(INPUT_WEIGHT.fullmatch, state_dict)
+        if found
     }
+    if not available:
+        from_pytorch(state_dict)  # tells what is missing and what came
     if available != set(layers):
         raise ValueError(
             "Arguments `target` and `source` must have the same layers and directions. Received: "
@@ -155,6 +163,11 @@ def _from_rzn(packed: Array) -> Array:
         )
     r, z, g = np.split(packed, GATE_COUNT, axis=-1)
     return pack(Gates(z, r, g))
+
+
+def _known(array: Array) -> Array:
+    """As a dtype of NumPy's own, which `torch.from_numpy` knows: bfloat16 becomes float32."""
+    return array.astype("float32") if array.dtype.name == "bfloat16" else array
 
 
 def _to_rzn(packed: Array) -> Array:

@@ -15,6 +15,7 @@ from keras_gru.convert import (
     from_onnx,
     from_pytorch,
     from_sonnet,
+    load_pytorch,
     to_flax,
     to_onnx,
     to_pytorch,
@@ -33,6 +34,10 @@ def random_weights(reset_after=True, update_gate="keep", use_bias=True, seed=0, 
     return GRUWeights(
         kernel, recurrent, bias if use_bias else None, reset_after, update_gate, **activations
     )
+
+
+def swash(a):
+    return a / 2
 
 
 def sequences(seed=1):
@@ -269,9 +274,13 @@ class TestErrors:
         state_dict = to_pytorch(random_weights())
         with pytest.raises(ValueError, match=r"PyTorch.*missing.*weight_ih_l1.*weight_ih_l0"):
             from_pytorch(state_dict, 1)
-        del state_dict["bias_hh_l0"]
-        with pytest.raises(ValueError, match=r"PyTorch.*missing: \['bias_hh_l0'\]"):
-            from_pytorch(state_dict)
+        for name in ("bias_hh_l0", "bias_ih_l0"):
+            rest = {key: value for key, value in state_dict.items() if key != name}
+            with pytest.raises(ValueError, match=rf"PyTorch.*missing: \['{name}'\]"):
+                from_pytorch(rest)
+        prefixed = {f"encoder.{name}": value for name, value in state_dict.items()}
+        with pytest.raises(ValueError, match=r"PyTorch.*missing.*encoder\.weight_ih_l0"):
+            load_pytorch(GRU(U), prefixed)
         params = to_flax(random_weights())
         del params["hn"]["bias"]
         with pytest.raises(ValueError, match=r"Flax.*missing: \['bias'\]"):
@@ -293,6 +302,15 @@ class TestErrors:
             ({"clip": 3.0}, "clip.*3.0"),
             ({"activations": ["Sigmoid", "Elu"]}, "activations.*Elu"),
             ({"activations": ["Sigmoid"]}, "activations.*2 of"),
+            # ONNX's default α is 0.2, as that of Keras 2.
+            (
+                {"activations": ["HardSigmoid", "Tanh"]},
+                r"activation_alpha.*0\.166.*HardSigmoid.*activation_alpha=None",
+            ),
+            (
+                {"activations": ["Sigmoid", "Affine"], "activation_beta": [0.5]},
+                r"activation_beta.*\[0\.0\].*Affine.*activation_beta=\[0\.5\]",
+            ),
             ({"hidden_size": 6}, "hidden_size.*5.*6"),
             ({"direction": "bidirectional"}, r"`W`.*\(2, 15, D\).*\(1, 15, 4\)"),
         ],
@@ -308,6 +326,10 @@ class TestErrors:
             from_onnx({**tensors, "B": tensors["B"][:, :15]})
         with pytest.raises(ValueError, match=r"`R`.*\(1, 15, 5\).*\(1, 14, 5\)"):
             from_onnx({**tensors, "R": tensors["R"][:, :14]})
+        with pytest.raises(ValueError, match=r"`R`.*\(1, 3U, U\).*shape \(\)"):
+            from_onnx({**tensors, "R": "not an array"})
+        with pytest.raises(ValueError, match=r"ONNX.*activation among.*softplus.*swash"):
+            to_onnx(random_weights(activation=keras.activations.serialize(swash)))
         with pytest.raises(ValueError, match=r"Both directions.*False.*True"):
             to_onnx(random_weights(), random_weights(use_bias=False))
         with pytest.raises(ValueError, match=r"one direction.*3 directions"):

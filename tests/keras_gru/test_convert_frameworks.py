@@ -3,14 +3,16 @@
 Beside each, its published equations in NumPy, so that a conversion is checked everywhere.
 """
 
+import dataclasses
 import functools
+import itertools
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gru import GRU
+from keras_gru import GRU, GRUEncoder
 from keras_gru.convert import (
     GRUWeights,
     from_flax,
@@ -213,6 +215,40 @@ class TestPyTorch:
         half = {name: value.to(torch.bfloat16) for name, value in cell.named_parameters()}
         assert from_pytorch(half).kernel.dtype == np.float32
 
+    def test_whole_cell(self):
+        torch = pytest.importorskip("torch")
+        cell, layer = torch.nn.GRUCell(D, U), GRU(U)
+        load_pytorch(layer, cell)
+        x = sequences()[:, :1]
+        with torch.no_grad():
+            np.testing.assert_allclose(layer(x), cell(torch.from_numpy(x[:, 0])).numpy(), **CLOSE)
+
+    @pytest.mark.parametrize("name", ["weight_ih_l0", "weight_hh_l0"])
+    def test_reparametrised_modules_lack_a_weight(self, name):
+        torch = pytest.importorskip("torch")
+        normed, pruned = self.module(), self.module()
+        torch.nn.utils.parametrizations.weight_norm(normed, name)
+        prune = pytest.importorskip("torch.nn.utils.prune")
+        prune.l1_unstructured(pruned, name, amount=0.3)
+        for module in (normed, pruned):
+            for target in (GRU(U), GRUEncoder(U)):
+                with pytest.raises(ValueError, match=rf"missing: \['{name}'\].*{name}"):
+                    load_pytorch(target, module)
+                assert not target.built
+        prune.remove(pruned, name)
+        layer = GRU(U, return_sequences=True)
+        load_pytorch(layer, pruned)
+        np.testing.assert_allclose(layer(sequences()), self.run(pruned, sequences())[0], **CLOSE)
+
+    def test_bfloat16_layer(self):
+        torch = pytest.importorskip("torch")
+        layer = GRU(U, dtype="bfloat16", recurrent_initializer="glorot_uniform")
+        layer.build((None, None, D))
+        arrays = pytorch_state_dict(layer)
+        self.module().load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
+        wanted = tf.cast(layer.cell.kernel, "float32")[:, :U]
+        np.testing.assert_array_equal(arrays["weight_ih_l0"].T[:, U : 2 * U], wanted)
+
     def test_swapped_gates_and_unconverted_update_gate_show(self):
         """Negative controls: the comparison must fail."""
         module = self.module()
@@ -320,6 +356,30 @@ class TestONNX:
         layer = GRU(U, activation="relu", recurrent_activation="softplus", return_sequences=True)
         weights.assign_to(layer)
         np.testing.assert_allclose(layer(sequences()), wanted, **CLOSE)
+
+    @pytest.mark.parametrize("reset_after", [True, False])
+    def test_activations_with_parameters(self, reset_after):
+        """hard_sigmoid and linear, which the fused path has."""
+        kinds = [("hard_sigmoid", "tanh"), ("sigmoid", "linear"), ("hard_sigmoid", "linear")]
+        layers = []
+        for seed, (gates, candidate) in enumerate(kinds):
+            weights = random_weights(
+                reset_after, seed=seed, activation=candidate, recurrent_activation=gates
+            )
+            weights = dataclasses.replace(weights, recurrent_kernel=weights.recurrent_kernel / 5)
+            layer = GRU(U, candidate, gates, reset_after=reset_after, return_sequences=True)
+            weights.assign_to(layer)
+            layers.append(layer)
+        x = sequences()
+        for layer, other in itertools.pairwise(layers):
+            wanted = [layer(x), other(x[:, ::-1])[:, ::-1]]
+            tensors, attributes = to_onnx(GRUWeights.of(layer), GRUWeights.of(other))
+            actual, node = self.run_node(tensors, attributes, x)
+            np.testing.assert_allclose(actual, np.concatenate(wanted, -1), **CLOSE)
+            onnx = pytest.importorskip("onnx")
+            read = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            for weights, original in zip(from_onnx(tensors, **read), (layer, other), strict=True):
+                weights.check_fits(original)
 
     def test_swapped_gates_and_unconverted_update_gate_show(self):
         """Negative controls: the comparison must fail."""
