@@ -19,7 +19,7 @@ from keras_gru.forward_pass import (
     shared_by_rows,
 )
 from keras_gru.projection import project, wide
-from keras_gru.recurrence import Deltas, Trajectory, backward, multiplied_states
+from keras_gru.recurrence import Deltas, Trajectory, backward, multiplied_states, without_masked
 from keras_gru.weights import Gates, split_gates, unmerge_bias
 
 Tensor = Any
@@ -38,7 +38,8 @@ def gradients(
     narrow = operands.inputs.dtype
     kernels = [tf.transpose(kernel) for kernel in split_gates(operands.kernel)]
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
-    inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(operands.inputs, timed=True)]
+    whole = without_masked(operands.inputs, constants.mask)
+    inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(whole, timed=True)]
     for x, (deltas, multiplied) in zip(inputs, blocks, strict=True):
         if deltas.q is None:
             into_states, multiplied = deltas.x, multiplied._replace(g=deltas.reset_states)

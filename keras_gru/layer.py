@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_gru.cell import GRUCell
 from keras_gru.cudnn import cudnn_sequence, obstacle
-from keras_gru.recurrence import Rows
+from keras_gru.recurrence import Rows, without_masked
 from keras_gru.sequence import Sequence, gru_sequence
 from keras_gru.session import CarriedState
 
@@ -36,8 +36,8 @@ class GRU(CarriedState, keras.layers.RNN):
     constructor, the defaults and the layout of the weights are those of `keras.layers.GRU`.
 
     Masked steps keep the state. Their output repeats the output before them, or zero where there
-    is none, or zero at all masked steps with `zero_output_for_mask=True`. Masks of any pattern
-    run on every path.
+    is none, or zero at all masked steps with `zero_output_for_mask=True`. What they hold, be it
+    NaN, reaches no output and no gradient. Masks of any pattern run on every path.
 
     `path` tells how the layer runs, `last_path` how its latest call or trace did:
 
@@ -311,6 +311,7 @@ class GRU(CarriedState, keras.layers.RNN):
         """Last output, outputs and final states, as `keras.layers.RNN` asks its loop for them."""
         if self.path == "loop":
             self.last_path = "loop"
+            sequences = without_masked(sequences, mask)
             looped: tuple[Tensor, Tensor, list[Tensor]] = super().inner_loop(
                 sequences, initial_state, mask=mask, training=training
             )

@@ -216,6 +216,8 @@ def backward(
     reset_states = None
     if not convention.reset_after:
         reset_states = kept[1] * multiplied_states(rows, run, mode).g
+        mask = None if rows.mask is None else tf.transpose(rows.mask)
+        reset_states = without_masked(reset_states, mask)
     return Deltas(Gates(*x), q, dh0, reset_states)
 
 
@@ -250,6 +252,13 @@ def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor |
     if share is not None:
         h_new = share * h + (1 - share) * h_new
     return h_new if valid is None else tf.where(valid, h_new, h)  # (5)
+
+
+def without_masked(values: Tensor, mask: Tensor | None) -> Tensor:
+    """Values (…, …, V) with zeros where the mask (…, …) is False: 0 · NaN would be NaN."""
+    if mask is None:
+        return values
+    return tf.where(mask[..., tf.newaxis], values, tf.zeros_like(values))
 
 
 def states_of(states: Tensor, first: int) -> Tensor:

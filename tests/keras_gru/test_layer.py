@@ -521,3 +521,24 @@ def test_stateful_rejects_another_batch_size():
 
 def test_public_names_are_real():
     assert all(hasattr(keras_gru, name) for name in keras_gru.__all__)
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("options", [{}, {"reset_after": False}, {"path": "loop"}], ids=str)
+def test_what_is_masked_reaches_no_gradient(options, graph):
+    """NaN and infinity at masked steps: gradients are those of zeros there."""
+    layer = GRU(5, return_sequences=True, **options)
+    x, h0 = inputs()
+    layer.build(x.shape)
+
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            tape.watch((x, h0))
+            loss = tf.reduce_sum(tf.sin(layer(x, initial_state=h0, mask=MASK, training=True)))
+        return tape.gradient(loss, [x, h0, *(w.value for w in layer.trainable_weights)])
+
+    run = tf.function(gradients) if graph else gradients
+    wanted = run(tf.where(MASK[..., None], x, 0.0))
+    for worthless in (np.nan, np.inf):
+        for actual, value in zip(run(tf.where(MASK[..., None], x, worthless)), wanted, strict=True):
+            np.testing.assert_allclose(actual, value, rtol=1e-5, atol=1e-6)
