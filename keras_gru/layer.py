@@ -47,7 +47,8 @@ class GRU(CarriedState, keras.layers.RNN):
       what it can compute (`cudnn.obstacle`). Taken whenever both activations are among sigmoid,
       hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
-      activations, with `layer_norm=True` and with `unroll=True`.
+      activations, with `layer_norm=True`, with `unroll=True` and where the layer was given a `cell`
+      whose `call` is its own.
 
     Args:
         units: Size U of the state and of the output.
@@ -220,6 +221,8 @@ class GRU(CarriedState, keras.layers.RNN):
 
     @property
     def _can_fuse(self) -> bool:
+        if type(self.cell).call is not GRUCell.call:  # a cell put in the place of the layer's own
+            return False
         by_hand = self.cell.convention.differentiable_by_hand and not self.layer_norm
         return by_hand and not self.unroll
 

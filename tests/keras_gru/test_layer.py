@@ -542,3 +542,21 @@ def test_what_is_masked_reaches_no_gradient(options, graph):
     for worthless in (np.nan, np.inf):
         for actual, value in zip(run(tf.where(MASK[..., None], x, worthless)), wanted, strict=True):
             np.testing.assert_allclose(actual, value, rtol=1e-5, atol=1e-6)
+
+
+class DoublingCell(GRUCell):
+    def call(self, inputs, states, training=False):
+        output, states = super().call(inputs, states, training=training)
+        return 2 * output, states
+
+
+def test_a_cell_with_a_call_of_its_own_is_called():
+    layer = GRU(5, return_sequences=True)
+    layer.cell = DoublingCell(5)
+    plain = GRU(5, return_sequences=True)
+    x, _ = inputs()
+    plain.build(x.shape)
+    layer.build(x.shape)
+    layer.set_weights(plain.get_weights())
+    assert (plain.path, layer.path) == ("fused", "loop")
+    np.testing.assert_allclose(layer(x), 2 * plain(x), rtol=1e-5, atol=1e-6)
