@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 import keras
@@ -16,6 +17,10 @@ from keras_gru.session import CarriedState
 Tensor = Any
 
 PATHS = ("auto", "fused", "xla", "plain", "cudnn", "loop")
+
+# From `GRU.inner_loop` to the `GRU.call` around it: RNN.call between them hands on no gates, and on
+# the layer they would meet those of another thread.
+_gates: ContextVar[tuple[Tensor, ...]] = ContextVar("keras_gru_gates", default=())
 
 
 class _OfCell:
@@ -192,7 +197,6 @@ class GRU(CarriedState, keras.layers.RNN):
         )
         self.use_cudnn = use_cudnn
         self.return_gates = bool(return_gates)
-        self._gates: tuple[Tensor, ...] = ()
         self._asked_path = path
         self.last_path: str | None = None
         wants_fused = self.return_gates or path not in ("auto", "loop")
@@ -256,8 +260,8 @@ class GRU(CarriedState, keras.layers.RNN):
             self._maybe_reset_dropout_masks(self.cell)
         if not self.return_gates:
             return results
-        gates = self._gates
-        self._gates = ()
+        gates = _gates.get()
+        _gates.set(())
         return (*results, *gates) if self.return_state else (results, *gates)
 
     def _check_initial_state(self, initial_state: Any, batch: int | None) -> None:
@@ -354,7 +358,7 @@ class GRU(CarriedState, keras.layers.RNN):
                 path=self.path,
             )
         self.last_path = result.path
-        self._gates = tuple(result.gates or ())
+        _gates.set(tuple(result.gates or ()))
         last, outputs = self._shown(result, mask)
         return last, outputs, [result.final]
 

@@ -1,6 +1,8 @@
 """Options that keras.layers.GRU does not have: zoneout, DropConnect, layer normalisation, …"""
 
 import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -302,6 +304,28 @@ def test_return_gates_in_a_functional_model(tmp_path):
         np.testing.assert_array_equal(a, b)
     z = model(x)[1]
     assert 0 < np.min(z) < np.max(z) < 1
+
+
+def test_threads_get_the_gates_of_their_own_batch():
+    barrier = threading.Barrier(2, timeout=60)
+
+    class Meeting(GRU):
+        """Both calls are past their loops before either returns."""
+
+        def inner_loop(self, *args, **kwargs):
+            results = super().inner_loop(*args, **kwargs)
+            barrier.wait()
+            return results
+
+    layer = randomized(GRU(U, return_gates=True))
+    meeting = Meeting(U, return_gates=True)
+    meeting.build((B, T, D))
+    meeting.set_weights(layer.get_weights())
+    x, _ = data(dtype="float32")
+    with ThreadPoolExecutor(2) as pool:
+        for batch, results in zip((x, -x), pool.map(meeting, (x, -x)), strict=True):
+            for actual, wanted in zip(results, layer(batch), strict=True):
+                np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_return_gates_off_the_fused_path_is_an_error():
