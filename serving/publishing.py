@@ -116,15 +116,20 @@ def remove_old(
     """
     if keep < 1:
         raise ValueError(f"keep: expected at least 1, as a server needs a version; got {keep}")
-    found = versions_on_disk(base)
-    old = [found[n] for n in sorted(found)[:-keep] if n not in protected]
+    old = _old(base, keep, protected)
     if dry_run or not old:
         return old
     with publisher(base) as aside:
+        old = _old(base, keep, protected)  # again, as others may have published and removed some
         for version in old:
             # Renamed first: an engine never sees half a version.
             version.rename(aside / version.name)
     return old
+
+
+def _old(base: Path, keep: int, protected: Collection[int]) -> list[Path]:
+    found = versions_on_disk(base)
+    return [found[n] for n in sorted(found)[:-keep] if n not in protected]
 
 
 def find_version(path: Path, number: int | None = None) -> Path:
