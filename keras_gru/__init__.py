@@ -1,5 +1,7 @@
 """keras_gru: a GRU layer for Keras 3 that people can check by hand."""
 
+import keras
+
 from keras_gru import initializers
 from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
@@ -7,6 +9,12 @@ from keras_gru.execution import portable
 from keras_gru.layer import GRU
 from keras_gru.variant_layers import MGU, CoupledGRU
 from keras_gru.variants import CoupledGRUCell, MGUCell
+
+if keras.config.backend() != "tensorflow":
+    raise ImportError(
+        "keras_gru needs Keras' TensorFlow backend: expected KERAS_BACKEND=tensorflow in the "
+        f"environment; got {keras.config.backend()!r}"
+    )
 
 __version__ = "0.1.0"
 

@@ -1,6 +1,10 @@
 """Keras' own check of a layer's contract (build, config, shapes, fit, dtypes), per option."""
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 from keras.src.testing import TestCase
@@ -36,3 +40,18 @@ def test_run_layer_test(options, weights):
             expected_num_seed_generators=1,
             supports_masking=True,
         )
+
+
+def test_another_backend_is_refused():
+    pytest.importorskip("torch")
+    done = subprocess.run(
+        [sys.executable, "-c", "import keras_gru"],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "KERAS_BACKEND": "torch"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ImportError: keras_gru needs Keras' TensorFlow backend" in done.stderr
+    assert "got 'torch'" in done.stderr
