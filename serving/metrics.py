@@ -65,12 +65,21 @@ class Histogram:
     """Distribution of a value per combination of label values.
 
     Buckets are open above, as TensorFlow's: a value equal to a bound counts in the next bucket.
+
+    Args:
+        name: Of the metric.
+        labels: Their names.
+        bounds: Between the buckets, ascending.
+        digits: Of the sum; TF Serving's has six, 17 lose nothing.
     """
 
     kind = "histogram"
 
-    def __init__(self, name: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
+    def __init__(
+        self, name: str, labels: Sequence[str], bounds: Sequence[float], digits: int = 6
+    ) -> None:
         self.name = name
+        self._digits = digits
         self._labels = tuple(labels)
         self._bounds = tuple(bounds)
         self._lock = threading.Lock()
@@ -96,7 +105,7 @@ class Histogram:
                 labels = _labels((*self._labels, "le"), (*values, text))
                 yield f"{self.name}_bucket{labels} {below}"
             labels = _labels(self._labels, values)
-            yield f"{self.name}_sum{labels} {total:g}"
+            yield f"{self.name}_sum{labels} {total:.{self._digits}g}"
             yield f"{self.name}_count{labels} {sum(counts)}"
 
 

@@ -20,7 +20,7 @@ class VersionMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         self._count = Counter(f"{PREFIX}request_count", (*_LABELS, "status"))
-        self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS)
+        self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS, digits=17)
         started = Gauge(f"{PREFIX}process_start_time_seconds", ())
         started.set(int(time.time()))
         metrics.include(self._count, self._latency, started)

@@ -9,6 +9,8 @@ import pytest
 from serving.client import connect
 from serving.errors import ServingError
 from serving.metrics import MICROSECONDS, Counter, Histogram, Metrics
+from serving.request_record import RequestRecord
+from serving.version_metrics import VersionMetrics
 
 
 def test_counter():
@@ -40,6 +42,26 @@ def test_buckets_are_open_above():
         'h_sum{m="x"} 105.5',
         'h_count{m="x"} 5',
     ]
+
+
+def test_sum_of_own_latencies_grows_by_every_request():
+    """After weeks, too: with six digits a minute's requests would not be seen."""
+    parser = pytest.importorskip("prometheus_client.parser")
+    metrics = Metrics()
+    count = VersionMetrics(metrics)
+    record = RequestRecord("REST", "POST", model="m", version=1, seconds=1e6)
+    sums = []
+    for seconds in (1e6, 0.0005):
+        record.seconds = seconds
+        count(record)
+        (sum_,) = [
+            sample.value
+            for family in parser.text_string_to_metric_families(metrics.render().decode())
+            for sample in family.samples
+            if sample.name == "gru_serve:request_latency_sum"
+        ]
+        sums.append(sum_)
+    assert sums[1] - sums[0] == pytest.approx(500, rel=1e-3)
 
 
 def test_latency_bounds():
