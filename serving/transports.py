@@ -177,6 +177,7 @@ class RestTransport:
 
         from serving.cors import cors_headers
         from serving.rest_app import create_app
+        from serving.rest_protocol import PatientProtocol
 
         class RestServer(uvicorn.Server):
             @contextlib.contextmanager
@@ -200,6 +201,7 @@ class RestTransport:
         )
         config = uvicorn.Config(
             additions.wrap(app),
+            http=PatientProtocol,
             log_config=None,
             ws="none",
             log_level="warning",
