@@ -100,11 +100,7 @@ class Repository:
             if time.monotonic() - said > _PATIENCE:
                 said = time.monotonic()
                 for model in missing:
-                    log.warning(
-                        "waiting for a version of %s in %s",
-                        model.config.name,
-                        model.config.base_path,
-                    )
+                    log.warning("waiting for a version of %s in %s", *_where(model.config))
             self._stopping.wait(self._options.poll_seconds)
         self._starters.shutdown(wait=False)
         if self._options.poll_seconds > 0 and not self._stopping.is_set():
@@ -407,6 +403,14 @@ class Repository:
             version.state = state
             version.error = error
             self._changed.notify_all()
+
+
+def _where(config: ServedModel) -> tuple[str, str]:
+    """The name of a model and where its versions are looked for, for people."""
+    base = config.base_path
+    if (base / "saved_model.pb").is_file():
+        return config.name, f"{base}, which is a version itself; its base path is {base.parent}"
+    return config.name, str(base)
 
 
 def _was_tried(version: Version) -> bool:

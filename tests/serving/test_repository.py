@@ -172,6 +172,21 @@ def test_close_ends_the_wait(base, opened):
     assert not started.is_alive()
 
 
+def test_a_version_in_the_place_of_its_base_path_is_pointed_out(
+    models, base, opened, caplog, monkeypatch
+):
+    monkeypatch.setattr("serving.repository._PATIENCE", 0)
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base / "1"))
+    started = threading.Thread(target=repository.start)
+    started.start()
+    wait_until(lambda: "waiting" in caplog.text)
+    repository.close()
+    started.join(60)
+    hint = f"waiting for a version of m in {base}/1, which is a version itself; its base path is "
+    assert f"{hint}{base}\n" in caplog.text
+
+
 def test_start_without_polling_does_not_wait(base, opened):
     base.mkdir()
     with pytest.raises(Unavailable, match="no version to serve of: m"):
