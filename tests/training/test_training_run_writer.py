@@ -14,10 +14,11 @@ from training.run_lock import RunLock
 from training.training_run_writer import TrainingRunWriter
 
 HOLD = """if True:
-    import sys, time
+    import signal, sys, time
     from pathlib import Path
     from tests.training.conftest import tiny_config
     from training.training_run_writer import TrainingRunWriter
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     with TrainingRunWriter(tiny_config(Path(sys.argv[1])), "sentiment", "tiny", False):
         print("begun", flush=True)
         time.sleep(600)
@@ -51,13 +52,13 @@ def test_a_run_that_another_process_trains_is_left_alone(tmp_path, other):
             pass
     assert sorted(tmp_path.rglob("*")) == before
     other.send_signal(signal.SIGINT)  # to end as a training does that is interrupted
-    other.wait()
+    other.wait(60)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_process_was_building_is_removed(tmp_path, other):
     other.kill()
-    other.wait()
+    other.wait(60)
     assert len(list(tmp_path.glob(".tiny.partial-*"))) == 1
     with writer(tmp_path) as mine:
         assert sorted(tmp_path.iterdir()) == sorted([mine.path, tmp_path / ".tiny.lock"])
