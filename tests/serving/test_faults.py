@@ -225,6 +225,11 @@ def test_full_disk(models, tmp_path, tiny_disk):
         f"--model_base_path={base}", "--model_name=m", f"--access_log={access}",
         f"--prediction_log_directory={predictions}", "--prediction_log_sampling_rate=1",
     )  # fmt: skip
+
+    def predictions_again():
+        with contextlib.suppress(FileNotFoundError):  # one that cannot be written is removed
+            return any(path.stat().st_size for path in predictions.iterdir())
+
     with running(tmp_path / "log", *flags) as server, load(server, "m", threads=2) as seen:
         ballast = tiny_disk / "ballast"
         with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
@@ -236,6 +241,7 @@ def test_full_disk(models, tmp_path, tiny_disk):
         wait_until(lambda: seen.counted > before + 20, server)
         ballast.unlink()
         wait_until(lambda: access.stat().st_size > size + 1000, server)
+        wait_until(predictions_again, server)
     seen.check(least=20)
     entries = [json.loads(line) for line in access.read_text().splitlines()]
     assert entries[-1]["status"] == "OK"
