@@ -108,10 +108,8 @@ class RunDirectory:
             with zipfile.ZipFile(path) as archive:
                 damaged = archive.testzip()
             if damaged is not None:
-                raise RunDirectoryError(f"cannot load {path}: {damaged} in it is damaged")
+                raise zipfile.BadZipFile(f"{damaged} in it is damaged")
             return keras.models.load_model(path, compile=False)
-        except RunDirectoryError:
-            raise
         except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
 
