@@ -15,7 +15,7 @@ from pathlib import Path
 
 from serving.errors import NotFound
 from serving.file_lock import LockedError, file_lock
-from serving.version_scan import versions_on_disk
+from serving.version_scan import is_version, versions_on_disk
 
 LOCK = ".publishing"
 _ASIDE = ".publish-"
@@ -38,7 +38,7 @@ def publisher(base: Path) -> Iterator[Path]:
         PublishError: another process is publishing to it, or it is no base path but a version.
         OSError: the base path cannot be written.
     """
-    if (base / "saved_model.pb").is_file():
+    if is_version(base):
         raise PublishError(
             f"{base}: expected a base path, in which every version has its directory; got a "
             f"version (with a saved_model.pb); its base path is {base.parent}"
@@ -142,7 +142,7 @@ def find_version(path: Path, number: int | None = None) -> Path:
     Raises:
         NotFound: there is none; the message says what to give instead.
     """
-    if (path / "saved_model.pb").is_file() and number is None:
+    if is_version(path) and number is None:
         return path
     if not path.is_dir():
         raise NotFound(f"{path}: expected the directory of a version, or of a model's versions")

@@ -27,7 +27,7 @@ from serving.errors import (
 from serving.loading import RepositoryOptions, load_with_retries, raise_failed
 from serving.predictor import Predictor
 from serving.protos.logging_config_pb2 import LoggingConfig
-from serving.version_scan import scan
+from serving.version_scan import is_version, scan
 from serving.versions import ModelVersions, State, Version, VersionStatus
 
 log = logging.getLogger(__name__)
@@ -408,7 +408,7 @@ class Repository:
 def _where(config: ServedModel) -> tuple[str, str]:
     """The name of a model and where its versions are looked for, for people."""
     base = config.base_path
-    if (base / "saved_model.pb").is_file():
+    if is_version(base):
         return config.name, f"{base}, which is a version itself; its base path is {base.parent}"
     return config.name, str(base)
 

@@ -69,6 +69,11 @@ def versions_on_disk(base_path: Path) -> dict[int, Path]:
     return found
 
 
+def is_version(path: Path) -> bool:
+    """Whether a directory is itself a version, and no base path with versions in it."""
+    return (path / "saved_model.pb").is_file()
+
+
 def choose(found: dict[int, Path], policy: VersionPolicy) -> dict[int, Path]:
     """The part of `found` that the policy asks for."""
     if policy.kind == "all":
