@@ -164,16 +164,21 @@ sys.exit(f"parent {good}, children {ends}" if any(ends) or not good else 0)
 """
 
 
-def test_a_fork_has_connections_of_its_own(url):
-    """On shared ones a process would read what another asked for, and never know."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK, url],
+def alone(program, url, seconds):
+    """A program in a process of its own, once it has ended."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, url],
         check=False,
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds,
     )
+
+
+def test_a_fork_has_connections_of_its_own(url):
+    """On shared ones a process would read what another asked for, and never know."""
+    done = alone(FORK, url, 120)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -203,14 +208,7 @@ print(client.status("m")[0].version, os.read(read, 9).decode())
                 return
 
     with bare(number) as url:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program, url],
-            check=False,
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = alone(program, url, 60)
     assert done.stdout.split() == ["1", "2"], done.stderr
 
 
