@@ -20,8 +20,7 @@ class PatientProtocol(HttpToolsProtocol):
     """Closes connections that hold a descriptor and bring no request.
 
     uvicorn itself waits for ever, also before tokens are looked at: a few hundred half requests
-    would be all that a server can take. Slow clients have the time that libevent, with which TF
-    Serving listens, gives them.
+    would be all that a server can take.
 
     Attributes:
         seconds: For a head to come whole, and between two parts of a body.
