@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.layer_contest import MEASURES, Contest, Shape, contests
+from benchmarks.layer_contest import MEASURES, RIVALLED, Contest, Shape, contests
 from benchmarks.layer_memory import ENVIRONMENT
 from benchmarks.layer_plot import save_plot
 from benchmarks.layer_report import markdown, print_tables
@@ -86,7 +86,7 @@ def _run(todo: list[Contest], rounds: int, results: dict[str, Any], folder: Path
 
         if timed:
             say("starting the frameworks")
-            rivals = any(contest.table == "layer" for contest in timed)
+            rivals = any(contest.table in RIVALLED for contest in timed)
             with _workers(folder, rivals, results) as workers:
                 results["gemm"] = [workers[0].ask("gemm")]
                 for contest in timed:
@@ -130,7 +130,7 @@ def _run_contest(contest: Contest, rounds: int, workers: list[Worker], say: Any)
     say(f"{contest}: compiling and comparing")
     runners: dict[Key, Worker] = {}
     details: dict[Key, tuple[str | None, int]] = {}
-    for worker in workers if contest.table == "layer" else workers[:1]:
+    for worker in workers if contest.table in RIVALLED else workers[:1]:
         weights = workers[0].ask("weights_for", worker.framework, contest)
         found = worker.ask("setup", contest, weights)
         details.update(found)

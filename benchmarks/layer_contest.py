@@ -16,8 +16,11 @@ MEASURES = {
     "masks": "rows of unequal length, masked at their ends",
     "steps": "whole training steps of a small classifier: fit, and a loop around a tape",
     "streaming": "one step per call, and chunks of 16 steps",
+    "launch": "a call that adds one: what a framework takes before any layer begins",
     "memory": "peak memory of a training step",
 }
+# Those in which PyTorch and Flax take part.
+RIVALLED = ("layer", "launch")
 SECOND_GRID = 10
 # A new draw since three shapes of seed 2026 had a say in `execution.SMALL_WORK`.
 _SEED = 2027
@@ -156,6 +159,7 @@ def contests(
         "masks": few[1:] or few,
         "steps": few[1:2] or few,
         "streaming": streaming,
+        "launch": tuple(own or main[:1]),
         "memory": memory,
     }
     if own:

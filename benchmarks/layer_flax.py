@@ -1,4 +1,4 @@
-"""`flax.linen.RNN(GRUCell)` under `jax.jit`."""
+"""`flax.linen.RNN(GRUCell)` under `jax.jit`, and what `jax.jit` itself takes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ def versions() -> dict[str, str]:
 
 
 def contenders(contest: Contest, weights: Any) -> dict[Key, Contender]:
-    """Inference and training of a layer.
+    """Inference and training of a layer, or a call that adds one.
 
     Args:
-        contest: of the table `"layer"`.
+        contest: of the table `"layer"` or `"launch"`.
         weights: the cell's parameters.
     """
     x = jnp.asarray(contest.inputs())
+    if contest.table == "launch":
+        add_one = jax.jit(lambda x: x + 1)
+        run = Contender(
+            lambda: add_one(x).block_until_ready(), lambda: np.asarray(add_one(x)), "TensorFlow"
+        )
+        return {("launch", "JAX"): run}
     rnn = nn.RNN(nn.GRUCell(contest.shape.units, parent=None), return_carry=True)
     (name,) = rnn.init(jax.random.PRNGKey(0), x)["params"]
     variables = {"params": {name: jax.tree.map(jnp.asarray, weights)}}

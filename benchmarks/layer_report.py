@@ -21,8 +21,9 @@ TITLES = {
     ("masks", ""): "Masked rows",
     ("steps", ""): "Whole training steps of a classifier",
     ("streaming", ""): "Streaming, time per step",
+    ("launch", ""): "A call that adds one",
 }
-_MICROSECONDS = {"streaming"}
+_MICROSECONDS = {"streaming", "launch"}
 
 
 class Grid(NamedTuple):

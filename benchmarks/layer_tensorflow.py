@@ -53,6 +53,7 @@ def contenders(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:
         "masks": _masks,
         "steps": layer_steps.contenders,
         "streaming": layer_streaming.contenders,
+        "launch": _launch,
     }
     return tables[contest.table](contest, weights)
 
@@ -105,6 +106,18 @@ def _bidirectional(contest: Contest, weights: list[Array]) -> dict[Key, Contende
         against = None if name == "Keras" else "Keras"
         found["training", name] = _training(layer, (x,), against=against)
     return found
+
+
+def _launch(contest: Contest, _: list[Array]) -> dict[Key, Contender]:
+    x = tf.constant(contest.inputs())
+    graph = tf.function(lambda x: x + 1, autograph=False)
+    compiled = tf.function(lambda x: x + 1, autograph=False, jit_compile=True)
+    return {
+        ("launch", "TensorFlow"): Contender(lambda: graph(x), lambda: graph(x).numpy()),
+        ("launch", "TensorFlow jit"): Contender(
+            lambda: compiled(x), lambda: compiled(x).numpy(), "TensorFlow"
+        ),
+    }
 
 
 def _built(name: str, contest: Contest, weights: list[Array]) -> Any:

@@ -19,13 +19,16 @@ def versions() -> dict[str, str]:
 
 
 def contenders(contest: Contest, weights: dict[str, Array]) -> dict[Key, Contender]:
-    """Inference and training of a layer.
+    """Inference and training of a layer, or a call that adds one.
 
     Args:
-        contest: of the table `"layer"`.
+        contest: of the table `"layer"` or `"launch"`.
         weights: arrays by the names of the module's state dict.
     """
     x = torch.from_numpy(contest.inputs())
+    if contest.table == "launch":
+        run = Contender(lambda: x + 1, (x + 1).numpy, "TensorFlow")
+        return {("launch", NAME): run}
     gru = torch.nn.GRU(contest.shape.features, contest.shape.units, batch_first=True)
     gru.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
 

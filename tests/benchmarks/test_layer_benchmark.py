@@ -24,12 +24,15 @@ TINY = Shape(3, 5, 2, 4)
 
 def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(layer_rounds, "_wait_for_quiet", lambda _: False)
-    arguments = ["--only", "layer", "--shape", str(TINY), "--rounds", "1"]
+    arguments = ["--only", "layer", "launch", "--shape", str(TINY), "--rounds", "1"]
     assert layer.main([*arguments, "--out", str(tmp_path), "--markdown", str(tmp_path / "t")]) == 0
 
     results = json.loads((tmp_path / "layer.json").read_text())
-    (contest,) = results["contests"]
-    seen = {(one["measure"], one["contender"]): one for one in contest["times"]}
+    seen = {
+        (one["measure"], one["contender"]): one
+        for contest in results["contests"]
+        for one in contest["times"]
+    }
     wanted = {"Keras", "Keras jit", "keras_gru", "keras_gru jit"}
     for module, name in (("torch", "PyTorch"), ("flax", "Flax")):
         if importlib.util.find_spec(module):
@@ -38,6 +41,9 @@ def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
             assert module in results["absent"][name]
     assert {name for measure, name in seen if measure == "training"} == wanted
     exports = {"Keras export", "keras_gru export"}
+    launched = {"TensorFlow", "TensorFlow jit"}
+    launched |= wanted & {"PyTorch"} | ({"JAX"} if "Flax" in wanted else set())
+    assert {name for measure, name in seen if measure == "launch"} == launched
     assert {name for measure, name in seen if measure == "inference"} == wanted | exports
     assert all(min(one["seconds"]) > 0 for one in seen.values())
     others = [one["difference"] for key, one in seen.items() if key[1] != "Keras"]
