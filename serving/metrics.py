@@ -19,6 +19,35 @@ MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
 QUEUE_MICROSECONDS = tuple(100 * 1.2**n for n in range(52))
 BATCH_SIZES = tuple(2.0**n for n in range(14))
 EXAMPLE_COUNTS = tuple(2.0**n for n in range(15))
+OTHERS = "(others)"
+
+
+class ClientNames:
+    """Names that clients choose, as values of a label that takes a bounded part of the memory.
+
+    Names that were answered well stand for themselves, and so do some of the others. What is too
+    long or comes too late is `OTHERS`.
+
+    Args:
+        most: Number of names that never were answered well.
+        longest: Characters of such a name.
+    """
+
+    def __init__(self, most: int = 1000, longest: int = 256) -> None:
+        self._most = most
+        self._longest = longest
+        self._good: set[str] = set()
+        self._bad: set[str] = set()
+
+    def label(self, name: str, good: bool) -> str:
+        """The value for a request with this name, answered well or not."""
+        if good:
+            self._good.add(name)
+        elif name not in self._good and name not in self._bad:
+            if len(self._bad) >= self._most or len(name) > self._longest:
+                return OTHERS
+            self._bad.add(name)
+        return name
 
 
 class Counter:
@@ -113,6 +142,7 @@ class Metrics:
     """All metrics of a server."""
 
     def __init__(self) -> None:
+        self._model_names = ClientNames()
         self.request_count = Counter(":tensorflow:serving:request_count", ("model_name", "status"))
         self.request_latency = Histogram(
             ":tensorflow:serving:request_latency",
@@ -190,14 +220,15 @@ class Metrics:
         """Count a request; only the time of one that went well is noted.
 
         Args:
-            model: Name; empty where the request names none.
+            model: Name, see `ClientNames`; empty where the request names none.
             api: "Predict", or over REST the verb of the path.
             entrypoint: "GRPC" or "REST".
             status: Name of the canonical code.
             started: `time.perf_counter()` at its begin.
         """
-        self.request_count.add(model, status)
-        if status == "OK":
+        good = status == "OK"
+        self.request_count.add(self._model_names.label(model, good), status)
+        if good:
             self.request_latency.observe(_since(started), model, api, entrypoint)
 
     def total(self, path: str) -> int:
@@ -209,7 +240,7 @@ class Metrics:
         name = re.sub(r"[^a-zA-Z0-9_]", ":", path)
         return sum(
             metric.total()
-            for metric in vars(self).values()
+            for metric in self._all()
             if isinstance(metric, Counter) and metric.name == name
         )
 
@@ -220,9 +251,12 @@ class Metrics:
     def render(self) -> bytes:
         """All samples by name, in Prometheus' text form; a metric without any shows its type."""
         lines = []
-        for metric in sorted(vars(self).values(), key=lambda metric: metric.name):
+        for metric in sorted(self._all(), key=lambda metric: metric.name):
             lines += [f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
         return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+    def _all(self) -> list[Counter | Histogram]:
+        return [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
 
 
 def _since(started: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from serving.metrics import MICROSECONDS, Counter, Gauge, Histogram, Metrics
+from serving.metrics import MICROSECONDS, ClientNames, Counter, Gauge, Histogram, Metrics
 from serving.request_record import RequestRecord
 
 PREFIX = "gru_serve:"
@@ -19,6 +19,7 @@ class VersionMetrics:
     """
 
     def __init__(self, metrics: Metrics) -> None:
+        self._signatures = ClientNames()
         self._count = Counter(f"{PREFIX}request_count", (*_LABELS, "status"))
         self._latency = Histogram(f"{PREFIX}request_latency", _LABELS, MICROSECONDS, digits=17)
         started = Gauge(f"{PREFIX}process_start_time_seconds", ())
@@ -29,7 +30,9 @@ class VersionMetrics:
         """Count one request."""
         if record.version is None:
             return
-        labels = (record.model, str(record.version), record.signature, record.transport)
+        good = record.status == "OK"
+        signature = self._signatures.label(record.signature, good)
+        labels = (record.model, str(record.version), signature, record.transport)
         self._count.add(*labels, record.status)
-        if record.status == "OK":
+        if good:
             self._latency.observe(record.seconds * 1e6, *labels)

@@ -423,9 +423,17 @@ def test_metrics_with_version_and_signature(equipped, stub):
     with equipped.client() as client:
         client.post(f"{HALF_URL}:predict", json={"instances": [2.0]})
         client.post(f"{HALF_URL}:predict", json={"instances": ["text"]})
+        wrong = {"instances": [2.0], "signature_name": "x" * 300}
+        assert client.post(f"{HALF_URL}:predict", json=wrong).status_code == 400
     after = counts()
-    for transport, status in (("GRPC", "OK"), ("REST", "OK"), ("REST", "INVALID_ARGUMENT")):
-        key = ("gru_serve:request_count", *labels(transport, status=status))
+    bad = {"status": "INVALID_ARGUMENT"}
+    for transport, more in (
+        ("GRPC", {"status": "OK"}),
+        ("REST", {"status": "OK"}),
+        ("REST", bad),
+        ("REST", {**bad, "signature": "(others)"}),
+    ):
+        key = ("gru_serve:request_count", *labels(transport, **more))
         assert after[key] - before.get(key, 0) == 1
     for transport in ("GRPC", "REST"):
         key = ("gru_serve:request_latency_count", *labels(transport))

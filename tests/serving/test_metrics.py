@@ -120,7 +120,7 @@ def test_names_and_labels_of_the_contract():
         ":tensorflow:core:graph_runs": ("counter", ()),
         ":tensorflow:core:graph_run_time_usecs": ("counter", ()),
     }
-    found = {one.name: (one.kind, one._labels) for one in vars(Metrics()).values()}
+    found = {one.name: (one.kind, one._labels) for one in Metrics()._all()}
     assert {name: found.get(name) for name in expected} == expected
 
 
@@ -178,6 +178,27 @@ def test_bytes_that_are_no_text_do_not_break_the_page():
     metrics = Metrics()
     metrics.request_count.add(b"\xff".decode("utf-8", "surrogateescape"), "OK")
     assert b'model_name="?"' in metrics.render()
+
+
+def test_names_of_clients_take_no_more_than_so_much_memory():
+    metrics = Metrics()
+    metrics.request("mine", "Predict", "GRPC", "OK", 0.0)
+    for name in ("x" * 257, *map(str, range(1500))):
+        metrics.request(name, "", "REST", "NOT_FOUND", 0.0)
+    metrics.request("mine", "", "REST", "NOT_FOUND", 0.0)
+    metrics.request("7", "", "REST", "INTERNAL", 0.0)
+    late = {("late", status): 1.0 for status in ("OK", "UNAVAILABLE")}
+    for name, status in late:
+        metrics.request(name, "", "REST", status, 0.0)
+    found = parsed(metrics.render())[":tensorflow:serving:request_count"]
+    assert found == {
+        **{(str(index), "NOT_FOUND"): 1.0 for index in range(1000)},
+        ("(others)", "NOT_FOUND"): 501.0,
+        ("mine", "OK"): 1.0,
+        ("mine", "NOT_FOUND"): 1.0,
+        ("7", "INTERNAL"): 1.0,
+        **late,
+    }
 
 
 def test_running_server(server):
