@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import Enum
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -14,6 +15,24 @@ class _Awaited(Enum):
     HEAD = 1
     BODY = 2
     NOTHING = 3  # the answer is due
+
+
+class _Transport:
+    """A transport that takes what is written after its end, as asyncio's own do.
+
+    uvloop's raises RuntimeError, and between a client's reset and `connection_lost` uvicorn does
+    not know of the end yet: it would log every such client as a failure of the application.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -36,7 +55,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
-        super().connection_made(transport)
+        super().connection_made(_Transport(transport))  # type: ignore[arg-type]
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,7 +1,9 @@
 """Connections that bring half a request, on real sockets."""
 
+import asyncio
 import contextlib
 import socket
+import struct
 import threading
 import time
 
@@ -28,6 +30,8 @@ async def app(scope, receive, send):
         if message["type"] == "http.disconnect":
             return
         size, more = size + len(message["body"]), message.get("more_body", False)
+    if scope["path"] == "/late":
+        await asyncio.sleep(0.01)
     body = str(size).encode()
     headers = [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -144,3 +148,19 @@ def test_a_head_without_end_is_refused(port):
         assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
         assert said.endswith(b"\r\n\r\nThe head of the request is too large.")
     thread.join()
+
+
+@pytest.mark.parametrize("path", [b"/late", b"/now"])
+def test_clients_that_reset_the_connection_are_no_fault(port, caplog, path):
+    reset = struct.pack("ii", 1, 0)
+    request = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab" % path
+    for count in range(200):
+        with connected(port) as connection:
+            connection.sendall((1 + count % 5) * request)
+            if count % 2:
+                time.sleep(0.005 * (count % 4))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+    with connected(port) as connection:
+        connection.sendall(HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\nab")
+        assert until_closed(connection)[0].endswith(b"2")
+    assert not [record for record in caplog.records if record.exc_info]
