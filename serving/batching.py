@@ -183,6 +183,10 @@ class BatchingSession:
         tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, notify)
         return Pending(self._scheduler, route.queue, tasks, route.picks)
 
+    def interrupt(self) -> None:
+        """End the batches under way, and with errors those that wait."""
+        self._session.interrupt()
+
     def close(self) -> None:
         """Wait for abandoned runs, then close the session; no other run may be under way."""
         for queue in self._queues.values():

@@ -41,5 +41,8 @@ class ModelSession(Protocol):
             ServingError: With TF Serving's text.
         """
 
+    def interrupt(self) -> None:
+        """End the runs under way, where that can be done; for the end of the process."""
+
     def close(self) -> None:
         """Free the model; no run may be under way."""

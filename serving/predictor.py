@@ -197,6 +197,10 @@ class Predictor:
         )
         return dict(zip(names, outputs, strict=True))
 
+    def interrupt(self) -> None:
+        """End the requests under way, where that can be done; for the end of the process."""
+        self._session.interrupt()
+
     def close(self) -> None:
         """Free the model; no request may be under way."""
         self._session.close()

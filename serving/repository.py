@@ -274,16 +274,19 @@ class Repository:
         return None if model is None else model.config.logging
 
     def interrupt(self) -> None:
-        """End the runs under way, for the last moment before the end of the process."""
+        """End the runs under way, for the last moment before the end of the process.
+
+        Also those that no request holds any more: a batch whose clients have gone.
+        """
         with self._changed:
-            held = [
+            loaded = [
                 version.predictor
                 for model in self._models.values()
                 for version in model.known.values()
-                if version.predictor is not None and version.in_use
+                if version.predictor is not None
             ]
-        for predictor in held:
-            predictor.close()
+        for predictor in loaded:
+            predictor.interrupt()
 
     def poll(self) -> None:
         """Scan once and do all that follows from it; what the manager thread does for ever."""

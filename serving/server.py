@@ -182,6 +182,9 @@ class Server:
                     stops.append(rest.stop(seconds))
                 await asyncio.gather(*stops)
                 ending.cancel()
+                # Nobody waits for an answer now. A run whose client left would be waited for, and
+                # be it for ever.
+                await asyncio.to_thread(repository.interrupt)
 
     async def _end_runs(self, repository: Repository) -> None:
         """End the requests that take longer than the time to drain."""

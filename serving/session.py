@@ -205,6 +205,10 @@ class GraphSession:
                 pywrap_tf_session.TF_DeleteBuffer(options)
         return [np.asarray(output) for output in outputs]
 
+    def interrupt(self) -> None:
+        """End the runs under way, with the code CANCELLED; there can be no others after it."""
+        self._session.close()
+
     def close(self) -> None:
         """Free the graph and its variables; no run may be under way."""
         self._session.close()

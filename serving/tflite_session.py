@@ -108,6 +108,9 @@ class TfliteSession:
         finally:
             self._pool.put(interpreter)
 
+    def interrupt(self) -> None:
+        """Nothing: an interpreter cannot be stopped."""
+
     def close(self) -> None:
         """Free the interpreters; no run may be under way."""
         while not self._pool.empty():

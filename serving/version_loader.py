@@ -119,6 +119,7 @@ class _CountedSession:
         self._metrics = metrics
         self.signatures = session.signatures
         self.tensor = session.tensor
+        self.interrupt = session.interrupt
         self.close = session.close
 
     def run(

@@ -12,7 +12,11 @@ import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import prediction_log_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import (
+    predict_pb2,
+    prediction_log_pb2,
+    prediction_service_pb2_grpc,
+)
 
 from serving.errors import InvalidArgument, ServingError
 from serving.flags import parse_flags
@@ -23,7 +27,7 @@ from serving.tls import rest_context
 from tests.ports import free_ports
 
 from .conftest import running, wait_until
-from .load import X, publish
+from .load import X
 from .test_conformance_tables import examples, predict
 from .test_grpc_service import BOTH, several
 from .test_server import certificate
@@ -510,25 +514,73 @@ def test_client_certificates_need_a_ca(equipped, tmp_path):
         rest_context(str(path))
 
 
-@pytest.mark.slow
-def test_requests_longer_than_the_drain_are_ended(models, tmp_path):
-    """SIGTERM does not wait for ever: the run is ended, the client told, the status 0."""
-    base = tmp_path / "m"
-    publish(models, base, 1)
-    flags = (f"--model_base_path={base}", "--model_name=m", "--drain_seconds=1")
-    with running(tmp_path / "log", *flags) as server:
-        with grpc.insecure_channel(server.grpc) as channel:
-            from .test_faults import spin
+class Counter(tf.Module):
+    """Counts up to the largest number of a batch, which takes as long as one likes."""
 
-            call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-            endless = call.future(spin(10**12), timeout=100)
-            time.sleep(1)
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="steps")])
+    def serve(self, steps):
+        end = tf.reduce_max(steps)
+        return {
+            "sum": steps + tf.while_loop(lambda i: i < end, lambda i: i + 1, [tf.zeros_like(end)])
+        }
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory):
+    """Flags of a server whose model counts, with one second to drain, and how to ask it."""
+    base = tmp_path_factory.mktemp("counter")
+    module = Counter()
+    tf.saved_model.save(module, str(base / "1"), signatures=module.serve)
+    monitoring = base / "monitoring.config"
+    monitoring.write_text("prometheus_config { enable: true }")
+    return (
+        f"--model_base_path={base}",
+        "--model_name=m",
+        "--drain_seconds=1",
+        f"--monitoring_config_file={monitoring}",
+    )
+
+
+def endless(channel):
+    """A call whose answer would take days, under way."""
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "m"
+    request.inputs["steps"].CopyFrom(tf.make_tensor_proto([10**15], tf.int64))
+    call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+    future = call.future(request.SerializeToString(), timeout=100)
+    time.sleep(1)
+    return future
+
+
+BATCHED = pytest.mark.parametrize("batching", [(), ("--enable_batching",)], ids=["", "batched"])
+
+
+@pytest.mark.slow
+@BATCHED
+def test_requests_longer_than_the_drain_are_ended(counter, tmp_path, batching):
+    """SIGTERM does not wait for ever: the run is ended, the client told, the status 0."""
+    with running(tmp_path / "log", *counter, *batching) as server:
+        with grpc.insecure_channel(server.grpc) as channel:
+            asked = endless(channel)
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(60) == 0
-            assert endless.exception().code() in (
+            assert asked.exception().code() in (
                 grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE,
             )  # fmt: skip
         assert "Ending the requests that are still under way" in server.log.read_text()
+        assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.slow
+@BATCHED
+def test_a_run_whose_client_left_keeps_no_server_from_stopping(counter, tmp_path, batching):
+    with running(tmp_path / "log", *counter, *batching) as server:
+        with grpc.insecure_channel(server.grpc) as channel:
+            asked = endless(channel)
+            asked.cancel()
+            time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
         assert "Traceback" not in server.log.read_text()
 
 
