@@ -130,7 +130,7 @@ class PredictionService(Service):
     async def Predict(self, raw: bytes, context: Any) -> bytes:  # noqa: N802
         """Named tensors in, named tensors out."""
         started = time.perf_counter()
-        name, status = "", Code.INTERNAL
+        name, status = "", Code.CANCELLED
         try:
             if len(raw) > _LARGE:
                 request = await self._threads.run(_parse, PredictRequest, raw)

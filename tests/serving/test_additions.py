@@ -584,6 +584,24 @@ def test_a_run_whose_client_left_keeps_no_server_from_stopping(counter, tmp_path
         assert "Traceback" not in server.log.read_text()
 
 
+@pytest.mark.slow
+def test_what_a_client_gives_up_is_no_fault_of_the_server(counter, tmp_path):
+    """Alerts count INTERNAL as the model's fault; TF Serving's metric must not say so either."""
+    with running(tmp_path / "log", *counter, "--enable_batching") as server:
+        with grpc.insecure_channel(server.grpc) as channel:
+            endless(channel).cancel()
+        page = f"{server.rest}/monitoring/prometheus/metrics"
+
+        def counted():
+            text = httpx.get(page, trust_env=False).text
+            return re.findall(
+                r'^:tensorflow:serving:request_count\{.*status="(\w+)"\} 1$', text, re.M
+            )
+
+        wait_until(counted, server)
+        assert counted() == ["CANCELLED"]
+
+
 def test_affine_answers(equipped):
     """The model whose log is off answers all the same."""
     with equipped.client() as client:
