@@ -36,7 +36,7 @@ class CheckpointError(TrainingError):
 
 
 class DivergenceError(TrainingError):
-    """The training loss became infinite or not a number."""
+    """A loss or metric became infinite or not a number."""
 
 
 class InterruptedRun(KeyboardInterrupt):

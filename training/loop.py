@@ -180,7 +180,7 @@ def fit(
         checkpoint: written after each epoch and now and then within; none by default.
 
     Raises:
-        DivergenceError: a loss is infinite or not a number.
+        DivergenceError: a mean, of training or validation, is infinite or not a number.
         CheckpointError: the checkpoint cannot be written or continued.
     """
     restored = checkpoint.restore() if checkpoint else None
@@ -202,10 +202,13 @@ def fit(
                     checkpoint.save(state, best_weights)
             if interrupted() and state.records:
                 break
+            validation = evaluate(eval_step, validation_batches())
+            for name, mean in validation.items():  # the last step may be what broke the weights
+                _require_finite(f"validation {name}", mean, f"after epoch {state.epoch}")
             record = EpochRecord(
                 state.epoch,
                 state.totals.means(),
-                evaluate(eval_step, validation_batches()),
+                validation,
                 learning_rate(),
                 time.perf_counter() - started,
             )
@@ -252,12 +255,13 @@ def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
 
 def _finite_loss(state: FitState) -> float:
     loss = state.totals.means()["loss"]
-    if not math.isfinite(loss):
-        raise DivergenceError(
-            f"the training loss became {loss} in epoch {state.epoch}, step {state.step}; "
-            "try a lower --learning-rate"
-        )
+    _require_finite("training loss", loss, f"in epoch {state.epoch}, step {state.step}")
     return loss
+
+
+def _require_finite(name: str, mean: float, when: str) -> None:
+    if not math.isfinite(mean):
+        raise DivergenceError(f"the {name} became {mean} {when}; try a lower --learning-rate")
 
 
 def _summed(gradient: Any) -> Any:

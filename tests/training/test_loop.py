@@ -227,3 +227,24 @@ def test_second_interrupt_is_obeyed_at_once():
 def test_divergence_names_epoch_and_step():
     with pytest.raises(DivergenceError, match=r"became nan in epoch 1, step 1; .*--learning-rate"):
         Script([0.5], loss=math.nan).fit()
+
+
+def test_divergence_of_the_last_step(model):
+    """The loss of a step is that of the weights before it; only the validation shows the rest."""
+    metrics = {"accuracy": accuracy}
+    batches = LengthBucketedBatches(ROWS, TARGETS, len(ROWS))
+    with pytest.raises(DivergenceError, match=r"validation loss became (nan|inf) after epoch 1; "):
+        fit(
+            model,
+            make_train_step(
+                model, keras.optimizers.SGD(1e38), cross_entropy, metrics, BATCH_SIGNATURE, 1.0
+            ),
+            make_eval_step(model, cross_entropy, metrics, BATCH_SIGNATURE),
+            batches,
+            batches.in_length_order,
+            epochs=1,
+            patience=1,
+            score=lambda means: (means["accuracy"],),
+            learning_rate=lambda: 1e38,
+            progress=Script([]),
+        )
