@@ -110,8 +110,9 @@ class Repository:
     def reconfigure(self, models: Sequence[ServedModel] | None) -> None:
         """Serve these models from now on; returns when those new by name serve.
 
-        Models no longer named are unloaded after that, in the time the manager takes. A refused
-        configuration changes nothing.
+        It does not wait for models that another call has replaced meanwhile. Models no longer named
+        are unloaded after that, in the time the manager takes. A refused configuration changes
+        nothing.
 
         Args:
             models: As for the class; an empty list unloads all models.
@@ -146,10 +147,11 @@ class Repository:
         while not self._stopping.is_set():
             self.poll()
             with self._changed:
+                waited_for = [self._models[name] for name in new]
                 missing = [
                     model
-                    for name in new
-                    if not (model := self._models[name]).in_state(State.AVAILABLE)
+                    for model in waited_for
+                    if not (model.retired or model.in_state(State.AVAILABLE))
                 ]
                 raise_failed(missing, "model(s)")
                 coming = any(m.in_state(s) for m in missing for s in (State.START, State.LOADING))
@@ -308,10 +310,10 @@ class Repository:
             return
         with self._changed:
             configured = [one.config for one in self._models.values() if not one.retired]
-        found = {}
+        found = []
         for config in configured:
             try:
-                found[config.name] = scan(config)
+                found.append((config, scan(config)))
             except NotFound as error:
                 log.error(
                     "FileSystemStoragePathSource encountered a filesystem access error: %s", error
@@ -320,8 +322,11 @@ class Repository:
                     # As TF Serving: it leaves the aspired versions of all models as they are.
                     return
         with self._changed:
-            for name, versions in found.items():
-                self._models[name].aspire(versions)
+            for config, versions in found:
+                model = self._models[config.name]
+                # Where a reload came meanwhile, these are the versions of what it replaced.
+                if model.config is config and not model.retired:
+                    model.aspire(versions)
 
     def _load_initial(self) -> None:
         """Load everything asked for, several at once: nothing serves yet that could suffer."""

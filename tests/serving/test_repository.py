@@ -4,6 +4,7 @@ import logging
 import shutil
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -361,6 +362,58 @@ def test_reconfigure_adds_removes_and_relabels(models, base, opened):
 
     repository.reconfigure([ServedModel("m", base), other])
     assert states(repository, "n") == {1: "AVAILABLE", 2: "AVAILABLE"}
+
+
+class SlowDisk(type(Path())):
+    """A directory whose listing, once that is `held`, comes late: as it was when asked for."""
+
+    @classmethod
+    def at(cls, path):
+        disk = cls(path)
+        disk.held, disk.asked, disk.answer = (threading.Event() for _ in range(3))
+        return disk
+
+    def iterdir(self):
+        listed = list(super().iterdir())
+        if self.held.is_set():
+            self.asked.set()
+            self.answer.wait(20)
+        return iter(listed)
+
+
+def test_a_reload_that_overtakes_a_scan(models, base, opened):
+    """What the scan saw is of a configuration that holds no longer."""
+    publish(models, base, 1)
+    slow = SlowDisk.at(base)
+    repository = opened(ServedModel("m", slow))
+    repository.start()
+    slow.held.set()
+    assert slow.asked.wait(20)
+    with ThreadPoolExecutor(1) as thread:
+        reloaded = thread.submit(repository.reconfigure, [])
+        wait_until(lambda: repository.configured_names() == [])
+        slow.answer.set()
+        reloaded.result(20)
+    wait_until(lambda: states(repository) == {1: "END"})
+
+
+def test_a_reload_waits_for_no_model_that_another_one_removes(models, base, opened):
+    publish(models, base, 1)
+    empty = base.parent / "empty"
+    empty.mkdir()
+    kept = ServedModel("m", base)
+    repository = opened(kept)
+    repository.start()
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(repository.reconfigure, [kept, ServedModel("n", empty)])
+        wait_until(lambda: "n" in repository.configured_names())
+        time.sleep(0.2)
+        assert not waiting.done()
+        repository.reconfigure([kept])
+        try:
+            waiting.result(20)
+        finally:
+            repository.give_up()  # else a failure would never end
 
 
 def test_reconfigure_with_a_model_that_cannot_be_loaded(models, base, opened):
