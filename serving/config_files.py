@@ -136,7 +136,7 @@ def single_model(
     """One model, its base path checked.
 
     Raises:
-        InvalidArgument: The path is relative, or a URI of a kind this engine cannot read.
+        InvalidArgument: The path is relative or none, or a URI of a kind this engine cannot read.
     """
     scheme, separator, rest = base_path.partition("://")
     if separator:
@@ -145,6 +145,8 @@ def single_model(
                 f"model {name}: this engine reads local paths; got base_path()={base_path}"
             )
         base_path = rest
+    if "\0" in base_path:
+        raise InvalidArgument(f"model {name}: no path has a NUL; got base_path()={base_path!r}")
     if not base_path.startswith("/"):
         raise InvalidArgument(
             f"Expected model {name} to have an absolute path or URI; got base_path()={base_path}"

@@ -203,6 +203,8 @@ class Server:
                 await asyncio.to_thread(repository.reconfigure, models)
             except ServingError as error:
                 log.error("PollFilesystemAndReloadConfig failed to ReloadConfig: %s", error.status)
+            except Exception:
+                log.exception("reading %s failed; trying again", self._flags.model_config_file)
 
     def _repository(self, models: list[ServedModel] | None) -> Repository:
         with _for_good(), _without_keras():

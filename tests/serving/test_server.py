@@ -266,7 +266,18 @@ def test_config_file_is_polled_and_reloaded(models, tmp_path):
         wait_until(lambda: "Cannot transition to requested config" in server.log.read_text())
         config.write_text(f"model_config_list {{ {both[1].replace('flow', 'flow_x')} }}")
         wait_until(lambda: "new platform requested is tensorflow_x" in server.log.read_text())
+        nested = 1000
+        config.write_text(  # beyond the parser's depth, which no error of TF Serving's is for
+            "custom_model_config { [type.googleapis.com/tensorflow.serving.ModelServerConfig] {"
+            * nested
+            + "}}" * nested
+        )
+        wait_until(lambda: "RecursionError" in server.log.read_text())
         assert status_of(client, "affine") == status_of(client, "half_plus_two") == "AVAILABLE"
+        config.write_text(
+            f"model_config_list {{ {' '.join(both)} {entry.format('echo', models)} }}"
+        )
+        wait_until(lambda: status_of(client, "echo") == "AVAILABLE", server)
 
         config.unlink()
         request = ReloadConfigRequest()
