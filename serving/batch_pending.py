@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -49,7 +50,8 @@ class Pending:
         tasks = self.tasks
         for task in tasks:
             if task.error is not None:
-                raise task.error
+                # The requests of a batch share the error, and raised it would hold what they hold.
+                raise copy(task.error)
         outputs = tasks[0].outputs
         if len(tasks) > 1:
             # Who shared their batches decides on padded lengths, and must not decide on success.

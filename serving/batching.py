@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -258,7 +259,7 @@ class BatchingSession:
         try:
             self._run_together(feeds, fetches, tasks)
         except ServingError as error:
-            return error
+            return copy(error)  # the frames of its traceback hold the tasks, which will hold it
         except Exception as error:
             log.exception("a batch of %d requests failed", len(tasks))
             return Internal(f"{type(error).__name__}: {error}")

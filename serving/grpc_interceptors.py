@@ -73,6 +73,8 @@ class Observed(grpc.aio.ServerInterceptor):
             CURRENT.set(record)  # for the rest of this call's task
             try:
                 answer: bytes = await inner(request, context)
+                if context.code():  # 0 where none was set
+                    record.status = _status(context)
                 record.response_bytes = len(answer)
                 if kind is not None:
                     record.exchange = Exchange(kind, lambda: (request, answer))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 import numpy as np
@@ -73,24 +73,31 @@ class Service:
         try:
             return await self._threads.run(answer, _timeout_ms(context))
         except Exception as error:
-            await _refuse(context, error)
+            return _refuse(context, error)
 
 
-async def _refuse(context: Any, error: Exception) -> NoReturn:
+def _refuse(context: Any, error: Exception) -> bytes:
     if isinstance(error, ServingError):
-        await abort(context, error)
+        return refuse(context, error)
     log.error("a gRPC call failed", exc_info=error)
-    await abort(context, Internal(f"{type(error).__name__}: {error}"))
+    return refuse(context, Internal(f"{type(error).__name__}: {error}"))
 
 
-async def abort(context: Any, error: ServingError) -> NoReturn:
-    """End a call with the status of an error, cut to the length TF Serving allows."""
+def refuse(context: Any, error: ServingError) -> bytes:
+    """End a call with the status of an error, cut to the length TF Serving allows.
+
+    Returns:
+        What the handler is to return; gRPC sends the status alone. After `context.abort`, which
+        raises, the call would keep itself and its request in memory until the garbage collector
+        comes by.
+    """
     text = error.message
     raw = text.encode("utf-8", "surrogateescape")
     if len(raw) > _MAX_MESSAGE:
         text = raw[:_MAX_MESSAGE].decode("utf-8", "ignore") + "...TRUNCATED"
-    await context.abort(GRPC_STATUS[error.code], text)
-    raise AssertionError("abort returned") from error
+    context.set_code(GRPC_STATUS[error.code])
+    context.set_details(text)
+    return b""
 
 
 def _parse(request_class: type[RequestT], raw: bytes) -> RequestT:
@@ -142,7 +149,7 @@ class PredictionService(Service):
             return answer
         except Exception as error:
             status = error.code if isinstance(error, ServingError) else Code.INTERNAL
-            await _refuse(context, error)
+            return _refuse(context, error)
         finally:
             self._metrics.request(name, "Predict", "GRPC", status.name, started)
 

@@ -45,6 +45,9 @@ class _Job(Generic[T]):
         # The loop is closed only where nobody waits any more.
         with contextlib.suppress(RuntimeError):
             self.future.get_loop().call_soon_threadsafe(self._deliver, setter, outcome)
+        # An error has this frame in its traceback: it would keep itself, and all the call held, in
+        # memory until the garbage collector comes by.
+        del self, setter, outcome
 
     def _deliver(self, setter: Callable[[Any], None], outcome: Any) -> None:
         self.under_way = False
@@ -110,6 +113,8 @@ class WorkerThreads:
             if not job.claim():
                 await job.wait()
             raise
+        finally:
+            del job  # likewise, by its future
 
     def close(self) -> None:
         """End the threads after the calls handed in so far."""

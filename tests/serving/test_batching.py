@@ -1,9 +1,11 @@
 """The batcher: against a gate that makes batches predictable, and against real SavedModels."""
 
 import asyncio
+import gc
 import itertools
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 
@@ -823,6 +825,21 @@ def test_a_wrong_type_harms_nobody_else(batched, callers):
     with pytest.raises(InvalidArgument, match="Expects arg"):
         bad.result(20)
     assert good.result(20)["last"].tolist() == [5]
+
+
+def test_a_refused_request_is_not_kept(batched):
+    """Not even until the garbage collector comes by."""
+    predictor = batched()
+    x = np.ones((2, 3))
+    seen = weakref.ref(x)
+    gc.disable()
+    try:
+        with pytest.raises(InvalidArgument, match="Expects arg"):
+            predictor.predict({"x": x})
+        del x
+        wait_until(lambda: seen() is None, 10)
+    finally:
+        gc.enable()
 
 
 def test_order_of_outputs_makes_no_second_queue(batched):

@@ -1,6 +1,11 @@
 """The gRPC API as a foreign client sees it: tensorflow-serving-api's stubs."""
 
+import asyncio
+import gc
+import tracemalloc
+
 import grpc
+import grpc.aio
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,6 +20,11 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
     regression_pb2,
 )
+
+from serving.grpc_service import PredictionService
+from serving.protos.services import PREDICTION_SERVICE, generic_handler
+from serving.repository import Repository
+from serving.worker_threads import WorkerThreads
 
 from .saved_models import ECHOED
 
@@ -48,6 +58,37 @@ def refused(call, message):
     with pytest.raises(grpc.RpcError) as caught:
         call(message, timeout=20)
     return caught.value.code().name, caught.value.details()
+
+
+def test_refused_requests_are_not_kept():
+    """Not even until the garbage collector comes by: they may be of many megabytes."""
+    size = 4 << 20
+
+    async def kept():
+        server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1)])
+        port = server.add_insecure_port("localhost:0")
+        with WorkerThreads(1, "test") as threads:
+            service = PredictionService(Repository([]), threads)
+            server.add_generic_rpc_handlers((generic_handler(PREDICTION_SERVICE, service),))
+            await server.start()
+            async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:
+                call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+                message = request("nobody", x=np.zeros(size, np.uint8)).SerializeToString()
+                tracemalloc.start()
+                for _ in range(6):
+                    with pytest.raises(grpc.RpcError, match="Servable not found"):
+                        await call(message)
+                used, _ = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+            await server.stop(None)
+        return used
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(kept()) < 3 * size
+    finally:
+        gc.enable()
 
 
 AFFINE = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0.5]])}

@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -27,6 +29,32 @@ def test_errors_come_back(threads):
 
     with pytest.raises(ValueError, match="invalid literal"):
         asyncio.run(main())
+
+
+class Argument:
+    """Something large."""
+
+
+def test_a_call_that_fails_holds_nothing(threads):
+    """Not even until the garbage collector comes by: arguments may be of many megabytes."""
+
+    def fail(_):
+        raise ValueError("no")
+
+    async def main():
+        argument = Argument()
+        seen = weakref.ref(argument)
+        with pytest.raises(ValueError, match="no"):
+            await threads.run(fail, argument)
+        del argument
+        await asyncio.sleep(0.1)  # the thread lets go of it
+        return seen() is None
+
+    gc.disable()
+    try:
+        assert asyncio.run(main())
+    finally:
+        gc.enable()
 
 
 def test_as_many_at_once_as_there_are_threads(threads):
