@@ -77,6 +77,7 @@ class Checkpoint:
         settings: JSON values from which the run can be set up again.
         variables: all that training changes: Keras variables of the model and the optimizer.
         seconds_between: least time between two checkpoints within an epoch.
+        data: :func:`training.data_digest.data_digest` of what is trained on; None is not compared.
     """
 
     def __init__(
@@ -85,10 +86,11 @@ class Checkpoint:
         settings: Mapping[str, Any],
         variables: Sequence[Any],
         seconds_between: float = SECONDS_BETWEEN,
+        data: str | None = None,
     ):
         self.path = path
         self._settings, self._variables = settings, variables
-        self._seconds_between = seconds_between
+        self._seconds_between, self._data = seconds_between, data
         self._last = time.monotonic()
 
     @property
@@ -106,7 +108,7 @@ class Checkpoint:
             f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables)
         }
         arrays |= {f"best_{i}": weight for i, weight in enumerate(best_weights)}
-        meta = json.dumps({"settings": self._settings, "state": asdict(state)})
+        meta = json.dumps({"settings": self._settings, "data": self._data, "state": asdict(state)})
         aside = self.path.with_name(f"{self.path.name}.new")
         try:
             with aside.open("wb") as file:
@@ -128,14 +130,22 @@ class Checkpoint:
             The state and the best epoch's weights; None where there is no checkpoint.
 
         Raises:
-            CheckpointError: it is damaged, or of another model; no variable is changed.
+            CheckpointError: it is damaged, or of other data or another model; no variable is
+                changed.
         """
         if not self.path.exists():
             return None
         with _archive(self.path) as archive:
-            state = _state(json.loads(str(archive["meta"]))["state"])
+            meta = json.loads(str(archive["meta"]))
+            state, data = _state(meta["state"]), meta.get("data")  # earlier checkpoints have none
             arrays = [archive[f"variable_{i}"] for i in range(_count(archive, "variable_"))]
             best = [archive[f"best_{i}"] for i in range(_count(archive, "best_"))]
+        if data is not None and self._data is not None and data != self._data:
+            raise CheckpointError(
+                f"{self.path}: expected the data that the training was begun with (SHA-256 "
+                f"{data[:12]}...), got others ({self._data[:12]}...); put those back, or remove "
+                "the checkpoint and begin anew"
+            )
         shapes = [tuple(variable.shape) for variable in self._variables]
         if [array.shape for array in arrays] != shapes:
             raise CheckpointError(

@@ -175,7 +175,7 @@ def _train(
     )
     checkpoint = None  # of several replicas each would have random numbers of its own to keep
     if writer is not None and replicas.count == 1:
-        checkpoint = writer.checkpoint([*model.variables, *optimizer.variables])
+        checkpoint = writer.checkpoint([*model.variables, *optimizer.variables], data.digest)
     with TrainingProgress(console, settings.epochs, len(train), "mse", ".4f") as progress:
         result = fit(
             model,

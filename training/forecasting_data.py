@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from training.data_digest import data_digest
 from training.errors import DataError
 from training.forecaster_config import ForecastShape
 from training.forecasting_config import SeriesConfig
@@ -42,6 +43,13 @@ class ForecastingData:
     def published(self) -> bool:
         """Whether the split is that of published results on a public set."""
         return self.borders == published_borders(self.series)
+
+    @property
+    def digest(self) -> str:
+        """By which the series is known again."""
+        series = self.series
+        times = series.times.as_unit("ns").asi8
+        return data_digest([*series.columns, times, series.values])
 
     @cached_property
     def raw(self) -> np.ndarray:

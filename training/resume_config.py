@@ -12,8 +12,8 @@ class ResumeConfig:
     """Go on with a training that was killed, with the settings it was begun with.
 
     It goes on from its last checkpoint, at most half a minute of training before it was killed,
-    and ends with the same weights as without the break. The data must be what they were.
-    Distributed trainings write no checkpoints.
+    and ends with the same weights as without the break. Data that have changed since
+    are refused. Distributed trainings write no checkpoints.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]

@@ -12,6 +12,7 @@ from training.batches import LengthBucketedBatches
 from training.combination import combine, fit_shares
 from training.config import to_dict
 from training.count_ratios import word_ratios
+from training.data_digest import data_digest
 from training.learning_rate import learning_rate_schedule
 from training.loop import FitResult, fit, make_eval_step, make_train_step
 from training.ngram_model import NgramModel, fit_ngrams
@@ -93,7 +94,8 @@ def train_sentiment(
         if config.model.word_ratios:
             ratios = word_ratios(parts["train"], len(data.classes), words.trained)
             initialise_words(model, ratios)
-        result = _train(model, parts, config, writer, console)
+        digest = data_digest([*data.contents(), *vocabulary.tokens])
+        result = _train(model, parts, digest, config, writer, console)
         ngrams = None
         if config.model.ngrams or config.run.ngram_baseline:
             with console.status("fitting the n-gram regression ..."):
@@ -123,6 +125,7 @@ def train_sentiment(
 def _train(
     model: keras.Model,
     parts: dict[str, TokenRows],
+    digest: str,
     config: SentimentConfig,
     writer: TrainingRunWriter,
     console: Console,
@@ -157,7 +160,7 @@ def _train(
             score=lambda means: (means["accuracy"], -means["loss"]),
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
-            checkpoint=writer.checkpoint([*model.variables, *optimizer.variables]),
+            checkpoint=writer.checkpoint([*model.variables, *optimizer.variables], digest),
         )
 
 

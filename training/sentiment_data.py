@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -44,6 +44,13 @@ class SentimentData:
     def parts(self) -> dict[str, LabelledTexts]:
         """The parts by name: train, validation, test."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
+
+    def contents(self) -> Iterator[str | np.ndarray]:
+        """All that the data say, for a digest."""
+        yield from self.classes
+        for part in self.parts().values():
+            yield from part.texts
+            yield part.labels
 
 
 def load_sentiment_data(config: DataConfig, seed: int) -> SentimentData:

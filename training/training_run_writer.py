@@ -80,13 +80,14 @@ class TrainingRunWriter(RunWriter):
         if isinstance(error, KeyboardInterrupt) and self._checkpoint.exists():
             raise InterruptedRun(self.final) from error
 
-    def checkpoint(self, variables: Sequence[Any]) -> Checkpoint:
+    def checkpoint(self, variables: Sequence[Any], data: str) -> Checkpoint:
         """The checkpoint of the training that is to become this run.
 
         Args:
             variables: all that training changes.
+            data: digest of what is trained on.
         """
-        return Checkpoint(self._checkpoint, self._settings, variables)
+        return Checkpoint(self._checkpoint, self._settings, variables, data=data)
 
     def publish(self) -> Path:
         """As of the base class; then no checkpoint is needed any more."""

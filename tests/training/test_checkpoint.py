@@ -160,6 +160,24 @@ def test_another_model_is_refused(tmp_path):
         train(path, Progress(), units=4)
 
 
+def test_other_data_are_refused_where_a_checkpoint_knows_its_own(tmp_path):
+    weight = keras.Variable(np.zeros(3))
+
+    def checkpoint(name, data):
+        return Checkpoint(tmp_path / name, {}, [weight], data=data)
+
+    checkpoint("new", "a" * 64).save(FitState(), [])
+    checkpoint("old", None).save(FitState(), [])  # as written before digests were kept
+    weight.assign(np.ones(3))
+    with pytest.raises(CheckpointError, match=r"SHA-256 aaaaaaaaaaaa\.\.\.\), got others \(bbbb"):
+        checkpoint("new", "b" * 64).restore()
+    np.testing.assert_array_equal(weight, np.ones(3))
+    for name, data in (("new", "a" * 64), ("new", None), ("old", "b" * 64)):
+        weight.assign(np.ones(3))
+        assert checkpoint(name, data).restore() == (FitState(), [])
+        np.testing.assert_array_equal(weight, np.zeros(3))
+
+
 @pytest.mark.parametrize("keep", [0, 10, 200, -1])
 def test_a_damaged_checkpoint_is_told(tmp_path, keep):
     path = tmp_path / "checkpoint"

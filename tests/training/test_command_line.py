@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.training.conftest import write_waves
 from training.__main__ import main
 from training.checkpoint import Checkpoint
 from training.fit_state import FitState
@@ -238,6 +239,35 @@ def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
     (line,) = said.splitlines()
     assert shlex.split(line.partition("To go on with it: ")[2])[:3] == [
         "gru-train", "resume", str(runs / name)]  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ["sentiment", "forecasting"])
+def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(tmp_path, capsys, task):
+    data = tmp_path / "data.csv"
+    if task == "sentiment":
+        data.write_bytes(MANY)
+        sizes, changed = TINY[4:], MANY.replace(b"good", b"fine")
+    else:
+        first, _, *rest = write_waves(data).read_text().splitlines()
+        sizes = ["--lookback", "24", "--horizon", "6"]
+        changed = "\n".join([first, "2021-05-01 00:00:00,100.25,1.5", *rest]).encode()
+    command = [sys.executable, "-m", "training", task, "--data", data, *sizes, "--units", "4",
+               "--epochs", "500", "--patience", "500", "--runs-dir", tmp_path / "runs",
+               "--name", "a"]  # fmt: skip
+    checkpoint = tmp_path / "runs" / ".a.checkpoint"
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as process:  # fmt: skip
+        while not checkpoint.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    before = checkpoint.read_bytes()
+    data.write_bytes(changed)
+    assert main(["resume", str(tmp_path / "runs" / "a")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"gru-train: error: {checkpoint}: expected the data that the training")
+    assert error.count("\n") == 1
+    assert checkpoint.read_bytes() == before
 
 
 def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):

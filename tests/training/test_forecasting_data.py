@@ -210,3 +210,16 @@ def test_published_borders(real_data, file, counts):
         SeriesConfig(real_data / file, lookback=336, horizon=96, test_fraction=0.1)
     )
     assert not own.published
+
+
+def test_the_digest_tells_what_changed():
+    def digest(table):
+        return prepare(table, CONFIG).digest
+
+    table = series()
+    first, values = digest(table), table.values.copy()
+    assert digest(series()) == first
+    values[7, 1] = np.nextafter(values[7, 1], np.inf)
+    assert digest(replace(table, values=values)) != first
+    assert digest(replace(table, times=table.times + pd.Timedelta(days=7))) != first
+    assert digest(replace(table, columns=("a", "c", "b"))) != first

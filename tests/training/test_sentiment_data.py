@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from training.data_digest import data_digest
 from training.errors import ConfigError, DataError
 from training.sentiment_config import DataConfig
 from training.sentiment_corpora import Row
@@ -114,3 +115,16 @@ def test_fold_of_an_official_split_is_refused():
         load_sentiment_data(DataConfig(fold=1), 0)
     with pytest.raises(ConfigError, match="--fold must be 0 to 9, got 10"):
         DataConfig(fold=10)
+
+
+def test_the_digest_tells_what_changed(tmp_path):
+    rows = [(f"text {i}", "ab"[i % 2]) for i in range(20)]
+
+    def digest(rows):
+        return data_digest(load_sentiment_data(write_csv(tmp_path / "a.csv", rows), 0).contents())
+
+    first = digest(rows)
+    assert digest(rows) == first
+    assert digest([("test 0", "a"), *rows[1:]]) != first
+    assert digest([("text 0", "b"), ("text 1", "a"), *rows[2:]]) != first
+    assert digest([(text, label.upper()) for text, label in rows]) != first
