@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 from serving.batch_parts import Arrays, join_parts, row_count
 from serving.client_options import ClientOptions
 from serving.coerce import coerce
-from serving.errors import InvalidArgument, Unavailable
+from serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
 from serving.signature import DEFAULT_SIGNATURE, Signature
 
 ResultT = TypeVar("ResultT")
@@ -162,7 +162,37 @@ class Conversation:
     ) -> Steps[Arrays]:
         """As `Client.predict`."""
         deadline = self._deadline(timeout)
+        remembered = target in self._known
         signature = yield from self._signature(target, signature_name, deadline)
+        try:
+            return (
+                yield from self._predict(
+                    inputs, target, signature_name, signature, output_filter, deadline
+                )
+            )
+        except (FailedPrecondition, InvalidArgument, Unknown):
+            # A new version may want or answer something else than what is remembered.
+            self._known.pop(target, None)
+            if not remembered:
+                raise
+            current = yield from self._signature(target, signature_name, deadline)
+            if _alike(current, signature):
+                raise
+        return (
+            yield from self._predict(
+                inputs, target, signature_name, current, output_filter, deadline
+            )
+        )
+
+    def _predict(
+        self,
+        inputs: Mapping[str, Any] | Any,
+        target: Target,
+        signature_name: str,
+        signature: Signature,
+        output_filter: Collection[str],
+        deadline: float,
+    ) -> Steps[Arrays]:
         arrays = coerce(inputs, signature)
         for name in output_filter:
             if name not in signature.outputs:
@@ -188,15 +218,8 @@ class Conversation:
                     if limit is None or not 1 <= int(limit[1]) < sent:
                         raise
                     self._limits[target.model] = int(limit[1])
-        except Unavailable:
-            raise
         except InvalidArgument as error:
-            self._known.pop(target, None)
             raise InvalidArgument(error.message + _shape_hint(arrays, signature)) from None
-        except Exception:
-            # The signature may have changed with a new version.
-            self._known.pop(target, None)
-            raise
 
     def classify(
         self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
@@ -232,14 +255,10 @@ class Conversation:
 
     def _signature(self, target: Target, name: str, deadline: float) -> Steps[Signature]:
         known = self._known.get(target)
-        if known is None:
+        if known is None or (name or DEFAULT_SIGNATURE) not in known.signatures:
             known = yield from self._asking(self._wire.metadata(target), deadline)
             self._known[target] = known
-        try:
-            return known.find(name)
-        except InvalidArgument:
-            self._known.pop(target, None)
-            raise
+        return known.find(name)
 
     def _in_parts(
         self,
@@ -273,6 +292,15 @@ class Conversation:
                     raise
                 yield Pause(wait)
         raise AssertionError("unreachable")
+
+
+def _alike(first: Signature, second: Signature) -> bool:
+    """Whether requests and answers are the same for both."""
+    return (
+        first.inputs == second.inputs
+        and first.outputs == second.outputs
+        and first.defaults.keys() == second.defaults.keys()
+    )
 
 
 def _shape_hint(arrays: Arrays, signature: Signature) -> str:
