@@ -46,7 +46,7 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
         mask: boolean (B, T).
 
     Raises:
-        ValueError: A shape does not fit, or the layer has no cell.
+        ValueError: A shape or the dtype does not fit, or the layer has no cell.
     """
     cell = getattr(layer, "cell", layer)
     if not hasattr(cell, "state_size"):
@@ -60,12 +60,20 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
             "Argument `inputs` must have shape (B, T, D), none of them zero. "
             f"Received: {tuple(x.shape)}"
         )
+    if not (x.dtype.is_floating or x.dtype.is_integer or x.dtype.is_bool):
+        raise ValueError(f"Argument `inputs` must hold real numbers. Received: {x.dtype.name}")
     B, T, _ = x.shape
     valid = np.ones((B, T), bool) if mask is None else np.asarray(mask, bool)
     if valid.shape != (B, T):
         raise ValueError(f"Argument `mask` must have shape {(B, T)}. Received: {valid.shape}")
     if not layer.built:
         layer.build(x.shape if layer is not cell else (B, x.shape[-1]))
+    features = _features(cell)
+    if features not in (None, x.shape[-1]):
+        raise ValueError(
+            f"Argument `inputs` must have shape (B, T, {features}), with the features that the "
+            f"layer was built for. Received: {tuple(x.shape)}"
+        )
     x = tf.cast(x, cell.compute_dtype)
     sizes = tuple(int(size) for size in tf.nest.flatten(cell.state_size))
     if initial_state is None:
@@ -83,8 +91,17 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
 
 def advance(cell: Any, inputs: Tensor, state: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """One step of a cell in inference: inputs (N, D), state (N, S) → new state (N, S)."""
-    _, new = cell(inputs, tf.split(state, sizes, axis=-1), training=False)
+    nested = cell.state_size if isinstance(cell.state_size, list | tuple) else [cell.state_size]
+    parts = tf.nest.pack_sequence_as(nested, tf.split(state, sizes, axis=-1))
+    _, new = cell(inputs, parts, training=False)
     return tf.concat(tf.nest.flatten(new), axis=-1)
+
+
+def _features(cell: Any) -> int | None:
+    """D of a built cell; None of a foreign one that does not show it."""
+    first = getattr(cell, "cells", [cell])[0]
+    kernel = getattr(first, "kernel", None)
+    return None if kernel is None else int(kernel.shape[0])
 
 
 def _joined(initial_state: Any, batch: int, sizes: tuple[int, ...], dtype: Any) -> Tensor:

@@ -11,7 +11,7 @@ import tensorflow as tf
 import keras_gru.introspection.flow
 import keras_gru.introspection.gates
 import keras_gru.introspection.parameters
-from keras_gru import GRU, GRUCell, GRUEncoder
+from keras_gru import GRU, MGU, GRUCell, GRUEncoder
 from keras_gru.initializers import recommended
 from keras_gru.introspection import (
     adding_problem,
@@ -23,6 +23,7 @@ from keras_gru.introspection import (
     plot_gradient_flow,
     state_jacobians,
 )
+from keras_gru.introspection.trajectory import run
 from tests import oracle
 
 B, T, D, U = 3, 6, 4, 5
@@ -390,3 +391,42 @@ def test_parameter_counts():
             value = eval(formula, {"U": units, "D": features})
             assert value == count.actual
     assert [c.actual for c in parameter_counts(100, 256)] == [91_392, 274_176, 274_944, 365_568]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        *(kind(U) for kind in LAYERS.values()),
+        GRUCell(U),
+        keras.layers.GRUCell(U),
+        MGU(U),
+        keras.layers.RNN([GRUCell(U), keras.layers.LSTMCell(2)]),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_inputs_with_other_features_than_the_layer_s_are_named(layer):
+    inputs = np.zeros((B, T, D), "float32")
+    wanted = rf"`inputs` must have shape \(B, T, {D}\).* Received: \({B}, {T}, {D + 1}\)"
+    asks = [gradient_flow, state_jacobians]
+    if isinstance(layer, keras.layers.GRU | keras.layers.GRUCell | GRU | GRUCell):
+        asks.append(gates_over_time)
+    for ask in asks:
+        ask(layer, inputs)  # which builds the layer
+        with pytest.raises(ValueError, match=wanted):
+            ask(layer, np.zeros((B, T, D + 1), "float32"))
+
+
+def test_inputs_that_are_no_real_numbers_are_named():
+    for inputs, dtype in (([[["a"]]], "string"), ([[[1j]]], "complex128")):
+        with pytest.raises(ValueError, match=f"`inputs` must hold real numbers. Received: {dtype}"):
+            gradient_flow(GRU(U), inputs)
+
+
+def test_stacked_cells_with_states_of_several_parts():
+    cells = [GRUCell(U), keras.layers.LSTMCell(2)]
+    layer = keras.layers.RNN(cells, return_state=True)
+    inputs = np.random.default_rng(0).normal(size=(B, T, D)).astype("float32")
+    _, *states = layer(inputs)
+    expected = np.concatenate([part for state in states for part in tf.nest.flatten(state)], -1)
+    found = run(layer, inputs).states[:, -1]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
