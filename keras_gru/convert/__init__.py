@@ -10,6 +10,7 @@ Keras          both                keeps    two per gate (reset after), else one
 PyTorch        after               keeps    two per gate
 ONNX           both                keeps    two per gate
 Flax linen     after               keeps    one per gate, two for the candidate
+Flax nnx       after               keeps    one per gate
 Sonnet 2       before              replaces one per gate
 =============  ==================  =======  ==========================================
 
@@ -25,7 +26,7 @@ gate that are only added may be added beforehand.
 No other framework is imported: they hand over arrays.
 """
 
-from keras_gru.convert.flax import from_flax, to_flax
+from keras_gru.convert.flax import from_flax, from_flax_nnx, to_flax, to_flax_nnx
 from keras_gru.convert.gru_weights import GRUWeights
 from keras_gru.convert.onnx import from_onnx, to_onnx
 from keras_gru.convert.pytorch import from_pytorch, load_pytorch, pytorch_state_dict, to_pytorch
@@ -34,12 +35,14 @@ from keras_gru.convert.sonnet import from_sonnet, to_sonnet
 __all__ = [
     "GRUWeights",
     "from_flax",
+    "from_flax_nnx",
     "from_onnx",
     "from_pytorch",
     "from_sonnet",
     "load_pytorch",
     "pytorch_state_dict",
     "to_flax",
+    "to_flax_nnx",
     "to_onnx",
     "to_pytorch",
     "to_sonnet",
