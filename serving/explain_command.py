@@ -24,7 +24,7 @@ from serving.connection_arguments import (
 from serving.errors import InvalidArgument, ServingError
 from serving.help_format import HelpFormatter
 from serving.results import Explanation, SeriesExplanation
-from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked
+from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked, uneven_times
 
 _EXAMPLES = """examples:
   gru-serve explain --model sentiment "Starts well but ends badly."
@@ -99,6 +99,8 @@ def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explana
     with open_csv(arguments.csv) as lines:
         ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
     history = stacked(ticks, arguments.csv)
+    if uneven := uneven_times(ticks):
+        print(f"gru-serve explain: note: {arguments.csv}: {uneven}", file=sys.stderr)
     target = {"version": arguments.version, "label": arguments.label}
     outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
     shown = SeriesExplanation.from_outputs(outputs)[0]

@@ -25,7 +25,7 @@ from serving.json_inputs import PredictBody, decode_inputs
 from serving.json_parser import parse
 from serving.rest_codec import encode_outputs
 from serving.results import Forecast
-from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked
+from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked, uneven_times
 from serving.signature import DEFAULT_SIGNATURE, Signature
 
 USAGE_ERROR = 2
@@ -145,7 +145,10 @@ def _csv_inputs(arguments: argparse.Namespace, signature: Signature) -> dict[str
             f"{_describe(signature)}"
         )
     with open_csv(arguments.csv) as lines:
-        history = stacked(read_ticks(lines, arguments.csv, arguments.columns), arguments.csv)
+        ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
+    history = stacked(ticks, arguments.csv)
+    if uneven := uneven_times(ticks):
+        print(f"gru-serve predict: note: {arguments.csv}: {uneven}", file=sys.stderr)
     return {"history": history}
 
 

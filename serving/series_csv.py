@@ -6,9 +6,12 @@ import argparse
 import contextlib
 import csv
 import io
+import itertools
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -19,6 +22,8 @@ from serving.errors import InvalidArgument
 
 MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
 """Also those of training/series_file.py: what a model was trained on can be sent to it."""
+
+_DAY, _SATURDAY = timedelta(days=1), 5
 
 
 class Tick(NamedTuple):
@@ -98,6 +103,44 @@ def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
     if not values:
         raise InvalidArgument(f"{name}: expected rows of numbers below the header; got none")
     return np.stack(values)[np.newaxis]
+
+
+def uneven_times(ticks: Sequence[Tick]) -> str | None:
+    """What to say of a series whose rows are not evenly spaced, as where some were left out.
+
+    Training fills times left out with missing values; a server gets rows without their times.
+
+    Args:
+        ticks: Of `read_ticks`.
+
+    Returns:
+        None where the times are even, but for the lengths of months, or where the labels are no
+        times in the form of ISO 8601.
+    """
+    try:
+        times = [datetime.fromisoformat(tick.label.strip()) for tick in ticks]
+        steps = [after - before for before, after in itertools.pairwise(times)]
+    except (ValueError, TypeError):  # also where only some name their distance from UTC
+        return None
+    if not steps:
+        return None
+    usual = Counter(steps).most_common(1)[0][0]
+    working_days = usual == _DAY and all(time.weekday() < _SATURDAY for time in times)
+    uneven = [
+        place
+        for place, step in enumerate(steps)
+        if not (0.5 * usual < step < 1.5 * usual)
+        and not (working_days and step == 3 * _DAY and times[place].weekday() == _SATURDAY - 1)
+    ]
+    if not uneven:
+        return None
+    first, second = ticks[uneven[0]].label, ticks[uneven[0] + 1].label
+    others = f"; uneven steps in all: {len(uneven)}" if len(uneven) > 1 else ""
+    return (
+        f"the rows are not evenly spaced: most are {usual} apart, {first} and {second} are "
+        f"{steps[uneven[0]]}{others}. A model takes each row for one step: add the rows that are "
+        "missing, with empty cells, as training does"
+    )
 
 
 def add_csv_arguments(parser: argparse.ArgumentParser) -> None:

@@ -196,7 +196,24 @@ def test_predict_from_a_csv_file(fleet, url, capsys):
     forecast = json.loads(capsys.readouterr().out)["predictions"][0]["forecast"]
     assert f"{forecast[0][0]:.5g}" in table[1]
     assert main([*asked, "--columns", "load,rain"]) == 2
-    assert "expected a header with the column rain" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "expected a header with the column rain" in error
+    assert "note" not in error
+
+
+def test_rows_left_out_of_a_csv_file_are_noted(fleet, url, tmp_path, capsys):
+    root, _ = fleet
+    lines = (root / "series.csv").read_text().splitlines()
+    path = tmp_path / "gap.csv"
+    path.write_text("\n".join(lines[:-9] + lines[-4:]) + "\n")
+    for command in (["predict"], ["explain", "--picture", str(tmp_path / "gates.png")]):
+        asked = [*command, "--url", url, "--model", "segment", "--csv", str(path)]
+        assert main(asked) == 0
+        found = capsys.readouterr()
+        last, after = lines[-10].split(",")[0], lines[-4].split(",")[0]
+        assert f"{path}: the rows are not evenly spaced: most are 1:00:00 apart, " in found.err
+        assert f"{last} and {after} are 6:00:00. A model takes" in found.err
+        assert "evenly" not in found.out
 
 
 def test_explain_draws_the_gates(fleet, url, tmp_path, capsys):

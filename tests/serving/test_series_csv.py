@@ -3,10 +3,11 @@ import io
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from serving.errors import InvalidArgument
-from serving.series_csv import open_csv, read_ticks, stacked
+from serving.series_csv import Tick, open_csv, read_ticks, stacked, uneven_times
 
 TEXT = """time,load,wind
 2024-01-01,1.5,-3
@@ -130,3 +131,34 @@ def test_a_missing_value_is_written_as_in_training(tmp_path):
         sent = stacked(read_ticks(text, "series.csv"), "series.csv")[0, :, 0]
     np.testing.assert_array_equal(sent, read_series(path).values[:, 0])
     assert np.isnan(sent[:-1]).all()
+
+
+@pytest.mark.parametrize("frequency", ["15min", "h", "D", "B", "W-SAT", "MS", "ME", "QS-JAN", "YS"])
+@pytest.mark.parametrize("left_out", [None, 1, 14, 22])
+def test_times_are_uneven_where_training_would_add_rows(tmp_path, frequency, left_out):
+    from training.series_file import read_series
+
+    times = pd.date_range("2019-12-31", periods=24, freq=frequency)
+    labels = [str(time) for number, time in enumerate(times) if number != left_out]
+    path = tmp_path / "series.csv"
+    lines = [f"{label},{number}" for number, label in enumerate(labels)]
+    path.write_text("\n".join(["time,a", *lines, ""]))
+    added = len(read_series(path)) - len(labels)
+    assert added == (left_out is not None)
+    said = uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels])
+    if not added:
+        assert said is None
+    else:
+        assert f" apart, {labels[left_out - 1]} and {labels[left_out]} are " in said
+        assert "in all" not in said
+
+
+def test_times_that_go_back_are_uneven_and_labels_without_times_are_not():
+    def said(*labels):
+        return uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels])
+
+    days = [f"2024-01-{day:02}" for day in (1, 2, 3, 3, 4, 5, 6, 5)]
+    assert "2024-01-03 and 2024-01-03 are 0:00:00; uneven steps in all: 2." in said(*days)
+    for labels in ((), ("2024-01-01",), ("a", "b", "d"), ("1", "2", "9"), ("2024-01-01", "", "x")):
+        assert said(*labels) is None
+    assert said("2024-01-01T00:00+01:00", "2024-01-02", "2024-01-09") is None
