@@ -8,7 +8,13 @@ import tensorflow as tf
 
 from serving.__main__ import main
 from serving.client import connect
-from serving.errors import FailedPrecondition, InvalidArgument, Unavailable
+from serving.errors import (
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    ServingError,
+    Unavailable,
+)
 from serving.streaming import StreamingSession, StreamState
 from tests.ports import free_ports
 
@@ -50,9 +56,28 @@ def base(tmp_path_factory):
     return directory
 
 
+CONFIG = """
+model_config_list {{ config {{
+  name: "series" base_path: "{base}" model_platform: "tensorflow"
+  version_labels {{ key: "live" value: {live} }}
+}} }}
+"""
+
+
 @pytest.fixture(scope="module")
-def server(base, tmp_path_factory):
-    flags = ("--model_name=series", f"--model_base_path={base}")
+def config(base, tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "models.config"
+    path.write_text(CONFIG.format(base=base, live=1))
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(config, tmp_path_factory):
+    flags = (
+        f"--model_config_file={config}",
+        "--model_config_file_poll_wait_seconds=1",
+        "--allow_version_labels_for_unavailable_models",
+    )
     with running(tmp_path_factory.mktemp("server") / "log", *flags) as server:
         yield server
 
@@ -103,10 +128,11 @@ def test_patience_ends():
         StreamingSession(client, "series", patience=0.7).feed(TICKS[0])
 
 
-def test_replay_on_another_version(base, server, tmp_path):
+def test_replay_on_another_version(base, config, server, tmp_path):
     with connect(server.rest) as rest, connect(server.grpc) as grpc:
         sessions = [StreamingSession(client, "series") for client in (rest, grpc)]
-        for session in sessions:
+        labelled = StreamingSession(grpc, "series", label="live")
+        for session in (*sessions, labelled):
             for tick in TICKS[:2]:
                 session.feed(tick)
         saved = sessions[0].saved
@@ -123,3 +149,23 @@ def test_replay_on_another_version(base, server, tmp_path):
             answer = session.feed(TICKS[3])
             assert (answer.version, answer.replayed, answer.steps) == (2, False, 4)
             np.testing.assert_allclose(answer.outputs["mean"], [100 * MEANS[3]], rtol=1e-6)
+        # A session that follows a label waits for it to move, and stands as before.
+        before = labelled.saved
+        labelled = StreamingSession.resume(grpc, StreamState.from_json(before.to_json()))
+        for _ in range(2):
+            with pytest.raises(NotFound, match=r"Specific\(series, 1\)"):
+                labelled.feed(TICKS[2])
+            assert labelled.saved == before
+        config.write_text(CONFIG.format(base=base, live=2))
+        wait_until(lambda: label_serves(grpc))
+        answer = labelled.feed(TICKS[2])
+        assert (answer.version, answer.replayed, answer.steps) == (2, True, 3)
+        np.testing.assert_allclose(answer.outputs["mean"], [100 * MEANS[2]], rtol=1e-6)
+        assert labelled.saved.label == "live"
+
+
+def label_serves(client):
+    try:
+        return client.metadata("series", label="live").version == 2
+    except ServingError:
+        return False
