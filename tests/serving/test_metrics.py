@@ -70,25 +70,26 @@ def test_latency_bounds():
 
 
 @pytest.mark.parametrize(
-    ("metric", "first", "count"),
+    ("metric", "first", "second", "count"),
     [
-        ("request_latency", "10", 33),
-        ("runtime_latency", "10", 33),
-        ("model_warmup_latency", "10", 33),
-        ("queuing_latency", "100", 52),
-        ("padding_size", "1", 14),
-        ("input_batch_size", "1", 14),
-        ("processed_batch_size", "1", 14),
-        ("request_example_counts", "1", 15),
+        ("request_latency", "10", "18", 33),
+        ("runtime_latency", "10", "18", 33),
+        ("model_warmup_latency", "10", "18", 33),
+        ("queuing_latency", "100", "120", 52),
+        ("padding_size", "1", "2", 14),
+        ("input_batch_size", "1", "2", 14),
+        ("processed_batch_size", "1", "2", 14),
+        ("request_example_counts", "1", "2", 15),
     ],
 )
-def test_bounds_of_histograms(metric, first, count):
+def test_bounds_of_histograms(metric, first, second, count):
     histogram = getattr(Metrics(), metric)
     labels = ["x"] * len(histogram._labels)
     histogram.observe(0.5, *labels)
     buckets = [line for line in histogram.lines() if "_bucket" in line]
     assert len(buckets) == count + 1
     assert f'le="{first}"}} 1' in buckets[0]
+    assert f'le="{second}"}} 1' in buckets[1]
     assert 'le="+Inf"' in buckets[-1]
 
 
@@ -134,16 +135,33 @@ def test_total_by_the_name_of_either_world():
     assert metrics.total("/tensorflow/serving/request_latency") == 0
 
 
+def test_sums_have_six_digits():
+    histogram = Histogram("h", (), (1,))
+    histogram.observe(1234567.0)
+    assert list(histogram.lines())[-2] == "h_sum{} 1.23457e+06"
+
+
+def test_times_are_microseconds():
+    metrics = Metrics()
+    metrics.request("m", "Predict", "GRPC", "OK", time.perf_counter() - 1000)
+    metrics.graph_run(0.25)
+    counted = parsed(metrics.render())
+    (latency,) = counted[":tensorflow:serving:request_latency_sum"].values()
+    assert latency == pytest.approx(1e9, rel=0.1)
+    assert counted[":tensorflow:core:graph_run_time_usecs"] == {(): 250_000}
+
+
 def test_only_good_requests_have_a_latency():
     metrics = Metrics()
     metrics.request("m", "Predict", "GRPC", "OK", time.perf_counter())
-    metrics.request("m", "Predict", "GRPC", "NOT_FOUND", time.perf_counter())
+    for _ in range(2):
+        metrics.request("m", "Predict", "GRPC", "NOT_FOUND", time.perf_counter())
     with pytest.raises(ServingError), metrics.runtime("m", "Predict"):
         raise ServingError("no")
     families = parsed(metrics.render())
     assert families[":tensorflow:serving:request_count"] == {
         ("m", "OK"): 1,
-        ("m", "NOT_FOUND"): 1,
+        ("m", "NOT_FOUND"): 2,
     }
     assert b'request_latency_count{model_name="m",API="Predict",entrypoint="GRPC"} 1\n' in (
         metrics.render()

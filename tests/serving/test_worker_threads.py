@@ -1,6 +1,7 @@
 import asyncio
 import gc
 import threading
+import time
 import weakref
 
 import pytest
@@ -14,13 +15,14 @@ def threads():
         yield threads
 
 
-def test_runs_elsewhere_and_comes_back(threads):
+def test_runs_elsewhere_and_comes_back(threads, caplog):
     async def main():
         return await threads.run(lambda a, *, b: (a + b, threading.current_thread()), 1, b=2)
 
     answer, thread = asyncio.run(main())
     assert answer == 3
     assert thread.name in {"test_0", "test_1"}
+    assert caplog.text == ""  # where asyncio tells of callbacks that failed
 
 
 def test_errors_come_back(threads):
@@ -111,15 +113,19 @@ def test_cancelled_under_way_it_is_waited_for(threads):
 def test_close_waits_for_what_was_handed_in():
     done = []
 
+    def slowly(number):
+        time.sleep(0.02)
+        done.append(number)
+
     async def main():
         threads = WorkerThreads(1, "test")
-        tasks = [asyncio.ensure_future(threads.run(done.append, i)) for i in range(5)]
+        tasks = [asyncio.ensure_future(threads.run(slowly, i)) for i in range(5)]
         await asyncio.sleep(0)
         await asyncio.to_thread(threads.close)
+        assert done == [0, 1, 2, 3, 4]
         await asyncio.gather(*tasks)
 
     asyncio.run(main())
-    assert done == [0, 1, 2, 3, 4]
 
 
 def test_the_loop_may_be_gone():
