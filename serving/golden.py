@@ -71,7 +71,9 @@ def read_golden(version: Path) -> list[Request]:
     except ValueError as error:
         raise VerificationError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(golden, list) or not golden:
-        raise VerificationError(f"{path}: expected a list of requests, got {type(golden).__name__}")
+        raise VerificationError(
+            f"{path}: expected a list of requests with something in it; got {golden!r:.60}"
+        )
     for i, request in enumerate(golden):
         method = request.get("method", "predict") if isinstance(request, dict) else None
         sent = "inputs" if method == "predict" else "examples"

@@ -1,6 +1,7 @@
 """Golden requests and versions that cannot be used, and what the commands that read them say."""
 
 import json
+import math
 import shutil
 
 import pytest
@@ -37,7 +38,7 @@ def write(version, golden):
 
 
 def test_answers_known_by_hand(version, capsys):
-    assert main(["verify", str(version)]) == 0
+    assert main(["verify", str(version), "--tolerance=0"]) == 0
     write(version, [{**GOOD, "outputs": {"y": [[1.5, 2.6]]}}])
     assert main(["verify", str(version)]) == 1
     assert "request 0 (serving_default), output 'y', row 0" in capsys.readouterr().err
@@ -61,6 +62,52 @@ def test_requests_of_another_form_are_no_wrong_answers(version, capsys, change, 
     for command in ("verify", "example-request"):
         assert main([command, str(version)]) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("golden", "said"),
+    [
+        ([], "expected a list of requests with something in it; got []"),
+        (GOOD, "expected a list of requests with something in it; got {'method': 'predict'"),
+        ([GOOD, 5], "request 1 must have the keys"),
+        ([{**GOOD, "method": "regress"}], "['examples', 'outputs', 'signature_name']"),
+    ],
+)
+def test_files_without_requests(version, capsys, golden, said):
+    write(version, golden)
+    assert main(["verify", str(version)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def of_examples(method, outputs):
+    examples = [{"text": "good"}, {"text": "good bad"}]
+    return {
+        "method": method,
+        "signature_name": method,
+        "examples": examples,
+        "outputs": outputs,
+    }
+
+
+@pytest.mark.parametrize("transport", ["files", "rest", "grpc"])
+def test_classify_and_regress(models, server, tmp_path, capsys, transport):
+    """The text model counts good and bad words: the odds are e to the difference."""
+    positive = [math.e / (1 + math.e), 0.5]
+    scores = [[1 - one, one] for one in positive]
+    version = shutil.copytree(models / "text" / "1", tmp_path / "text" / "1")
+    (version / "assets.extra").mkdir(exist_ok=True)
+    asked = ["verify", str(version)]
+    if transport != "files":
+        asked += ["--url", getattr(server, transport)]
+    classified = of_examples(
+        "classify", {"classes": [["negative", "positive"]] * 2, "scores": scores}
+    )
+    write(version, [classified, of_examples("regress", {"outputs": positive})])
+    assert main(asked) == 0
+    assert "2 requests with 4 rows" in capsys.readouterr().out
+    write(version, [classified, of_examples("regress", {"outputs": [positive[0], 0.6]})])
+    assert main(asked) == 1
+    assert "request 1 (regress), output 'outputs', row 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("tolerance", ["nan", "-1"])
