@@ -197,7 +197,7 @@ class _RotatingFile:
 
 def _file_name(model: str) -> str:
     """A model's name as a file's: slashes and their like as in URLs."""
-    return quote(model, safe=" ") or "_"
+    return quote(model, safe=" ")
 
 
 def _check(options: PredictionLogOptions) -> None:

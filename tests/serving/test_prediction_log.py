@@ -137,6 +137,34 @@ def test_file_just_begun_is_kept_though_others_seem_newer(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_oldest_by_their_time_go_and_not_by_their_name(tmp_path):
+    """Of one second, process 10 has written after process 9."""
+    older, newer = (tmp_path / f"m-20260101T000000-{pid}-1.tfrecord" for pid in (9, 10))
+    for seconds, path in enumerate((older, newer)):
+        path.write_bytes(b"")
+        os.utime(path, (1_767_225_600 + seconds,) * 2)
+    logger = PredictionLogger(PredictionLogOptions(tmp_path, 1.0, files=2), lambda _: None)
+    logger(record())
+    logger.close()
+    assert newer.exists()
+    assert not older.exists()
+
+
+def test_smallest_options(tmp_path):
+    """Nothing is logged of models that say nothing; of others one file, with one record."""
+    directory = tmp_path / "a" / "b"
+    options = PredictionLogOptions(directory, sampling_rate=0, file_bytes=1, files=1)
+    logger = PredictionLogger(options, {"m": config(1)}.get)
+    for number in range(3):
+        logger(record(number))
+        logger(record(model="other"))
+    logger.close()
+    (path,) = directory.iterdir()
+    (one,) = logged(directory)
+    assert path.name.startswith("m-")
+    assert tf.make_ndarray(one.predict_log.request.inputs["x"]) == [2]
+
+
 def test_names_that_are_no_file_names(tmp_path):
     logger = PredictionLogger(PredictionLogOptions(tmp_path, 1.0), lambda _: None)
     logger(record(model="../half/plus:two"))
