@@ -8,7 +8,7 @@ import pytest
 from serving.async_client import connect_async
 from serving.client import ClientOptions, connect
 from serving.conversation import Conversation, Exchange, Metadata, Target
-from serving.errors import InvalidArgument, ServingError
+from serving.errors import InvalidArgument, ServingError, Unavailable
 from serving.signature import Signature, TensorInfo
 
 WORDS = ["good", "bad", "great film", "awful", "neither", "good bad good"]
@@ -127,6 +127,71 @@ def test_limit_is_learnt_below_the_callers_own_and_again_when_it_falls():
     wire.limit = 9
     assert sizes("m") == [1, 1, 1, 1, 1]
     assert sizes("other") == [4, 1]  # a limit is one model's
+
+
+@pytest.mark.parametrize("limit", [0, 5, 9])
+def test_limit_that_is_none_is_the_servers_error(limit):
+    class Odd(Picky):
+        def predict(self, target, signature_name, signature, inputs, output_filter):
+            def read(_):
+                self.sizes.append(len(inputs["x"]))
+                assert len(self.sizes) < 5
+                raise InvalidArgument(
+                    f"Task size 5 is larger than maximum input batch size {limit}"
+                )
+
+            return "predict", read
+
+    wire = Odd()
+    with pytest.raises(InvalidArgument, match="Task size 5"):
+        run(Conversation(wire, ClientOptions()).predict([1] * 5, Target("m"), "", (), None))
+    assert wire.sizes == [5]
+
+
+def test_waits_grow_between_tries():
+    steps = Conversation(Picky(), ClientOptions(retries=7)).metadata(Target("m"), 1000)
+    waits = []
+    for _ in range(7):
+        exchange = next(steps)
+        assert isinstance(exchange, Exchange)
+        assert 900 < exchange.timeout <= 1000
+        waits.append(steps.throw(Unavailable("away")).seconds)
+    next(steps)
+    with pytest.raises(Unavailable):
+        steps.throw(Unavailable("away"))
+    for wait, expected in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.6, 2, 2), strict=True):
+        assert expected / 2 <= wait <= 1.5 * expected
+
+
+class Renaming(Picky):
+    """The wire of a server whose new versions rename an output and a signature."""
+
+    name = "old"
+
+    def metadata(self, target):
+        signature = Signature(
+            {"x": TensorInfo("x:0", 1, (-1,))}, {self.name: TensorInfo("y:0", 1, None)}
+        )
+        signatures = {"serving_default": signature, self.name: signature}
+        return "metadata", lambda _: Metadata(target.model, 7, signatures)
+
+
+@pytest.mark.parametrize(
+    ("signature", "output_filter"), [("", ["new"]), ("new", []), ("new", ["new"])]
+)
+def test_new_outputs_and_signatures_are_learnt(signature, output_filter):
+    wire = Renaming()
+    conversation = Conversation(wire, ClientOptions())
+
+    def ask():
+        run(conversation.predict([1], Target("m"), signature, output_filter, None))
+
+    run(conversation.predict([1], Target("m"), "", (), None))
+    for _ in range(2):
+        with pytest.raises(InvalidArgument, match="new"):
+            ask()
+    wire.name = "new"
+    ask()
 
 
 def test_no_rows_of_text(url):
