@@ -7,6 +7,7 @@ import math
 import threading
 import time
 import weakref
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 
@@ -243,6 +244,33 @@ def test_a_queue_that_just_had_its_turn_waits_for_the_others(make, callers):
     gate.open.set()
     wait_until(lambda: len(gate.batches) == 4)
     assert [len(batch) for batch in gate.batches] == [1, 1, 10, 10]
+
+
+def test_a_batch_that_is_due_late_keeps_no_other_waiting(make, callers):
+    late, gate = make(max_batch_size=100, batch_timeout_micros=PATIENT)
+    options = BatchingOptions(max_batch_size=100, batch_timeout_micros=100_000)
+    soon = BatchingSession(gate, late._scheduler, options)
+    waiting = ask(callers, late, [[1]])
+    wait_until(lambda: enqueued(late) == 1)
+    assert ask(callers, soon, [[2]]).result(20)[0] == [[4]]
+    assert not waiting.done()
+
+
+def test_an_idle_thread_keeps_nothing_in_memory(make):
+    session, gate = make()
+    gate.batches = deque(maxlen=0)
+    answers = session.run({"x": np.array([[1]])}, ["y"])
+    kept = [weakref.ref(answers[0]), weakref.ref(session)]
+    scheduler = session._scheduler
+    wait_until(lambda: scheduler._idle == 1)
+    session.close()
+    del answers, session
+
+    def freed():
+        gc.collect()
+        return not any(one() for one in kept)
+
+    wait_until(freed)
 
 
 def test_full_queue(make, callers):
