@@ -270,6 +270,20 @@ def test_scan_of_names(tmp_path, caplog):
         scan(ServedModel("m", tmp_path / "nix"))
 
 
+def test_numbers_of_versions_are_int64(tmp_path):
+    for name in (2**63 - 1, 2**63, -(2**63), -(2**63) - 1):
+        (tmp_path / str(name)).mkdir()
+    assert set(versions_on_disk(tmp_path)) == {2**63 - 1, -(2**63)}
+
+
+def test_versions_asked_for_that_are_missing_are_named(tmp_path, caplog):
+    (tmp_path / "5").mkdir()
+    asked = ServedModel("m", tmp_path, VersionPolicy("specific", versions=(5, 99)))
+    assert scan(asked) == {5: tmp_path / "5"}
+    assert f"Version 99 of servable m is not under {tmp_path}" in caplog.text
+    assert "Version 5 " not in caplog.text
+
+
 def versions(aspired, **by_state):
     model = ModelVersions(ServedModel("m", Path("/m")), aspired={n: Path() for n in aspired})
     for state, numbers in by_state.items():
