@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
     dtype = by_number(number)
     try:
         array = np.asarray(value)
+    except UnicodeDecodeError:  # text and bytes mixed: NumPy takes bytes for ASCII
+        array = np.array(value, dtype=object)
     except ValueError:
         raise InvalidArgument(
             f"input {name}: expected rows of equal length; got ragged lists"
@@ -55,13 +58,19 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
         return string_array(source)
     if array.dtype == dtype.numpy:
         return array
-    numbers = array.dtype.kind in "biufc" and dtype.numpy.kind != "b" and array.dtype.kind != "b"
+    integers = array.dtype.kind in "iu"
+    if dtype.numpy.kind in "iu" and array.dtype.kind in "fO" and not isinstance(value, np.ndarray):
+        # Of those from 2^63, NumPy makes floats beside smaller ones; Python's are exact.
+        exact = np.array(value, dtype=object)
+        if all(isinstance(one, Integral) for one in exact.flat):
+            array, integers = exact, True
+    numbers = (integers or array.dtype.kind in "fc") and dtype.numpy.kind != "b"
     if array.size and not numbers:
         raise InvalidArgument(f"input {name}: expected {dtype.name}; got {array.dtype}")
     narrower = {"f": "iu", "c": "iufV"}.get(array.dtype.kind, "")
     if dtype.numpy.kind in narrower and array.size:
         raise InvalidArgument(f"input {name}: expected {dtype.name}; got {array.dtype}")
-    if array.dtype.kind in "iu" and dtype.numpy.kind in "iu" and array.size:
+    if integers and dtype.numpy.kind in "iu" and array.size:
         limits = np.iinfo(dtype.numpy)
         low, high = int(array.min()), int(array.max())
         if low < limits.min or high > limits.max:
