@@ -99,8 +99,6 @@ class ModelVersions:
             version_known = self.known.get(number)
             if version_known is None or (version_known.state is State.END and version_known.gone):
                 self.known[number] = Version(number, path)
-            elif version_known.state is State.AVAILABLE:
-                version_known.gone = False
 
     def next_unload(self) -> Version | None:
         """The version to take out of service next, so that one always stays (if one is wanted).

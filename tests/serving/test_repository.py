@@ -309,6 +309,24 @@ def test_availability_preserving_policy(model, unload, load):
         assert (got.number if got else None) == expected
 
 
+def test_ended_versions_start_anew_once_they_were_gone():
+    model = versions([1, 2], AVAILABLE=[1], END=[2])
+    both = {1: Path(), 2: Path()}
+
+    def found():
+        return {number: version.state.name for number, version in model.known.items()}
+
+    model.aspire(both)
+    assert found() == {1: "AVAILABLE", 2: "END"}
+    model.aspire({})
+    unloaded = model.next_unload()
+    model.aspire(both)  # too late for what is about to be unloaded
+    unloaded.state = State.END
+    assert found() == {1: "END", 2: "START"}
+    model.aspire(both)
+    assert found() == {1: "START", 2: "START"}
+
+
 def test_used_label_may_not_move_to_an_unloaded_version():
     model = versions([1], AVAILABLE=[1])
     labelled = ServedModel("m", Path("/m"), labels={"stable": 1})
