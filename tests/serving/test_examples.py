@@ -14,9 +14,9 @@ FLOAT, STRING = 1, 7
 class Session:
     """Has signatures only; nothing here gets as far as a run."""
 
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, name="s"):
         self.signatures = SignatureDefMap()
-        signature = self.signatures.signature_def["s"]
+        signature = self.signatures.signature_def[name]
         signature.method_name = "tensorflow/serving/predict"
         for names, infos in ((inputs, signature.inputs), (outputs, signature.outputs)):
             for name, dtype in names.items():
@@ -42,10 +42,11 @@ METHOD = 'method_name: "tensorflow/serving/predict"\n'
 
 
 @pytest.mark.parametrize("call", [classify, regress])
-def test_signature_without_inputs_is_shown_whole(call):
-    predictor = Predictor(Session({"x": STRING}, {"scores": FLOAT}))
+@pytest.mark.parametrize(("name", "asked"), [("s", "s"), ("serving_default", "")])
+def test_signature_without_inputs_is_shown_whole(call, name, asked):
+    predictor = Predictor(Session({"x": STRING}, {"scores": FLOAT}, name))
     kind = "classification" if call is classify else "regression"
-    assert refusal(call, predictor, "s", [b""]) == (
+    assert refusal(call, predictor, asked, [b""]) == (
         f"No {kind} inputs found in SignatureDef: "
         + shown("inputs", "x", "DT_STRING")
         + shown("outputs", "scores", "DT_FLOAT")
@@ -107,6 +108,13 @@ LABELS = np.full((3, 2), b"", object)
 )  # fmt: skip
 def test_classifications_that_are_refused(outputs, text):
     assert refusal(read_classification, outputs, 3) == text
+
+
+def test_what_a_signature_does_not_tell_is_empty():
+    labels = np.array([[b"a", b"b"]], object)
+    assert read_classification({"classes": labels}, 1).rows() == [[(b"a", 0.0), (b"b", 0.0)]]
+    scores = np.float32([[0.25, 0.75]])
+    assert read_classification({"scores": scores}, 1).rows() == [[(b"", 0.25), (b"", 0.75)]]
 
 
 def test_inference_without_tasks():
