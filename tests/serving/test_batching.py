@@ -708,6 +708,11 @@ def test_padding(data):
     np.testing.assert_array_equal(merge(arrays, 0, pad=True), oracle_padded(arrays))
 
 
+def test_padding_of_the_highest_rank():
+    arrays = [np.arange(2.0).reshape(1, 1, 1, 1, 1, 2), np.full((2, 1, 1, 2, 1, 1), 7.0)]
+    np.testing.assert_array_equal(merge(arrays, 0, pad=True), oracle_padded(arrays))
+
+
 def test_padding_of_strings():
     first, second = np.array([[b"a", b"b"]], object), np.array([[b"c"]], object)
     merged = merge([first, second], 1, pad=True)

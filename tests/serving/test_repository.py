@@ -119,6 +119,9 @@ def test_broken_version_leaves_the_old_one_serving_and_is_not_tried_again(models
     status = repository.status("m", 2)[0]
     assert status.error_code.name == "NOT_FOUND"
     assert "Could not find SavedModel" in status.error_message
+    broken, serving = repository.listing()[0]["versions"]
+    assert broken["error"].startswith("NOT_FOUND: Could not find SavedModel")
+    assert serving["error"] == ""
     shutil.copytree(models / "affine" / "3", base / "2", dirs_exist_ok=True)
     time.sleep(0.2)
     assert states(repository) == {2: "END", 1: "AVAILABLE"}
@@ -555,6 +558,7 @@ def test_isolated_models_start_without_the_broken_and_the_missing(models, base, 
     repository.start()  # although the broken one will be tried for minutes
     assert ask(repository) == (1, 1.0)
     assert states(repository, "broken") == {1: "LOADING"}
+    assert [one["name"] for one in repository.listing()] == ["broken", "m", "missing"]
     with pytest.raises(NotFound, match="Servable not found for request"):
         ask(repository, "broken")
     assert repository.ready()
