@@ -90,7 +90,7 @@ class ForecastingSignatures(tf.Module):
         Returns:
             ``forecast`` (B, H, K) and ``quantiles`` (B, H, K, Q), float32, in raw units.
         """
-        return self._answers(self._forecast(self._prepared(history)))
+        return self._answers(self._forecast(self._prepared(_shaped("history", history))))
 
     def gates(self, history: Any) -> dict[str, Any]:
         """Shows what the gates did at each segment or step.
@@ -105,6 +105,7 @@ class ForecastingSignatures(tf.Module):
             read, missing ones filled. With a model that streams also ``forecast`` (B, N, H, K),
             the answer after each step.
         """
+        history = _shaped("history", history)
         length = tf.shape(history)[1]
         history = self._prepared(history)
         shown = self._open(history)
@@ -137,6 +138,8 @@ class ForecastingSignatures(tf.Module):
         Returns:
             ``forecast`` and ``quantiles`` as of :meth:`serving_default`, and the new ``state``.
         """
+        value = _shaped("value", value)
+        state = _shaped("state", state)
         with tf.control_dependencies([_finite("value", value)]):
             missing = tf.math.is_nan(value)
         known = self._standardise(tf.where(missing, tf.zeros_like(value), value)[:, tf.newaxis])
@@ -189,6 +192,24 @@ class ForecastingSignatures(tf.Module):
         served = quantiles(forecasts, self._offsets, self._levels)
         raw = self._restore(served)
         return {"forecast": raw[..., self._middle], "quantiles": raw}
+
+
+def _shaped(name: str, values: Any) -> Any:
+    """The values, if they have as many dimensions and as wide a last one as their signature says.
+
+    Servers do not compare the two, and a single column would be spread over all.
+    """
+    expected = ["?" if size is None else str(size) for size in values.shape]
+    # Of unknown shape to whoever simplifies the graph, else the check is taken for true.
+    fed = tf.shape(tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None)))
+    fits = tf.logical_and(
+        tf.equal(tf.size(fed), len(expected)), tf.reduce_all(tf.equal(fed[-1:], values.shape[-1]))
+    )
+    got = tf.strings.reduce_join(tf.strings.as_string(fed), separator=", ")
+    needed = f"{name}: expected shape [{', '.join(expected)}], got ["
+    message = tf.strings.join([needed, got, "]"])
+    with tf.control_dependencies([tf.debugging.Assert(fits, [message], name="shaped")]):
+        return tf.identity(values)
 
 
 def _finite(name: str, values: Any) -> Any:

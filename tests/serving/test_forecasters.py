@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import httpx
 import numpy as np
 import pytest
 
@@ -146,6 +147,29 @@ def test_histories_that_cannot_be_forecast(fleet, client):
     infinite[0, 3, 0] = np.inf
     with pytest.raises(InvalidArgument, match="expected finite numbers, or NaN where missing"):
         client.predict({"history": infinite}, "segment")
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "refusal"),
+    [
+        ("", {"history": np.ones((1, 60, 1))}, "history: expected shape [?, ?, 2], got [1, 60, 1]"),
+        ("", {"history": np.ones((1, 60, 3))}, "history: expected shape [?, ?, 2], got [1, 60, 3]"),
+        ("", {"history": np.ones((60, 2))}, "history: expected shape [?, ?, 2], got [60, 2]"),
+        ("gates", {"history": np.ones((1, 60, 0))}, "history: expected shape [?, ?, 2], got"),
+        ("step", {"value": np.ones((1, 1))}, "value: expected shape [?, 2], got [1, 1]"),
+        ("step", {"value": np.ones((1, 3))}, "value: expected shape [?, 2], got [1, 3]"),
+        ("step", {"value": np.ones((1, 1, 2))}, "value: expected shape [?, 2], got [1, 1, 2]"),
+        ("step", {"state": np.zeros((1, 7))}, "state: expected shape [?, 20], got [1, 7]"),
+    ],
+)
+def test_other_shapes_are_refused_whoever_asks(server, signature, inputs, refusal):
+    if signature == "step":
+        inputs = {"value": np.ones((1, 2)), "state": np.zeros((1, 20)), **inputs}
+    columns = {name: array.tolist() for name, array in inputs.items()}
+    body = {"signature_name": signature, "inputs": columns}
+    answer = httpx.post(f"{server.rest}/v1/models/stream:predict", json=body)
+    assert answer.status_code == 400, answer.text
+    assert refusal in answer.json()["error"]
 
 
 def test_a_stream_of_ticks_equals_the_sequence(fleet, client):
