@@ -28,7 +28,7 @@ def read_config(path: Path, model: str) -> ModelServerConfig:
         RolloutError: It does not name the model.
     """
     config = read_text_proto(str(path), ModelServerConfig())
-    served_models(config)
+    served_models(config, may_log=True)  # the server knows whether it has a place for logs
     find_entry(config, model)
     return config
 

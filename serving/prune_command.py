@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _needed(config: Path, base: Path) -> set[int]:
     """The versions of this base path that a configuration names."""
-    models = read_model_config(str(config)) or []
+    models = read_model_config(str(config), may_log=True) or []
     models = [model for model in models if model.base_path.resolve() == base.resolve()]
     if not models:
         raise ValueError(f"--config {config}: expected a model with the base path {base.resolve()}")

@@ -217,7 +217,7 @@ class Rollout:
 
     def _serving(self, config: ModelServerConfig, versions: set[int]) -> ModelServerConfig:
         """The configuration, asking for these versions besides those it asks for already."""
-        policy = next(m.policy for m in served_models(config) if m.name == self.model)
+        policy = next(m.policy for m in served_models(config, may_log=True) if m.name == self.model)
         changed = copy_config(config)
         if policy.kind == "all":
             return changed
@@ -236,7 +236,9 @@ class Rollout:
         return changed
 
     def _on_disk(self, config: ModelServerConfig) -> dict[int, Path]:
-        base = next(m.base_path for m in served_models(config) if m.name == self.model)
+        base = next(
+            m.base_path for m in served_models(config, may_log=True) if m.name == self.model
+        )
         try:
             return versions_on_disk(base)
         except NotFound:

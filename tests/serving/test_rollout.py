@@ -59,6 +59,24 @@ def answer(url, label):
         return client.predict(inputs, "m", label=label)["y"][0, 0]
 
 
+def test_a_config_that_asks_for_prediction_logs(bases, tmp_path, capsys):
+    config = write(tmp_path / "models.config", bases)
+    logging = 'logging_config { log_collector_config { filename_prefix: "m/requests" } }'
+    config.write_text(config.read_text().replace('name: "m"', f'{logging} name: "m"'))
+    flags = [f"--model_config_file={config}", f"--prediction_log_directory={tmp_path / 'logs'}"]
+    with running(tmp_path / "log", *flags) as server:
+        asked = ["--config", str(config), "--model", "m", "--url", server.grpc]
+        assert main(["label", *asked, "stable=1"]) == 0
+        assert main(["promote", *asked, "--to", "2"]) == 0
+        assert answer(server.rest, "stable") == 2
+        assert main(["rollback", *asked]) == 0
+        assert answer(server.rest, "stable") == 1
+    prune = ["prune", str(bases / "m"), "--keep", "1", "--config", str(config), "--dry-run"]
+    assert main(prune) == 0
+    assert "m/requests" in config.read_text()
+    assert "m: stable 2 -> 1" in capsys.readouterr().out
+
+
 def test_a_rollout_from_first_label_to_second_rollback(site, capsys):
     server, config, url = site
 
