@@ -96,12 +96,18 @@ def string_array(array: np.ndarray) -> np.ndarray:
     """Strings of any kind as an `object` array of `bytes`, the text in UTF-8.
 
     Raises:
-        InvalidArgument: An element is neither str nor bytes.
+        InvalidArgument: An element is neither str nor bytes, or is text that UTF-8 cannot hold.
     """
     flat = np.empty(array.size, object)
     for i, value in enumerate(array.ravel().tolist()):
         if isinstance(value, str):
-            flat[i] = value.encode("utf-8", "surrogateescape")
+            try:
+                flat[i] = value.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError as error:
+                raise InvalidArgument(
+                    f"a string tensor holds text in UTF-8; got {value[error.start]!r}, half of a "
+                    f"surrogate pair, at character {error.start + 1} of {value!r:.80}"
+                ) from None
         elif isinstance(value, bytes):
             flat[i] = value
         else:

@@ -162,6 +162,12 @@ def not_utf8(_, server, transport, tmp_path):
     check_texts([b"ab\xffcd".decode("utf-8", "surrogateescape")])
 
 
+@produces("text that UTF-8 cannot hold")
+def half_a_pair(_, server, transport, tmp_path):
+    with connect(getattr(server, transport)) as client:
+        client.predict(["good", "a \ud83d b"], "text")
+
+
 @produces("no token", "refused token", "token without permission")
 def tokens(situation, server, transport, tmp_path):
     options = {} if situation == "no token" else {"token": "abc"}
