@@ -173,6 +173,12 @@ def _number(cell: str, where: str) -> float:
     if text.lower() in MISSING:
         return math.nan
     try:
-        return float(text)
+        value = math.nan if "_" in text else float(text)  # 1_000 is a number to Python alone
     except ValueError:
-        raise InvalidArgument(f"{where}: expected a number or nothing; got {cell!r:.60}") from None
+        value = math.nan
+    if math.isnan(value):
+        raise InvalidArgument(f"{where}: expected a number or nothing; got {cell!r:.60}")
+    with np.errstate(over="ignore"):
+        if np.isinf(np.float32(value)):
+            raise InvalidArgument(f"{where}: expected a number within float32; got {cell!r:.60}")
+    return value
