@@ -30,6 +30,7 @@ from serving.signature import DEFAULT_SIGNATURE, Signature
 
 USAGE_ERROR = 2
 _USAGE = (InvalidArgument, NotFound, FailedPrecondition)
+_WIDEST = 1 << 20
 _FIRST = ("label", "probability", "scores")
 
 _EXAMPLES = """examples:
@@ -218,16 +219,16 @@ def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
     for number, forecast in enumerate(forecasts, 1):
         table = Table(box=None, pad_edge=False, header_style="bold")
         if len(forecasts) > 1:
             table.title = f"series {number}"
         columns = forecast.values.shape[1]
-        table.add_column("step", justify="right")
+        table.add_column("step", justify="right", no_wrap=True)
         for column in range(1, columns + 1):
-            table.add_column("forecast" if columns == 1 else f"forecast {column}", justify="right")
-            table.add_column("interval")
+            name = "forecast" if columns == 1 else f"forecast {column}"
+            table.add_column(name, justify="right", no_wrap=True)
+            table.add_column("interval", no_wrap=True)
         for step, (values, quantiles) in enumerate(
             zip(forecast.values, forecast.quantiles, strict=True), 1
         ):
@@ -237,7 +238,10 @@ def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
                 for text in (f"{value:.5g}", f"[{of_value[0]:.5g}, {of_value[-1]:.5g}]")
             ]
             table.add_row(str(step), *cells)
-        console.print(table)
+        # Numbers may not be cut: lines wider than the screen are for it to fold.
+        screen = Console()
+        wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
+        Console(width=max(screen.width, wide)).print(table)
 
 
 def _cell(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Forecasters from training to answers: exported, served by a real server, asked by the clients."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -238,6 +239,21 @@ def test_rows_left_out_of_a_csv_file_are_noted(fleet, url, tmp_path, capsys):
         assert f"{path}: the rows are not evenly spaced: most are 1:00:00 apart, " in found.err
         assert f"{last} and {after} are 6:00:00. A model takes" in found.err
         assert "evenly" not in found.out
+
+
+def test_predict_cuts_no_number_on_a_narrow_screen(fleet, client, url, capsys, monkeypatch):
+    root, _ = fleet
+    history = np.genfromtxt(root / "series.csv", delimiter=",", skip_header=1)[np.newaxis, :, 1:]
+    wanted = client.predict({"history": history}, "segment")
+    monkeypatch.setenv("COLUMNS", "30")
+    assert main(["predict", "--url", url, "--model", "segment", "--csv", f"{root}/series.csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    shown = [[float(number) for number in re.findall(r"-?\d+\.?\d*", line)] for line in lines]
+    assert [line[0] for line in shown] == list(range(1, HORIZON + 1))
+    for column in range(2):
+        columns = np.array(shown)[:, 1 + 3 * column : 4 + 3 * column]
+        of_column = wanted["quantiles"][0, :, column, [2, 0, 4]].T
+        np.testing.assert_allclose(columns, of_column, rtol=1e-4)
 
 
 def test_explain_draws_the_gates(fleet, url, tmp_path, capsys):
