@@ -124,8 +124,8 @@ class _Stream:
         except InvalidArgument as error:
             raise InvalidArgument(
                 f"{error.message}; only a model that reads in one direction can stream (gru-train "
-                "sentiment --no-bidirectional; gru-train forecasting --architecture one_shot "
-                "--normalisation difference)"
+                "sentiment --no-bidirectional, without --ngrams; gru-train forecasting "
+                "--architecture one_shot --normalisation difference, without --linear-skip)"
             ) from None
         others = [name for name in signature.inputs if name != STATE]
         shape = signature.inputs[STATE].shape if STATE in signature.inputs else None

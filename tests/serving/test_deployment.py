@@ -187,7 +187,7 @@ def test_async_session_and_client(url, exports):
 
 def test_model_that_reads_both_ways_cannot_stream(url):
     with connect(url) as client:
-        with pytest.raises(InvalidArgument, match="only a model that reads in one direction"):
+        with pytest.raises(InvalidArgument, match="--no-bidirectional, without --ngrams"):
             StreamingSession(client, "both").feed("good")
         with pytest.raises(FailedPrecondition, match="no state before its first step"):
             _ = StreamingSession(client, "one").saved
