@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 Tensor = Any
@@ -43,7 +45,7 @@ class CarriedState:
         """Start sessions anew: all of them, or those in the given rows of the batch.
 
         Args:
-            rows: indices of batch rows, or None for all.
+            rows: indices of batch rows, perhaps none, or None for all.
         """
         if self.states is None:
             return
@@ -51,15 +53,9 @@ class CarriedState:
         (fresh,) = self.get_initial_state(variable.shape[0])
         fresh = tf.cast(fresh, variable.dtype)
         if rows is not None:
-            rows = [int(row) for row in rows]
-            if not all(0 <= row < variable.shape[0] for row in rows):
-                raise ValueError(
-                    f"Argument `rows` of layer {self.name!r} must lie in "
-                    f"[0, {variable.shape[0]}). Received: {rows}"
-                )
-            index = tf.reshape(tf.constant(rows, tf.int32), (-1, 1))
+            chosen = _checked_rows(rows, variable.shape[0], self.name)
             fresh = tf.tensor_scatter_nd_update(
-                tf.convert_to_tensor(variable), index, tf.gather(fresh, rows)
+                tf.convert_to_tensor(variable), chosen[:, np.newaxis], tf.gather(fresh, chosen)
             )
         variable.assign(fresh)
 
@@ -70,3 +66,14 @@ class CarriedState:
                 f"(or `build` with a fixed batch size). Received: stateful={self.stateful}"
             )
         return self.states
+
+
+def _checked_rows(rows: Any, batch: int, name: str) -> npt.NDArray[np.int32]:
+    """Indices of rows as an array; a mask of rows is none: True would be read as row 1."""
+    chosen = np.array(list(rows))
+    integers = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
+    if not (integers and np.all((chosen >= 0) & (chosen < batch))):
+        raise ValueError(
+            f"Argument `rows` of layer {name!r} must be indices in [0, {batch}). Received: {rows}"
+        )
+    return chosen.astype(np.int32)

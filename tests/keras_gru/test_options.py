@@ -1,6 +1,7 @@
 """Options that keras.layers.GRU does not have: zoneout, DropConnect, layer normalisation, …"""
 
 import itertools
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -352,8 +353,15 @@ def test_states_can_be_read_set_and_reset_by_row():
     np.testing.assert_allclose(layer.get_states()[0][1], after_one[1], atol=1e-12)
     layer.set_states(h0)
     np.testing.assert_allclose(layer(x)[0], numpy_gru(x[0], h0[0], layer)[-1], atol=1e-12)
+    (kept,) = layer.get_states()
+    layer.reset_state(rows=np.flatnonzero(np.zeros(B)))  # no session ended
+    np.testing.assert_array_equal(layer.get_states()[0], kept)
+    layer.reset_state(rows=np.array([2, 0]))
+    np.testing.assert_array_equal(layer.get_states()[0], kept * np.array([[0], [1], [0]]))
     layer.reset_state()
     np.testing.assert_array_equal(layer.get_states()[0], np.zeros((B, U)))
+    layer.set_states([kept])
+    np.testing.assert_array_equal(layer.get_states()[0], kept)
 
 
 def test_chunks_with_carried_state_equal_the_whole_sequence():
@@ -381,8 +389,11 @@ def test_session_errors():
     layer(data(dtype="float32")[0])
     with pytest.raises(ValueError, match=r"states.*memory.*\(3, 6\).*\(2, 6\)"):
         layer.set_states(np.zeros((2, 6)))
-    with pytest.raises(ValueError, match=r"rows.*memory.*\[0, 3\).*\[3\]"):
-        layer.reset_state(rows=[3])
+    (before,) = layer.get_states()
+    for rows in ([3], [-1], [1, 3], [True, False, True], [1.5], [[1]]):
+        with pytest.raises(ValueError, match=rf"rows.*memory.*\[0, 3\).*{re.escape(str(rows))}"):
+            layer.reset_state(rows=rows)
+    np.testing.assert_array_equal(layer.get_states()[0], before)
 
 
 # Ragged -----------------------------------------------------------------------------------
