@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from keras_gru.dropout import VariationalDropout, check_rate
@@ -15,6 +14,7 @@ from keras_gru.weights import (
     feature_count,
     kernel_shape,
     layer_norm_gain_shape,
+    positive_integer,
     recurrent_kernel_shape,
 )
 
@@ -118,15 +118,7 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
         implementation: int = 2,
         **kwargs: Any,
     ) -> None:
-        if (
-            isinstance(units, bool)
-            or not isinstance(units, int | float | np.integer)
-            or int(units) != units
-            or units <= 0
-        ):
-            raise ValueError(
-                f"Argument `units` must be a positive integer. Received: units={units!r}"
-            )
+        units = positive_integer("units", units)
         if update_gate not in UPDATE_GATES:
             raise ValueError(
                 f"Argument `update_gate` must be one of {UPDATE_GATES}. "
@@ -138,7 +130,7 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
                 f"Received: implementation={implementation!r}"
             )
         super().__init__(**kwargs)
-        self.units = int(units)
+        self.units = units
         self.activation = keras.activations.get(activation)
         self.recurrent_activation = keras.activations.get(recurrent_activation)
         self.use_bias = use_bias

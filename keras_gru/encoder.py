@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_gru.dropout import check_rate
 from keras_gru.layer import GRU
+from keras_gru.weights import positive_integer
 
 Tensor = Any
 
@@ -110,11 +111,6 @@ class GRUEncoder(keras.layers.Layer):
         **gru_options: Any,
     ) -> None:
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        if isinstance(num_layers, bool) or int(num_layers) != num_layers or num_layers <= 0:
-            raise ValueError(
-                "Argument `num_layers` must be a positive integer. "
-                f"Received: num_layers={num_layers!r}"
-            )
         for option in NOT_FOR_LAYERS:
             if gru_options.get(option):
                 raise ValueError(
@@ -122,7 +118,7 @@ class GRUEncoder(keras.layers.Layer):
                     f"Received: {option}={gru_options[option]!r}"
                 )
         self.units = units
-        self.num_layers = int(num_layers)
+        self.num_layers = positive_integer("num_layers", num_layers)
         self.bidirectional = bool(bidirectional)
         self.dropout = check_rate("dropout", dropout)
         self.return_sequences = bool(return_sequences)

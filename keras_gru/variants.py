@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_gru.weights import feature_count
+from keras_gru.weights import feature_count, positive_integer
 
 Tensor = Any
 Activation = Callable[[Tensor], Tensor]
@@ -67,10 +67,7 @@ class _SingleGateCell(keras.layers.Layer):
         bias_initializer: Any = "zeros",
         **kwargs: Any,
     ) -> None:
-        if isinstance(units, bool) or not isinstance(units, int) or units <= 0:
-            raise ValueError(
-                f"Argument `units` must be a positive integer. Received: units={units!r}"
-            )
+        units = positive_integer("units", units)
         super().__init__(**kwargs)
         self.units = units
         self.activation = keras.activations.get(activation)

@@ -13,8 +13,10 @@ A packed tensor holds the three gates side by side on its last axis, in Keras' o
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 Tensor = Any  # a tf.Tensor; TensorFlow ships no complete types
@@ -60,6 +62,18 @@ class StepWeights(NamedTuple):
     def transposed(self) -> StepWeights:
         """The same with each recurrent kernel transposed, as the backward step multiplies them."""
         return self._replace(recurrent=tuple(tf.transpose(kernel) for kernel in self.recurrent))
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """The value as an int; ValueError naming the argument unless it is a positive whole number."""
+    number = not isinstance(value, bool) and isinstance(
+        value, int | float | np.integer | np.floating
+    )
+    if not (number and math.isfinite(value) and value > 0 and value == int(value)):
+        raise ValueError(
+            f"Argument `{name}` must be a positive integer. Received: {name}={value!r}"
+        )
+    return int(value)
 
 
 def feature_count(name: str, input_shape: tuple[int | None, ...]) -> int:

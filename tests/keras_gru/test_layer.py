@@ -413,6 +413,9 @@ def test_recurrent_dropout_is_the_same_on_both_paths():
         ({"units": None}, "units.*positive integer.*None"),
         ({"units": "many"}, "units.*positive integer.*many"),
         ({"units": 2.5}, "units.*positive integer.*2.5"),
+        ({"units": True}, "units.*positive integer.*True"),
+        ({"units": float("inf")}, "units.*positive integer.*inf"),
+        ({"units": float("nan")}, "units.*positive integer.*nan"),
         ({"dropout": 1.5}, r"dropout.*\[0, 1\).*1.5"),
         ({"dropout": None}, r"dropout.*\[0, 1\).*None"),
         ({"recurrent_dropout": -0.1}, r"recurrent_dropout.*\[0, 1\).*-0.1"),
@@ -424,6 +427,13 @@ def test_recurrent_dropout_is_the_same_on_both_paths():
 def test_constructor_errors_name_argument_expectation_and_value(arguments, words):
     with pytest.raises(ValueError, match=words):
         GRU(**{"units": 4, **arguments})
+
+
+@pytest.mark.parametrize("make", [GRU, GRUCell, MGUCell])
+def test_units_may_be_any_whole_number(make):
+    for units in (4.0, np.int64(4), np.float32(4)):
+        layer = make(units)
+        assert (layer.units, type(layer.units)) == (4, int)
 
 
 def test_call_errors_name_the_layer():
