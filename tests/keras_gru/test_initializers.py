@@ -108,6 +108,10 @@ class TestBiases:
         assert periods.min() >= 2 - 1e-3
         assert periods.max() <= 100 + 1e-2
 
+    def test_chrono_of_two_steps_keeps_half(self):
+        """The shortest: all units forget over two steps."""
+        np.testing.assert_array_equal(ChronoBias(2)((2, 12)), np.zeros((2, 12)))
+
     def test_chrono_seeds(self):
         shape = (2, 3 * U)
         np.testing.assert_array_equal(ChronoBias(9, seed=1)(shape), ChronoBias(9, seed=1)(shape))

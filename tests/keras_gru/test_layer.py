@@ -268,6 +268,42 @@ def test_config_round_trips_every_argument():
     assert revived.get_config() == config
 
 
+def of_each_weight():
+    """Initializers, regularizers and constraints that no two weights share."""
+    return {
+        f"{weight}_{role}": make(0.1 * (i + 1))
+        for i, weight in enumerate(("kernel", "recurrent", "bias"))
+        for role, make in (
+            ("initializer", keras.initializers.Constant),
+            ("regularizer", keras.regularizers.L1),
+            ("constraint", keras.constraints.MaxNorm),
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("keras_class", "our_class"),
+    [(keras.layers.GRU, GRU), (keras.layers.GRUCell, GRUCell)],
+    ids=["GRU", "GRUCell"],
+)
+def test_what_is_asked_for_each_weight_reaches_it_as_in_keras(keras_class, our_class):
+    theirs = keras_class(4, **of_each_weight())
+    ours = our_class(4, **of_each_weight())
+    again = our_class.from_config(ours.get_config())
+    for layer in (theirs, ours, again):
+        layer.build((2, 3, 5) if our_class is GRU else (2, 5))
+    for layer in (ours, again):
+        for name in of_each_weight():
+            wanted = keras.saving.serialize_keras_object(getattr(theirs, name))
+            assert keras.saving.serialize_keras_object(getattr(layer, name)) == wanted, name
+            assert layer.get_config()[name] == theirs.get_config()[name], name
+        np.testing.assert_allclose(layer.losses, theirs.losses, rtol=1e-6)
+        for weight, theirs_weight in zip(layer.weights[:3], theirs.weights[:3], strict=True):
+            assert weight.name == theirs_weight.name
+            np.testing.assert_array_equal(weight, theirs_weight)
+            assert weight.constraint.max_value == theirs_weight.constraint.max_value
+
+
 def test_saved_model_file_keeps_values(tmp_path):
     model = keras.Sequential(
         [

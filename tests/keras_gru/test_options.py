@@ -307,6 +307,17 @@ def test_return_gates_in_a_functional_model(tmp_path):
     assert 0 < np.min(z) < np.max(z) < 1
 
 
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("return_state", [False, True])
+def test_shapes_and_masks_beside_gates_are_those_of_a_call(return_sequences, return_state):
+    layer = GRU(U, return_gates=True, return_sequences=return_sequences, return_state=return_state)
+    x, _ = data(dtype="float32")
+    called = layer(x, mask=MASK)
+    assert list(layer.compute_output_shape((B, T, D))) == [tuple(v.shape) for v in called]
+    mask = "mask" if return_sequences else None
+    assert layer.compute_mask(x, "mask") == [mask, *[None] * (3 + return_state)]
+
+
 def test_threads_get_the_gates_of_their_own_batch():
     barrier = threading.Barrier(2, timeout=60)
 
@@ -370,6 +381,12 @@ def test_chunks_with_carried_state_equal_the_whole_sequence():
     x, _ = data(dtype="float32")
     parts = [chunked(x[:, :2]), chunked(x[:, 2:3]), chunked(x[:, 3:])]
     np.testing.assert_allclose(tf.concat(parts, 1), whole(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_cell_has_no_learned_state_before_it_is_built():
+    cell = GRUCell(U, learn_initial_state=True, name="early")
+    with pytest.raises(ValueError, match=r"early.*must be built"):
+        cell.get_initial_state(B)
 
 
 def test_reset_goes_back_to_the_learned_state():
