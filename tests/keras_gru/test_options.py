@@ -228,6 +228,19 @@ def test_learned_initial_state_is_used_and_trained(unroll):
     assert np.abs(tape.gradient(loss, layer.cell.learned_state.value)).min() > 1e-4
 
 
+def test_gains_and_the_learned_state_start_neutral():
+    """At first nothing is scaled, and a learned state gives what Keras' zeros give."""
+    x, _ = data(dtype="float32")
+    layer = GRU(U, layer_norm=True)
+    layer.build(x.shape)
+    np.testing.assert_array_equal(layer.get_weights()[3], np.ones((2, 3 * U)))
+    learning, keras_layer = GRU(U, learn_initial_state=True), keras.layers.GRU(U)
+    wanted = keras_layer(x)
+    learning.build(x.shape)
+    learning.set_weights([*keras_layer.get_weights(), learning.get_weights()[3]])
+    np.testing.assert_allclose(learning(x), wanted, rtol=1e-5, atol=1e-6)
+
+
 # Gates ------------------------------------------------------------------------------------
 
 
