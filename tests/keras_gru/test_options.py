@@ -139,6 +139,17 @@ def test_zoneout_in_training_keeps_units_at_its_rate():
     assert not kept.all(axis=-1).any(), "units are kept one by one, not whole states"
 
 
+@pytest.mark.parametrize("rate", ["dropout", "recurrent_dropout", "zoneout", "dropconnect"])
+def test_a_seed_decides_every_draw(rate):
+    x, h0 = data(dtype="float32")
+    seen = []
+    for seed in (3, 3, 4):
+        layer = randomized(GRU(U, seed=seed, **{rate: 0.5}))
+        seen.append(layer(x, initial_state=h0, training=True).numpy())
+    np.testing.assert_array_equal(seen[0], seen[1])
+    assert np.abs(seen[0] - seen[2]).max() > 1e-3
+
+
 # DropConnect ------------------------------------------------------------------------------
 
 
