@@ -8,6 +8,9 @@ from typing import Any
 
 import grpc
 
+from serving.errors import Unavailable
+from serving.grpc_service import refuse
+
 _OURS = "/tensorflow.serving."
 _PROXIED = {"via", "x-forwarded-for"}
 _QUIET_SECONDS, _MOST_SECONDS = 0.2, 2.0
@@ -43,5 +46,5 @@ class DrainGate(grpc.GenericRpcHandler):
             await asyncio.sleep(_QUIET_SECONDS / 5)
 
 
-async def _refuse(_: Any, context: Any) -> None:
-    await context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping")
+async def _refuse(_: Any, context: Any) -> bytes:
+    return refuse(context, Unavailable("the server is stopping"))

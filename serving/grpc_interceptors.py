@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 import grpc
 
-from serving.errors import Code
+from serving.errors import Code, ServingError
+from serving.grpc_service import refuse
 from serving.request_record import CURRENT, Exchange, RequestRecord
 from serving.tokens import REFUSAL, Tokens
 
@@ -46,8 +47,8 @@ class TokenGuard(grpc.aio.ServerInterceptor):
         return grpc.unary_unary_rpc_method_handler(_refuse)
 
 
-async def _refuse(_: Any, context: Any) -> None:
-    await context.abort(grpc.StatusCode.UNAUTHENTICATED, REFUSAL)
+async def _refuse(_: Any, context: Any) -> bytes:
+    return refuse(context, ServingError(REFUSAL, Code.UNAUTHENTICATED))
 
 
 class Observed(grpc.aio.ServerInterceptor):

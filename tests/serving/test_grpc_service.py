@@ -21,9 +21,12 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
+from serving.grpc_drain import DrainGate
+from serving.grpc_interceptors import TokenGuard
 from serving.grpc_service import PredictionService
 from serving.protos.services import PREDICTION_SERVICE, generic_handler
 from serving.repository import Repository
+from serving.tokens import Tokens
 from serving.worker_threads import WorkerThreads
 
 from .saved_models import ECHOED
@@ -54,18 +57,34 @@ def request(model="affine", signature="", **inputs):
     return message
 
 
+REFUSALS = {
+    "the service": "NOT_FOUND.*\n.*Servable not found",
+    "the tokens": "UNAUTHENTICATED",
+    "the drain": "UNAVAILABLE.*\n.*the server is stopping",
+}
+
+
 def refused(call, message):
     with pytest.raises(grpc.RpcError) as caught:
         call(message, timeout=20)
     return caught.value.code().name, caught.value.details()
 
 
-def test_refused_requests_are_not_kept():
+@pytest.mark.parametrize("by", ["the service", "the tokens", "the drain"])
+def test_refused_requests_are_not_kept(by, tmp_path):
     """Not even until the garbage collector comes by: they may be of many megabytes."""
     size = 4 << 20
+    (tmp_path / "tokens").write_text("a-token-that-nobody-has\n")
 
     async def kept():
-        server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1)])
+        gate = DrainGate()
+        server = grpc.aio.server(
+            handlers=[gate],
+            interceptors=[TokenGuard(Tokens(str(tmp_path / "tokens")))] * (by == "the tokens"),
+            options=[("grpc.max_receive_message_length", -1)],
+        )
+        if by == "the drain":
+            await gate.close()
         port = server.add_insecure_port("localhost:0")
         with WorkerThreads(1, "test") as threads:
             service = PredictionService(Repository([]), threads)
@@ -76,7 +95,7 @@ def test_refused_requests_are_not_kept():
                 message = request("nobody", x=np.zeros(size, np.uint8)).SerializeToString()
                 tracemalloc.start()
                 for _ in range(6):
-                    with pytest.raises(grpc.RpcError, match="Servable not found"):
+                    with pytest.raises(grpc.RpcError, match=REFUSALS[by]):
                         await call(message)
                 used, _ = tracemalloc.get_traced_memory()
                 tracemalloc.stop()
