@@ -15,7 +15,7 @@ def data_digest(contents: Iterable[str | np.ndarray]) -> str:
     digest = sha256()
     for content in contents:
         if isinstance(content, str):
-            kind, data = "text", content.encode()
+            kind, data = "text", content.encode("utf-8", "surrogatepass")
         else:
             kind, data = f"{content.dtype.str} {content.shape}", content.tobytes()
         digest.update(f"{kind}, {len(data)} bytes\n".encode())  # where one ends and the next begins
