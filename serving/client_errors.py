@@ -22,14 +22,17 @@ def no_server(url: str, reason: str, flag: str) -> Unavailable:
 
 
 def closed_connection(url: str, reason: str) -> Unavailable:
-    """The error for a secure connection that was made and then closed without an answer.
+    """The error for a connection that was made and then closed without an answer.
 
-    With TLS 1.3 a server refuses a missing client's certificate only then, often without a word.
+    With TLS 1.3 a server refuses a missing client's certificate only then, often without a word;
+    and so does a server with TLS what comes without.
     """
-    return Unavailable(
-        f"{url} closed the connection ({reason}). If the server asks for a client's certificate, "
-        "give cert_file with key_file"
+    advice = (
+        "asks for a client's certificate, give cert_file with key_file"
+        if url.startswith(("https://", "grpcs://"))
+        else "wants TLS, its address begins with https:// or grpcs://"
     )
+    return Unavailable(f"{url} closed the connection ({reason}). If the server {advice}")
 
 
 def refused_certificate(url: str, reason: str) -> ServingError:

@@ -195,7 +195,7 @@ class _Channel:
 
     def __init__(self, grpc_module: Any, address: str, tls: bool, options: ClientOptions) -> None:
         self._address, self._url = address, _url(address, tls)
-        self._certless = tls and options.cert_file is None
+        self._has_cert = options.cert_file is not None
         self._metadata: tuple[tuple[str, str], ...] = ()
         if options.token is not None:
             self._metadata = (("authorization", f"Bearer {options.token}"),)
@@ -239,7 +239,7 @@ class _Channel:
             return refused_certificate(self._url, details)
         if "http1.x server" in said or "http/1" in said or "missing :te header" in said:
             return unexpected_answer(self._url, f"HTTP/1, not gRPC ({details})")
-        if code is Code.UNAVAILABLE and self._certless and "closed" in said:
+        if code is Code.UNAVAILABLE and not self._has_cert and "closed" in said:
             return closed_connection(self._url, details)
         if code is Code.UNAVAILABLE and "failed to connect" in said:
             port = self._address.rpartition(":")[2]

@@ -207,7 +207,7 @@ class _Http:
         if options.token is not None:
             headers["Authorization"] = f"Bearer {options.token}"
         secure = url.startswith("https://")
-        self._certless = secure and options.cert_file is None
+        self._has_cert = options.cert_file is not None
         self._settings: dict[str, Any] = {
             "headers": headers,
             "trust_env": False,
@@ -249,7 +249,7 @@ class _Http:
         if isinstance(error, self._httpx.RemoteProtocolError) and not gone:
             return unexpected_answer(self._url, f"no HTTP ({reason})")
         closed = (self._httpx.ReadError, self._httpx.RemoteProtocolError)
-        if self._certless and isinstance(error, closed):
+        if not self._has_cert and isinstance(error, closed):
             return closed_connection(self._url, reason)
         port = urlsplit(self._url).port or 8501
         return no_server(self._url, reason, f"rest_api_port={port}")

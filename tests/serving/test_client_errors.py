@@ -196,6 +196,13 @@ def certificates(situation, server, transport, tmp_path):
         ask(url, same=not wanted, ca_file=str(cert) if wanted else None)
 
 
+@produces("no TLS where the server wants it")
+def no_tls(_, server, transport, tmp_path):
+    key, cert = certificate(tmp_path)
+    with secure(transport, key, cert, False) as url:
+        ask(url.replace("https://", "http://").replace("grpcs://", "grpc://"))
+
+
 @produces("state of a version that is gone")
 def gone(_, server, transport, tmp_path):
     with connect(getattr(server, transport)) as client:
