@@ -240,7 +240,7 @@ class Metrics:
         name = re.sub(r"[^a-zA-Z0-9_]", ":", path)
         return sum(
             metric.total()
-            for metric in self._all()
+            for metric in self.families()
             if isinstance(metric, Counter) and metric.name == name
         )
 
@@ -251,11 +251,12 @@ class Metrics:
     def render(self) -> bytes:
         """All samples by name, in Prometheus' text form; a metric without any shows its type."""
         lines = []
-        for metric in sorted(self._all(), key=lambda metric: metric.name):
+        for metric in sorted(self.families(), key=lambda metric: metric.name):
             lines += [f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
         return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
 
-    def _all(self) -> list[Counter | Histogram]:
+    def families(self) -> list[Counter | Histogram]:
+        """The metrics, each with all its labels."""
         return [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
 
 

@@ -112,7 +112,7 @@ def expressions():
 def test_rules_and_panels_name_metrics_of_the_server():
     metrics = Metrics()
     VersionMetrics(metrics)
-    served = {metric.name for metric in vars(metrics).values()}
+    served = {metric.name for metric in metrics.families()}
     named = {
         re.sub(r"_(bucket|sum|count)$", "", name) if name not in served else name
         for expression in expressions()

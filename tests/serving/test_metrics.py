@@ -121,7 +121,7 @@ def test_names_and_labels_of_the_contract():
         ":tensorflow:core:graph_runs": ("counter", ()),
         ":tensorflow:core:graph_run_time_usecs": ("counter", ()),
     }
-    found = {one.name: (one.kind, one._labels) for one in Metrics()._all()}
+    found = {one.name: (one.kind, one._labels) for one in Metrics().families()}
     assert {name: found.get(name) for name in expected} == expected
 
 
@@ -241,8 +241,8 @@ def test_running_server(server):
         return after[metric][labels] - before.get(metric, {}).get(labels, 0)
 
     prefix = ":tensorflow:serving:"
-    # Over REST the metadata request of the client counts too.
-    assert growth(f"{prefix}request_count", "affine", "OK") == 3 + 3 + 1
+    # Over REST the client's requests for metadata count too: before the first, and when refused.
+    assert growth(f"{prefix}request_count", "affine", "OK") == 3 + 3 + 2
     assert growth(f"{prefix}request_count", "affine", "INVALID_ARGUMENT") == 2
     for name, entrypoint in names.values():
         assert growth(f"{prefix}request_latency_count", "affine", name, entrypoint) == 3
