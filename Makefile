@@ -32,7 +32,8 @@ robustness: $(STAMP)  ## the long form of the tests that try to break the server
 	@mkdir -p build && rm -f build/robustness.txt
 	KERAS_GRU_ROBUSTNESS=full KERAS_GRU_FIGURES=$(CURDIR)/build/robustness.txt \
 	    $(BIN)/python -m pytest tests/serving/test_hostile_codecs.py \
-	    tests/serving/test_hostile_requests.py tests/serving/test_faults.py \
+	    tests/serving/test_hostile_requests.py tests/serving/test_killers.py \
+	    tests/serving/test_faults.py \
 	    tests/serving/test_swaps_under_load.py
 	@cat build/robustness.txt
 

@@ -11,6 +11,7 @@ import numpy as np
 from serving.dtypes import STRING, by_number, string_array
 from serving.errors import InvalidArgument
 from serving.signature import Signature
+from serving.tensor_shape import check_rank
 
 
 def coerce(inputs: Mapping[str, Any] | Any, signature: Signature) -> dict[str, np.ndarray]:
@@ -50,6 +51,10 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
         raise InvalidArgument(
             f"input {name}: expected rows of equal length; got ragged lists"
         ) from None
+    try:
+        check_rank(array.ndim, dtype)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"input {name}: {error}") from None
     if dtype is STRING:
         if array.size and array.dtype.kind not in "OSUT":
             raise InvalidArgument(f"input {name}: expected text; got {array.dtype}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from serving.errors import InvalidArgument
 from serving.protos.input_pb2 import Input
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.tensor_pb2 import TensorProto
+from serving.tensor_shape import TensorLimitError, check_rank, count_elements
 from serving.varint import read_varint, write_varint
 
 # Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
@@ -19,7 +20,10 @@ _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val
 _FEW = 32
 # A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
 # this many bytes it has to spell the values out, so that small requests cannot fill the memory.
-_MAX_FILLED = 64 << 20
+_MAX_FILLED = 16 << 20
+# Models make far more of a text than its bytes. Each takes so many in TensorFlow, beside its own.
+_MAX_FILLED_STRINGS = 1 << 20
+_STRING_OVERHEAD = 24
 
 
 def decode_tensor(proto: TensorProto) -> np.ndarray:
@@ -35,18 +39,14 @@ def decode_tensor(proto: TensorProto) -> np.ndarray:
     dtype = by_number(proto.dtype)
     if proto.tensor_shape.unknown_rank:
         raise InvalidArgument("a tensor of unknown rank has no values")
+    check_rank(len(proto.tensor_shape.dim), dtype)
     shape = tuple(dim.size for dim in proto.tensor_shape.dim)
-    if any(size < 0 for size in shape):
-        raise InvalidArgument(f"shape {list(shape)} has a negative size")
-    count = math.prod(shape)
+    count = count_elements(shape, dtype)
     if proto.tensor_content:
         flat = _decode_content(proto.tensor_content, dtype, count)
     else:
         flat = _fill(_decode_field(proto, dtype), dtype, count)
-    try:
-        return flat.reshape(shape)
-    except ValueError as error:
-        raise InvalidArgument(f"a tensor of {len(shape)} dimensions: {error}") from None
+    return flat.reshape(shape)
 
 
 def _decode_content(content: bytes, dtype: DType, count: int) -> np.ndarray:
@@ -105,14 +105,18 @@ def _fill(values: np.ndarray, dtype: DType, count: int) -> np.ndarray:
         return values
     if len(values) > count:
         return values[:count]
-    if count * dtype.numpy.itemsize > _MAX_FILLED:
-        raise InvalidArgument(
+    last: Any = values[-1] if len(values) else (b"" if dtype is STRING else 0)
+    size, most = dtype.numpy.itemsize, _MAX_FILLED
+    if dtype is STRING:
+        size, most = _STRING_OVERHEAD + len(last), _MAX_FILLED_STRINGS
+    if (count - len(values)) * size > most:
+        raise TensorLimitError(
             f"{len(values)} values for a tensor of {count} elements; the last value is repeated "
-            f"up to {_MAX_FILLED >> 20} MiB only"
+            f"up to {most >> 20} MiB only"
         )
     filled = np.empty(count, dtype.numpy)
     filled[: len(values)] = values
-    filled[len(values) :] = values[-1] if len(values) else (b"" if dtype is STRING else 0)
+    filled[len(values) :] = last
     return filled
 
 
@@ -179,12 +183,15 @@ def decode_inputs(request: PredictRequest) -> dict[str, np.ndarray]:
     """The arrays of a Predict request, by input name.
 
     Raises:
+        TensorLimitError: A tensor that TF Serving might take, but this server does not.
         InvalidArgument: With TF Serving's text: a tensor that does not parse.
     """
     inputs = {}
     for alias, proto in request.inputs.items():
         try:
             inputs[alias] = decode_tensor(proto)
+        except TensorLimitError as error:
+            raise TensorLimitError(f"tensor parsing error: {alias}: {error}") from None
         except InvalidArgument as error:
             raise InvalidArgument(f"tensor parsing error: {alias}") from error
     return inputs

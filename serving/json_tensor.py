@@ -16,6 +16,7 @@ import numpy as np
 from serving.dtypes import by_number
 from serving.errors import InvalidArgument, Unimplemented
 from serving.json_debug import debug_text
+from serving.tensor_shape import check_rank
 
 _NARROW = ("int32", "int16", "int8", "uint8")
 _BASE64 = re.compile(r"([A-Za-z0-9+/]*)([=.]*)")
@@ -93,37 +94,32 @@ class Tensor:
             Shape and number of the elements added.
 
         Raises:
-            InvalidArgument: With TF Serving's text.
+            InvalidArgument: With TF Serving's text; or it has more dimensions than a tensor of
+                the type can have.
             Unimplemented: JSON has no form for the type of the input.
         """
         shape = dense_shape(value)
+        check_rank(len(shape), self._dtype)
         before = len(self._values)
-        try:
-            self._fill(value, 0, shape)
-        except RecursionError:
-            raise InvalidArgument(f"lists are nested {len(shape)} deep; too many") from None
+        self._fill(value, 0, shape)
         return shape, len(self._values) - before
 
     def array(self, shape: Sequence[int]) -> np.ndarray:
         """The elements added so far, in that shape.
 
         Raises:
-            InvalidArgument: The shape has more dimensions than an array can have.
+            InvalidArgument: The shape has more dimensions than a tensor of the type can have.
         """
+        check_rank(len(shape), self._dtype)
         name = self._dtype.name
-        try:
-            if name in _LIMITS:
-                wide = np.uint64 if name == "uint64" else np.int64
-                return np.array(self._values, wide).astype(self._dtype.numpy).reshape(shape)
-            if name in ("float", "double"):
-                return to_float(np.array(self._values, np.float64), self._dtype.numpy).reshape(
-                    shape
-                )
-            array = np.empty(len(self._values), self._dtype.numpy)
-            array[:] = self._values
-            return array.reshape(shape)
-        except ValueError as error:
-            raise InvalidArgument(f"a tensor of {len(shape)} dimensions: {error}") from None
+        if name in _LIMITS:
+            wide = np.uint64 if name == "uint64" else np.int64
+            return np.array(self._values, wide).astype(self._dtype.numpy).reshape(shape)
+        if name in ("float", "double"):
+            return to_float(np.array(self._values, np.float64), self._dtype.numpy).reshape(shape)
+        array = np.empty(len(self._values), self._dtype.numpy)
+        array[:] = self._values
+        return array.reshape(shape)
 
     def _fill(self, value: Any, level: int, shape: tuple[int, ...]) -> None:
         rank = len(shape)

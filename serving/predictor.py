@@ -16,6 +16,7 @@ from serving.model_session import ModelSession
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from serving.session import GraphSession, SessionOptions
 from serving.signature import DEFAULT_SIGNATURE, Signature
+from serving.tensor_shape import check_array
 from serving.worker_threads import WorkerThreads
 
 _MAX_CALLS = 1024
@@ -163,6 +164,7 @@ class Predictor:
             array = inputs.get(alias)
             if array is None:
                 array = signature.defaults[alias]
+            check_array(array)
             if takes_strings and array.dtype.kind in "SUT":
                 array = string_array(array)
             if handle in feeds:
@@ -188,6 +190,8 @@ class Predictor:
         Raises:
             ServingError: With TensorFlow's text.
         """
+        for array in feeds.values():
+            check_array(array)
         tensor = self._session.tensor
         names = sorted(set(fetches))
         outputs = self._session.run(

@@ -23,11 +23,14 @@ from tensorflow.python.client import pywrap_tf_session
 from serving.config_files import read_text_proto
 from serving.cpus import schedulable_cpus
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
+from serving.flat_strings import FlatStrings
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from serving.saved_model_loader import load
 
 _POOLS_PER_CPU = 4
 _MANY_ROWS = 8
+# TensorFlow's words for an output with more dimensions than NumPy has.
+_NO_ARRAY = "Could not allocate ndarray"
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,7 @@ class GraphSession:
         for name in meta_graph.signature_def:
             serialized = meta_graph.signature_def[name].SerializeToString()
             self.signatures.signature_def[name].MergeFromString(serialized)
+        self._flat = FlatStrings(self._session, self.signatures)
 
     def tensor(self, name: str) -> Any:
         """A handle of a graph tensor for `run`.
@@ -191,8 +195,12 @@ class GraphSession:
     ) -> list[np.ndarray]:
         try:
             outputs = self._session._call_tf_sessionrun(
-                options, dict(feeds), list(fetches), [], None
+                options, dict(feeds), self._flat.fetches(fetches), [], None
             )
+        except tf.errors.InternalError as error:
+            # What NumPy has too few dimensions for is the fault of whoever sent so many.
+            code = InvalidArgument.code if _NO_ARRAY in error.message else error.error_code
+            raise from_code(code, error.message) from None
         except tf.errors.OpError as error:
             raise from_code(error.error_code, error.message) from None
         except (UnicodeDecodeError, ValueError, TypeError) as error:
@@ -203,7 +211,7 @@ class GraphSession:
         finally:
             if options is not None:
                 pywrap_tf_session.TF_DeleteBuffer(options)
-        return [np.asarray(output) for output in outputs]
+        return self._flat.join(fetches, outputs)
 
     def interrupt(self) -> None:
         """End the runs under way, with the code CANCELLED; there can be no others after it."""

@@ -98,6 +98,34 @@ class Echo(tf.Module):
         return tf.function(lambda x: {"x": tf.identity(x)}, input_signature=[spec])
 
 
+class Grow(tf.Module):
+    """Answers with more dimensions than it was asked with, or with strings for numbers."""
+
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.string, name="x")])
+    def strings(self, x):
+        return {"y": tf.expand_dims(x, -1), "length": tf.strings.length(x)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="x")])
+    def declared(self, x):
+        return {"y": tf.expand_dims(x, -1)}
+
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.float32, name="x")])
+    def shown(self, x):
+        return {"y": tf.strings.as_string(x)}
+
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.float32, name="x")])
+    def numbers(self, x):
+        return {"y": tf.expand_dims(x, -1)}
+
+
+def save_grow(directory):
+    """The model that adds dimensions."""
+    module = Grow()
+    names = ("strings", "declared", "shown", "numbers")
+    signatures = {name: getattr(module, name) for name in names}
+    tf.saved_model.save(module, str(directory), signatures=signatures)
+
+
 def save_text(directory):
     """The text model."""
     vocabulary = directory.parent / "vocabulary.txt"

@@ -103,9 +103,15 @@ def test_one_value_stands_for_many_but_not_for_any_number():
     array = decode_tensor(filled(1 << 20))
     assert array.shape == (1 << 20,)
     assert (array == 1).all()
-    for count in (1 << 25, 1 << 40, 1 << 62):
+    for count in (1 << 25, 1 << 40, (1 << 61) - 1):
         with pytest.raises(InvalidArgument, match=f"1 values for a tensor of {count} elements"):
             decode_tensor(filled(count))
+    with pytest.raises(InvalidArgument, match=r"a tensor of more than 2\^63 - 1 bytes"):
+        decode_tensor(filled(1 << 61))
+    # Strings count with their bytes, not with those of a reference to them.
+    assert decode_tensor(filled(20_000, dtype=7)).tolist() == [b"a"] * 20_000
+    with pytest.raises(InvalidArgument, match=r"1 values .* repeated up to 1 MiB only"):
+        decode_tensor(filled(200_000, dtype=7))
     # Spelled out, a tensor may have any size.
     spelled = encode_tensor(np.zeros(1 << 25, np.float32), content=True)
     assert decode_tensor(spelled).nbytes == 1 << 27
