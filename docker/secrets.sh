@@ -17,7 +17,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -days 90 -subj /CN=localhost \
     -keyout "$made/tls_key" -out "$made/tls_certificate" 2>/dev/null
 for name in client operator; do
     openssl rand -hex 32 > "$made/$name.key"
-    echo "\"~^Bearer $(cat "$made/$name.key")\$\" $name;" >> "$made/api_keys"
+    echo "\"~^(?i:bearer) +$(cat "$made/$name.key")\$\" $name;" >> "$made/api_keys"
 done
 chmod 444 "$made"/*
 mv "$made" "$target"

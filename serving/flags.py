@@ -116,7 +116,10 @@ class Flags:
     remove_unused_fields_from_bundle_metagraph: bool = flag(
         True, "save memory of loaded models", Honour.IGNORED
     )
-    enable_profiler: bool = flag(True, "serve tensorflow.ProfilerService on --port")
+    enable_profiler: bool = flag(
+        False,
+        "serve tensorflow.ProfilerService on --port; it writes files where its caller says",
+    )
     prefer_tflite_model: bool = flag(False, "serve model.tflite of versions that hold one")
     num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools of one model")
     num_tflite_interpreters_per_pool: int = flag(1, "interpreters per pool")

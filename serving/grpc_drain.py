@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Any
 
 import grpc
 
 from serving.errors import Unavailable
 from serving.grpc_service import refuse
+from serving.quiet_period import QuietPeriod
 
 _OURS = "/tensorflow.serving."
 _PROXIED = {"via", "x-forwarded-for"}
-_QUIET_SECONDS, _MOST_SECONDS = 0.2, 2.0
 
 
 class DrainGate(grpc.GenericRpcHandler):
@@ -26,24 +24,20 @@ class DrainGate(grpc.GenericRpcHandler):
     """
 
     def __init__(self) -> None:
-        self._closed = False
-        self._last = 0.0
+        self._quiet = QuietPeriod()
 
     def service(self, details: Any) -> Any:
         """A handler that refuses, or None to leave the call to its service."""
-        if not self._closed or not details.method.startswith(_OURS):
+        if not self._quiet.begun or not details.method.startswith(_OURS):
             return None
         if any(key in _PROXIED for key, _ in details.invocation_metadata):
             return None
-        self._last = time.monotonic()
+        self._quiet.note()
         return grpc.unary_unary_rpc_method_handler(_refuse)
 
     async def close(self) -> None:
         """Refuse from now on; returns when calls have ceased to come, or after two seconds."""
-        self._closed = True
-        self._last = closed = time.monotonic()
-        while time.monotonic() < min(self._last + _QUIET_SECONDS, closed + _MOST_SECONDS):
-            await asyncio.sleep(_QUIET_SECONDS / 5)
+        await self._quiet.pass_by()
 
 
 async def _refuse(_: Any, context: Any) -> bytes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from serving.additions import Additions
 from serving.errors import InvalidArgument, ServingError
+from serving.exposure import exposure
 from serving.flags import Flags, HelpRequested, check, notes, parse_flags, usage
 from serving.metrics import DEFAULT_PATH, Metrics
 from serving.transports import GrpcTransport, RestTransport, prefer_classic_polling
@@ -61,6 +62,8 @@ def main(argv: Sequence[str]) -> int:
         check(flags)
         for note in notes(flags):
             log.warning(note)
+        if warning := exposure(flags):
+            log.warning(warning)
         if flags.enable_batching:
             sys.setswitchinterval(BATCHING_TURN_SECONDS)
         _run(Server(flags).run())

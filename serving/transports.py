@@ -158,6 +158,7 @@ class RestTransport:
         self._socket = bind(flags.bind_address, flags.rest_api_port, "rest_api_port")
         self._draining = False
         self._rest: Any = None
+        self._gate: Any = None
         self._serving: asyncio.Future[None] | None = None
 
     async def start(
@@ -177,6 +178,7 @@ class RestTransport:
 
         from serving.cors import cors_headers
         from serving.rest_app import create_app
+        from serving.rest_drain import DrainGate
         from serving.rest_protocol import PatientProtocol
 
         class RestServer(uvicorn.Server):
@@ -199,8 +201,9 @@ class RestTransport:
             metrics=metrics,
             metrics_path=metrics_path,
         )
+        self._gate = DrainGate(app)
         config = uvicorn.Config(
-            additions.wrap(app),
+            additions.wrap(self._gate),
             http=PatientProtocol,
             log_config=None,
             ws="none",
@@ -221,6 +224,7 @@ class RestTransport:
         """Take no new requests, and give those under way some time."""
         self._draining = True
         if self._serving is not None:
+            await self._gate.close()
             self._rest.config.timeout_graceful_shutdown = int(seconds)
             self._rest.should_exit = True
             await self._serving

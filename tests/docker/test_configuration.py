@@ -97,6 +97,7 @@ def test_the_entrypoints_flags_are_known():
     parsed = parse_flags(flags)
     check(parsed)
     assert parsed.enable_batching
+    assert "--enable_profiler=false" in flags  # the official server has it on by default
     assert (parsed.port, parsed.rest_api_port) == (8500, 8501)
 
 

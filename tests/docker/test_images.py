@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import tarfile
 import time
 
@@ -93,6 +94,8 @@ def test_official_conventions(docker, images, models, figures):
             f"{url}/v1/models/sentiment:predict", json={"instances": ["fine"]}, trust_env=False
         )
         assert set(answer.json()["predictions"][0]) == {"label", "probability", "scores"}
+        # It listens on all interfaces, without a token: said once.
+        assert log_of(docker, container).count("Without --auth_token_file") == 1
         state = ("inspect", "--format={{.State.Health.Status}}", container)
         until(lambda: docker(*state).strip() == "healthy")
         begun = time.monotonic()
@@ -101,6 +104,17 @@ def test_official_conventions(docker, images, models, figures):
         assert docker("inspect", "--format={{.State.ExitCode}}", container).strip() == "0"
     finally:
         docker("rm", "--force", container)
+
+
+def log_of(docker, container):
+    command = [docker.command, "logs", container]
+    return subprocess.run(
+        command,
+        env=docker.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+    ).stdout.decode()
 
 
 def test_models_inside(docker, images, models):

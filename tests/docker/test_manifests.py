@@ -89,6 +89,10 @@ def test_references_hold(overlay):
         assert selector["matchLabels"].items() <= labels.items()
     volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+    policy = one(documents, "NetworkPolicy")["spec"]
+    clients, monitoring = (rule["from"] for rule in policy["ingress"])
+    assert [set(peer) for peer in clients] == [{"namespaceSelector", "podSelector"}]
+    assert [set(peer) for peer in monitoring] == [{"namespaceSelector"}]
     one(documents, "ConfigMap", volumes["config"]["configMap"]["name"])
     one(documents, "PersistentVolumeClaim", volumes["models"]["persistentVolumeClaim"]["claimName"])
     target = one(documents, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
@@ -100,6 +104,26 @@ def test_references_hold(overlay):
     adapter = yaml.safe_load((MANIFESTS / "monitoring" / "prometheus_adapter.yaml").read_text())
     (rule,) = yaml.safe_load(adapter["data"]["config.yaml"])["rules"]
     assert rule["name"]["as"] == metric["name"]
+
+
+@kubectl
+def test_the_engine_wants_tokens():
+    """From a Secret that must be there; and the flags of the base are not lost by the patch."""
+    from serving.flags import check, parse_flags
+
+    plain, tokens = (
+        one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]
+        for overlay in ("tensorflow-serving", "embedded")
+    )
+    (base,), (container,) = plain["containers"], tokens["containers"]
+    assert set(base["args"]) < set(container["args"])
+    flags = parse_flags([*container["args"], "--model_base_path=/models"])
+    check(flags)
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    assert Path(flags.auth_token_file).parent == Path(mounts["tokens"]["mountPath"])
+    assert mounts["tokens"]["readOnly"]
+    volumes = {volume["name"]: volume for volume in tokens["volumes"]}
+    assert volumes["tokens"]["secret"] == {"secretName": "serving-tokens"}
 
 
 @kubectl

@@ -47,6 +47,7 @@ DIFFERENCES = {
     "TensorFlow Serving takes it for no limit",
     "grpc_max_threads": "threads that run models; what waits for a batch takes none",
     "rest_api_num_threads": "threads that run models; what waits for a batch takes none",
+    "enable_profiler": "off unless asked for; TensorFlow Serving's default is `true`",
     "prefer_tflite_model": "the signatures of the file's metadata are served, or its native ones; "
     "on LiteRT where `ai-edge-litert` is installed, else on TensorFlow's interpreter",
     "num_tflite_pools": "times `--num_tflite_interpreters_per_pool`: requests that one model works "

@@ -56,6 +56,7 @@ def optioned(models, tmp_path_factory):
         f"--batching_parameters_file={directory}/batching",
         f"--monitoring_config_file={directory}/monitoring",
         f"--tensorflow_session_config_file={directory}/session",
+        "--enable_profiler",
         "--prefer_tflite_model",
         "--num_tflite_pools=2",
         "--num_load_threads=2",
@@ -173,7 +174,6 @@ def narrow(models, tmp_path_factory):
     flags = (
         f"--model_base_path={models}/affine",
         "--model_name=affine",
-        "--enable_profiler=false",
         "--bind_address=127.0.0.2",
         "--grpc_max_threads=1",
         "--rest_api_num_threads=1",
@@ -194,7 +194,7 @@ def accepts(host, port):
     return True
 
 
-def test_no_profiler_where_the_flag_says_so(narrow):
+def test_no_profiler_unless_asked_for(narrow):
     with grpc.insecure_channel(f"127.0.0.2:{narrow.port}") as channel:
         with pytest.raises(grpc.RpcError) as caught:
             Stub(channel, PROFILER_SERVICE).Profile(ProfileRequest(), timeout=20)

@@ -1,0 +1,145 @@
+"""The gateway between replicas that misbehave: what does it send again, and what never?"""
+
+import ssl
+import time
+from collections import Counter
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from serving.client import connect
+from serving.errors import Code, ServingError
+
+from .images import PREFIX, REPOSITORY
+from .steady_load import MODEL
+
+pytestmark = pytest.mark.docker
+
+NETWORK = f"{PREFIX}_attempts"
+REPLICAS = ("serving-1", "serving-2")
+SCRIPT = REPOSITORY / "tests" / "docker" / "false_replica.py"
+LONGER_THAN_A_REPLICA_IS_LEFT_OUT = 2.5
+
+
+class Gateway:
+    """The image, alone before two false replicas."""
+
+    def __init__(self, docker, deployment, port):
+        self._docker = docker
+        self._url = f"localhost:{port}"
+        self._certificate = deployment.certificate
+        self._key = deployment.key()
+
+    def rest(self, method="POST"):
+        with httpx.Client(
+            headers={"authorization": f"Bearer {self._key}"},
+            verify=ssl.create_default_context(cafile=self._certificate),
+            trust_env=False,
+        ) as client:
+            return client.request(method, f"https://{self._url}/v1/models/{MODEL}").status_code
+
+    def grpc(self):
+        url = f"grpcs://{self._url}"
+        with (
+            connect(url, ca_file=self._certificate, token=self._key, retries=0) as client,
+            pytest.raises(ServingError) as caught,
+        ):
+            client.predict(["x"], MODEL)
+        return caught.value
+
+    def seen(self):
+        """How many requests each replica was sent; by name and port."""
+        return Counter(
+            (name, line.split()[0])
+            for name in REPLICAS
+            if self._docker("ps", "--quiet", f"--filter=name={PREFIX}-{name}")
+            for line in self._docker("logs", f"{PREFIX}-{name}").splitlines()
+        )
+
+
+@contextmanager
+def gateway(docker, images, deployment, *modes):
+    """Until the block ends; "none" is a replica that is not there."""
+    containers = []
+    docker("network", "create", "--subnet=10.213.88.0/24", NETWORK)
+    try:
+        for number, mode in enumerate(modes, 1):
+            name = f"{PREFIX}-serving-{number}"
+            arguments = ["/false_replica.py", mode, "8500", "8501"]
+            if mode == "none":
+                continue
+            containers.append(name)
+            docker(
+                *("run", "--detach", f"--name={name}", f"--network={NETWORK}"),
+                *(f"--ip=10.213.88.1{number}", "--no-healthcheck", "--entrypoint=python3"),
+                *(f"--volume={SCRIPT}:/false_replica.py:ro", images["engine"], *arguments),
+            )
+        containers.append(f"{PREFIX}-alone")
+        secrets = ("tls_certificate", "tls_key", "api_keys")
+        docker(
+            *("run", "--detach", f"--name={PREFIX}-alone", f"--network={NETWORK}"),
+            *(f"--add-host=serving-{n}:10.213.88.1{n}" for n in (1, 2)),
+            *(f"--volume={deployment.secrets / one}:/run/secrets/{one}:ro" for one in secrets),
+            *("--read-only", "--tmpfs=/tmp", "--publish=127.0.0.1::8443", images["gateway"]),
+        )
+        state = ("inspect", "--format={{.State.Health.Status}}", f"{PREFIX}-alone")
+        deadline = time.monotonic() + 60
+        while docker(*state).strip() != "healthy":
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        port = docker("port", f"{PREFIX}-alone", "8443/tcp").strip().rpartition(":")[2]
+        yield Gateway(docker, deployment, port)
+    finally:
+        for name in containers:
+            docker("rm", "--force", "--volumes", name)
+        docker("network", "rm", NETWORK)
+
+
+def test_a_request_that_breaks_its_replica_is_not_sent_again(docker, images, deployment):
+    """One replica at most falls of one request, whatever its transport or method."""
+    with gateway(docker, images, deployment, "break", "break") as alone:
+        total = 0
+        for method in ("POST", "GET"):
+            assert alone.rest(method) == 502
+            total += 1
+            assert sum(alone.seen().values()) == total
+            time.sleep(LONGER_THAN_A_REPLICA_IS_LEFT_OUT)
+        error = alone.grpc()
+        assert error.code is Code.UNAVAILABLE
+        assert "may have been begun" in error.message
+        assert sum(alone.seen().values()) == total + 1
+
+
+def test_what_no_replica_was_sent_goes_to_the_other(docker, images, deployment):
+    with gateway(docker, images, deployment, "none", "answer") as alone:
+        for _ in range(3):
+            assert [alone.rest(method) for method in ("POST", "GET")] == [200, 200]
+            time.sleep(LONGER_THAN_A_REPLICA_IS_LEFT_OUT)
+        assert alone.seen() == {("serving-2", "8501"): 6}
+
+
+def test_a_call_that_no_replica_was_sent_goes_to_the_other(docker, images, deployment):
+    """The false replica cannot answer gRPC; that it was asked, each time, is what counts."""
+    with gateway(docker, images, deployment, "none", "break") as alone:
+        for asked in (1, 2, 3):
+            assert "may have been begun" in alone.grpc().message
+            assert alone.seen() == {("serving-2", "8500"): asked}
+            time.sleep(LONGER_THAN_A_REPLICA_IS_LEFT_OUT)
+
+
+def test_what_a_stopping_replica_refuses_goes_to_the_other(docker, images, deployment):
+    with gateway(docker, images, deployment, "stop", "answer") as alone:
+        for _ in range(3):
+            assert [alone.rest(method) for method in ("POST", "GET")] == [200, 200]
+            time.sleep(LONGER_THAN_A_REPLICA_IS_LEFT_OUT)
+        seen = alone.seen()
+        assert seen["serving-2", "8501"] == 6
+        assert seen["serving-1", "8501"] >= 1
+
+
+def test_no_replica(docker, images, deployment):
+    with gateway(docker, images, deployment, "none", "none") as alone:
+        assert [alone.rest(method) for method in ("POST", "GET")] == [503, 503]
+        error = alone.grpc()
+        assert (error.code, "no replica answered" in error.message) == (Code.UNAVAILABLE, True)
