@@ -14,7 +14,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -94,6 +94,7 @@ class BatchingSession:
         self._options = options or BatchingOptions()
         self._metrics = metrics or Metrics()
         self._lock = threading.Lock()
+        self._patient = True
         self._queues: dict[tuple[frozenset[Any], frozenset[Any]], BatchQueue] = {}
         self._routes: dict[tuple[Tensors, Tensors], _Route] = {}
 
@@ -184,6 +185,18 @@ class BatchingSession:
         tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, notify)
         return Pending(self._scheduler, route.queue, tasks, route.picks)
 
+    @contextlib.contextmanager
+    def hurried(self) -> Iterator[None]:
+        """Within, no batch waits to fill: for warmup requests, which come one after the other."""
+        self._patient = False
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._patient = True
+                for queue in self._queues.values():
+                    queue.patient = True
+
     def interrupt(self) -> None:
         """End the batches under way, and with errors those that wait."""
         self._session.interrupt()
@@ -227,7 +240,9 @@ class BatchingSession:
         queue = self._queues.get(key)
         if queue is None:
             each = tuple(dict.fromkeys(fetches))
-            queue = self._queues[key] = BatchQueue(self._options, feeds, each, self._process)
+            queue = self._queues[key] = BatchQueue(
+                self._options, feeds, each, self._process, self._patient
+            )
         return queue
 
     def _shape_key(self, arrays: Sequence[np.ndarray]) -> Hashable:

@@ -34,6 +34,10 @@ model_config_list {{
 """
 
 
+# The test models have no digests, and a trial of each would take seconds at every start.
+DEFAULTS = ("--trial_load=never",)
+
+
 @dataclass
 class Running:
     process: subprocess.Popen
@@ -53,7 +57,7 @@ class Running:
 def start(*flags, environment=None, prefix=(), **popen):
     more = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", **(environment or {})}
     return subprocess.Popen(
-        [*prefix, sys.executable, "-m", "serving", "serve", *flags],
+        [*prefix, sys.executable, "-m", "serving", "serve", *DEFAULTS, *flags],
         cwd=REPOSITORY,
         env={**os.environ, **more},
         **popen,
