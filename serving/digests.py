@@ -112,8 +112,8 @@ def check_digests(version: Path, check: Callable[[], None] = lambda: None) -> in
         where = error.filename or version
         raise RefusedVersion(f"{where}: cannot be read: {error.strerror or error}") from None
     for path in files:
-        name = path.relative_to(version)
-        if name.as_posix() not in listed and not _may_be_added(name):
+        relative = path.relative_to(version)
+        if relative.as_posix() not in listed and not _may_be_added(relative):
             raise RefusedVersion(f"{path}: not listed in {FILE}: the file was added later")
     return sum(digest.size for digest in listed.values())
 

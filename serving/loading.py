@@ -55,6 +55,7 @@ def load_with_retries(
     Raises:
         ServingError: Of the last try.
     """
+    log.info("Loading servable version %s", name)
     for attempt in range(1, tries + 1):
         started = time.monotonic()
         try:

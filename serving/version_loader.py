@@ -6,8 +6,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from serving.batching import BatchingSession
 from serving.batching_options import BatchingOptions, of_version
 from serving.cpus import schedulable_cpus
 from serving.digests import check_digests, has_digests
-from serving.errors import Unavailable
+from serving.errors import Code, ServingError, Unavailable
 from serving.load_watch import LoadWatch, LoadWatches
 from serving.metrics import Metrics
 from serving.model_session import ModelSession
@@ -98,7 +98,11 @@ class VersionLoader:
             ServingError: The version is refused, cannot be loaded in time, or a warmup request
                 fails; or `stop` was called.
         """
-        with self._watches.watch() as watch, self._metrics.loading(str(directory)):
+        with (
+            self._watches.watch() as watch,
+            self._metrics.loading(str(directory)),
+            _naming_files(directory),
+        ):
             before = contents_of(directory)
             watch.begin()
             if checked := has_digests(directory):
@@ -121,8 +125,8 @@ class VersionLoader:
         trial = self._options.trial
         if trial == "never" or (trial == "auto" and checked):
             return False
-        # Where there is nothing to load, or nothing to be seen, the load has the words for it.
-        return any(os.path.exists(directory / name) for name in _GRAPHS)  # noqa: PTH110
+        # Where there is nothing to load, or nothing to be read, the load has the words for it.
+        return any(os.access(directory / name, os.R_OK) for name in _GRAPHS)
 
     def _try(self, directory: Path, watch: LoadWatch) -> None:
         while not self._trials.acquire(timeout=0.1):
@@ -173,6 +177,19 @@ class VersionLoader:
         if batching is not None and self._scheduler is not None:
             session = BatchingSession(session, self._scheduler, batching, self._metrics)
         return session
+
+
+@contextmanager
+def _naming_files(directory: Path) -> Iterator[None]:
+    """Within, what the system refuses is an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        denied = isinstance(error, PermissionError)
+        raise ServingError(
+            f"{error.filename or directory}: {error.strerror or error}",
+            Code.PERMISSION_DENIED if denied else Code.UNKNOWN,
+        ) from error
 
 
 def _timed(action: Callable[[], T], what: str, directory: Path) -> T:

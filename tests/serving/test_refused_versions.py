@@ -5,12 +5,15 @@ import time
 
 import pytest
 
+from serving.client import connect
 from serving.config_files import ServedModel
+from serving.digests import write_digests
 from serving.errors import RefusedVersion, Unknown
 from serving.loading import RepositoryOptions
 from serving.repository import Repository
 from tests.waiting import wait_until
 
+from .conftest import running
 from .test_repository import FAST, Counted, ask, publish, states
 
 
@@ -117,3 +120,39 @@ def test_a_refused_version_without_another_ends_the_start(models, base, opened):
     with pytest.raises(Unknown, match=r"version: 7} due to error: DATA_LOSS: .* not as it was"):
         opened(ServedModel("m", base), load=load).start()
     assert load.tried == ["7"]
+
+
+ALL = """model_config_list {{ config {{
+  name: "m" base_path: "{}" model_platform: "tensorflow" model_version_policy {{ all {{}} }}
+}} }}"""
+
+
+@pytest.mark.slow
+def test_files_that_the_server_may_not_read_are_named(models, base, tmp_path, no_superpowers):
+    """As another user than the one who put them there; they serve once it may."""
+    for version in (1, 2, 3, 4):
+        publish(models, base, version)
+    write_digests(base / "2")
+    closed = [base / "2" / "saved_model.pb", base / "3", base / "4" / "saved_model.pb"]
+    config = tmp_path / "models.config"
+    config.write_text(ALL.format(base))
+    for path in closed:
+        path.chmod(0)
+    flags = (f"--model_config_file={config}", "--max_num_load_retries=0", "--trial_load=auto")
+    try:
+        with (
+            running(tmp_path / "log", *flags, prefix=no_superpowers) as server,
+            connect(server.rest) as client,
+        ):
+            known = {one.version: one for one in client.status("m")}
+            assert [known[version].state for version in (1, 2, 3, 4)] == ["AVAILABLE", *["END"] * 3]
+            assert known[2].error_code == "DATA_LOSS"
+            assert known[3].error_code == "PERMISSION_DENIED"
+            for version, path in zip((2, 3, 4), closed, strict=True):
+                assert str(path) in known[version].error_message
+                assert "Permission denied" in known[version].error_message
+            for path in closed:
+                path.chmod(0o755)
+            wait_until(lambda: {one.state for one in client.status("m")} == {"AVAILABLE"})
+    finally:
+        base.joinpath("3").chmod(0o755)

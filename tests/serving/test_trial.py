@@ -134,8 +134,7 @@ def _is_alive(pid):
     return status.rsplit(")", 1)[1].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("trial", ["never", "always"])
-def test_a_warmup_without_end_ends_by_its_time_or_a_signal(models, tmp_path, trial):
+def test_a_warmup_without_end_ends_by_its_time_or_a_signal(models, tmp_path):
     """Beside a good model, which serves meanwhile; the server ends at once when told to."""
     for name in ("good", "endless"):
         shutil.copytree(models / "affine" / "1", tmp_path / name / "1")
@@ -152,7 +151,7 @@ def test_a_warmup_without_end_ends_by_its_time_or_a_signal(models, tmp_path, tri
     )
     flags = (
         f"--model_config_file={config}", "--isolate_models", "--max_num_load_retries=0",
-        f"--trial_load={trial}", "--load_timeout_seconds=20",
+        "--load_timeout_seconds=20",
     )  # fmt: skip
     with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:
         assert client.predict(ONE, "good")["y"].tolist() == [[9, 12]]
@@ -189,12 +188,16 @@ def test_a_warmup_does_not_wait_for_a_batch_to_fill(models, tmp_path):
             httpx.post(f"{server.rest}/v1/models/m:predict", json=body, timeout=2, trust_env=False)
 
 
-def test_a_stop_during_a_load_before_the_ports_open(models, tmp_path):
+@pytest.mark.parametrize("trial", ["never", "always"])
+def test_a_stop_during_a_load_before_the_ports_open(models, tmp_path, trial):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "base" / "1")
     write_records(version, [predict_record({"steps": np.int64(10**12)}, "spin")])
-    flags = ("--model_name=m", f"--model_base_path={tmp_path}/base")
+    flags = (
+        "--model_name=m", f"--model_base_path={tmp_path}/base", f"--trial_load={trial}",
+    )  # fmt: skip
     with running(tmp_path / "log", *flags, ready=False) as server:
-        time.sleep(15)  # well inside of the warmup
+        wait_until(lambda: "Loading servable version" in server.log.read_text(), server)
+        time.sleep(5)  # well inside of the warmup, or on the way to it
         assert server.process.poll() is None
         assert not answers(server)
         server.process.send_signal(signal.SIGTERM)
