@@ -34,10 +34,12 @@ class BatchQueue:
         fetches: The output tensors, in the order in which tasks get theirs.
         process: Given `feeds`, `fetches` and the tasks of a batch, answers all of them and raises
             nothing.
+        patient: Whether a batch waits to fill.
 
     Attributes:
         feeds: As given.
         fetches: As given.
+        patient: As given; may change.
         turn: The number of its last batch among those of all queues; 0 before the first.
         rows: Of tasks that wait.
         running: Batches under way.
@@ -49,9 +51,11 @@ class BatchQueue:
         feeds: Tensors,
         fetches: Tensors,
         process: Callable[[Tensors, Tensors, list[Task]], None],
+        patient: bool = True,
     ) -> None:
         self.feeds = feeds
         self.fetches = fetches
+        self.patient = patient
         self._options = options
         self._process = process
         self.turn = 0
@@ -106,7 +110,8 @@ class BatchQueue:
                 batch = Batch(key)
                 batches.append(batch)
             if not batch.tasks:
-                batch.due = task.enqueued + options.batch_timeout_micros * 1e-6
+                wait = options.batch_timeout_micros * 1e-6 if self.patient else 0.0
+                batch.due = task.enqueued + wait
                 look = True
             batch.tasks.append(task)
             batch.size += task.size

@@ -18,7 +18,7 @@ import numpy as np
 from serving.batch_queue import BatchQueue
 from serving.batch_task import Task
 from serving.batching_options import PoolOptions
-from serving.errors import Unavailable
+from serving.errors import ResourceExhausted, Unavailable
 
 _TURN = attrgetter("turn")
 
@@ -28,6 +28,9 @@ class BatchScheduler:
 
     Args:
         options: How many threads, and their name.
+
+    Raises:
+        ResourceExhausted: The system does not give as many.
     """
 
     def __init__(self, options: PoolOptions | None = None) -> None:
@@ -43,8 +46,16 @@ class BatchScheduler:
             threading.Thread(target=self._work, name=f"{options.name}_{i}", daemon=True)
             for i in range(options.threads)
         ]
-        for thread in self._threads:
-            thread.start()
+        for count, thread in enumerate(self._threads):
+            try:
+                thread.start()
+            except RuntimeError as error:
+                del self._threads[count:]
+                self.close()
+                raise ResourceExhausted(
+                    f"num_batch_threads: only {count} of {options.threads} threads could be "
+                    f"started: {error}"
+                ) from None
 
     def submit(
         self,

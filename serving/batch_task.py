@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from serving.errors import InvalidArgument
+
 
 class Task:
     """One request, or the part of one that goes into one batch.
@@ -80,3 +82,27 @@ class Batch:
         self.tasks: list[Task] = []
         self.size = 0
         self.due = 0.0
+
+
+def rows_of(arrays: Sequence[np.ndarray]) -> int:
+    """The first dimension that the inputs of a request have in common.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: they have none.
+    """
+    if not arrays:
+        raise InvalidArgument("Batching Run() must have at least one input tensor")
+    for array in arrays:
+        if array.ndim == 0:
+            raise InvalidArgument("Batching Run() input tensors must have at least one dimension")
+        if len(array) != len(arrays[0]):
+            raise InvalidArgument("Batching Run() input tensors must have equal 0th-dimension size")
+    return len(arrays[0])
+
+
+def longest_timeout(tasks: Sequence[Task]) -> int:
+    """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
+    deadlines = [task.deadline for task in tasks if task.deadline is not None]
+    if len(deadlines) < len(tasks):
+        return 0
+    return max(1, int((max(deadlines) - time.perf_counter()) * 1000))

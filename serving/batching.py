@@ -14,24 +14,24 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from serving.batch_merge import merge
 from serving.batch_pending import Pending
 from serving.batch_queue import BatchQueue, Tensors
+from serving.batch_route import Route
 from serving.batch_scheduler import BatchScheduler
-from serving.batch_task import Task
+from serving.batch_task import Task, longest_timeout, rows_of
 from serving.batching_options import BatchingOptions
 from serving.errors import (
     Code,
     DeadlineExceeded,
     FailedPrecondition,
     Internal,
-    InvalidArgument,
     ResourceExhausted,
     ServingError,
 )
@@ -43,29 +43,6 @@ log = logging.getLogger(__name__)
 _MAX_ROUTES = 1024
 _TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
 _NOT_THE_INPUTS_FAULT = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
-
-
-class _Route(NamedTuple):
-    """How requests that name their tensors in one order go through the queue that has another.
-
-    Attributes:
-        queue: That of the tensors.
-        feeds: The order to bring inputs into; None where it is the queue's.
-        picks: The place of each output among the queue's; None where they are the same.
-    """
-
-    queue: BatchQueue
-    feeds: Tensors | None
-    picks: Sequence[int] | None
-
-    @classmethod
-    def into(cls, queue: BatchQueue, feeds: Tensors, fetches: Tensors) -> _Route:
-        """That of requests with these tensors."""
-        return cls(
-            queue,
-            None if feeds == queue.feeds else queue.feeds,
-            None if fetches == queue.fetches else [queue.fetches.index(one) for one in fetches],
-        )
 
 
 class BatchingSession:
@@ -94,8 +71,9 @@ class BatchingSession:
         self._options = options or BatchingOptions()
         self._metrics = metrics or Metrics()
         self._lock = threading.Lock()
+        self._patient = True
         self._queues: dict[tuple[frozenset[Any], frozenset[Any]], BatchQueue] = {}
-        self._routes: dict[tuple[Tensors, Tensors], _Route] = {}
+        self._routes: dict[tuple[Tensors, Tensors], Route] = {}
 
     def tensor(self, name: str) -> Any:
         """As the session's."""
@@ -171,7 +149,7 @@ class BatchingSession:
             ServingError: With TF Serving's text: the request cannot be batched, or not now.
         """
         arrays = list(feeds.values())
-        size = _rows(arrays)
+        size = rows_of(arrays)
         route = self._route(tuple(feeds), tuple(fetches))
         for array in arrays:
             self._metrics.input_batch_size.observe(len(array))
@@ -183,6 +161,18 @@ class BatchingSession:
         key = self._shape_key(arrays)
         tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, notify)
         return Pending(self._scheduler, route.queue, tasks, route.picks)
+
+    @contextlib.contextmanager
+    def hurried(self) -> Iterator[None]:
+        """Within, no batch waits to fill: for warmup requests, which come one after the other."""
+        self._patient = False
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._patient = True
+                for queue in self._queues.values():
+                    queue.patient = True
 
     def interrupt(self) -> None:
         """End the batches under way, and with errors those that wait."""
@@ -210,12 +200,12 @@ class BatchingSession:
         for task in tasks:
             self._metrics.queuing_latency.observe((now - task.enqueued) * 1e6, "")
 
-    def _route(self, feeds: Tensors, fetches: Tensors) -> _Route:
+    def _route(self, feeds: Tensors, fetches: Tensors) -> Route:
         key = (feeds, fetches)
         route = self._routes.get(key)
         if route is None:
             with self._lock:
-                route = _Route.into(self._queue(feeds, fetches), feeds, fetches)
+                route = Route.into(self._queue(feeds, fetches), feeds, fetches)
                 # Clients choose the order; its variety must not fill the memory.
                 if len(self._routes) < _MAX_ROUTES:
                     self._routes[key] = route
@@ -227,7 +217,9 @@ class BatchingSession:
         queue = self._queues.get(key)
         if queue is None:
             each = tuple(dict.fromkeys(fetches))
-            queue = self._queues[key] = BatchQueue(self._options, feeds, each, self._process)
+            queue = self._queues[key] = BatchQueue(
+                self._options, feeds, each, self._process, self._patient
+            )
         return queue
 
     def _shape_key(self, arrays: Sequence[np.ndarray]) -> Hashable:
@@ -276,7 +268,7 @@ class BatchingSession:
         ]
         self._metrics.wrapped_run_count.add()
         outputs = self._session.run(
-            dict(zip(feeds, merged, strict=True)), fetches, _longest_timeout(tasks)
+            dict(zip(feeds, merged, strict=True)), fetches, longest_timeout(tasks)
         )
         for output in outputs:
             if output.ndim == 0:
@@ -299,22 +291,3 @@ class BatchingSession:
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _rows(arrays: Sequence[np.ndarray]) -> int:
-    if not arrays:
-        raise InvalidArgument("Batching Run() must have at least one input tensor")
-    for array in arrays:
-        if array.ndim == 0:
-            raise InvalidArgument("Batching Run() input tensors must have at least one dimension")
-        if len(array) != len(arrays[0]):
-            raise InvalidArgument("Batching Run() input tensors must have equal 0th-dimension size")
-    return len(arrays[0])
-
-
-def _longest_timeout(tasks: Sequence[Task]) -> int:
-    """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
-    deadlines = [task.deadline for task in tasks if task.deadline is not None]
-    if len(deadlines) < len(tasks):
-        return 0
-    return max(1, int((max(deadlines) - time.perf_counter()) * 1000))

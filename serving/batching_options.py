@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from serving.config_files import read_batching_parameters
@@ -11,6 +12,7 @@ from serving.errors import InvalidArgument
 from serving.protos.batching_parameters_pb2 import BatchingParameters
 
 PER_MODEL_FILE = "batching_params.pbtxt"
+MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class PoolOptions:
         name: Of the threads.
 
     Raises:
-        InvalidArgument: No thread at all.
+        InvalidArgument: No thread at all, or more than any machine has a use for.
     """
 
     threads: int = schedulable_cpus()
@@ -31,6 +33,10 @@ class PoolOptions:
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise InvalidArgument(f"num_batch_threads must be positive; was {self.threads}")
+        if self.threads > MAX_THREADS:
+            raise InvalidArgument(
+                f"num_batch_threads must be at most {MAX_THREADS}; was {self.threads}"
+            )
 
     @classmethod
     def from_proto(cls, proto: BatchingParameters) -> PoolOptions:
@@ -50,9 +56,8 @@ class BatchingOptions:
         max_batch_size: Rows of the largest request; without splitting also of the largest batch.
         batch_timeout_micros: A batch that is not full waits so long for more.
         max_enqueued_batches: Batches that wait, per queue; a request beyond is UNAVAILABLE.
-        allowed_batch_sizes: Batches are filled up to the first of these, in the order given, that
-            holds them; empty for any size. The last must be `max_batch_size`, with splitting as
-            well.
+        allowed_batch_sizes: Batches are filled up to the first of these that holds them; ascending,
+            empty for any size. The last must be `max_batch_size`, with splitting as well.
         pad_variable_length_inputs: Merge requests of different shapes by padding.
         enable_large_batch_splitting: Spread large requests over several batches.
         max_execution_batch_size: Rows of the largest batch; 0 for `max_batch_size`. Only with
@@ -108,6 +113,13 @@ class BatchingOptions:
                 "Last entry in allowed_batch_sizes must match max_batch_size; last entry was "
                 f"{sizes[-1]}; expected {self.max_batch_size}"
             )
+        if any(size < 1 for size in sizes):
+            raise InvalidArgument(
+                f"allowed_batch_sizes entries must be positive; got {list(sizes)}"
+            )
+        if any(size >= after for size, after in pairwise(sizes)):
+            # TensorFlow's words; TF Serving has the check, but not on its way to a session.
+            raise InvalidArgument("allowed_batch_sizes entries must be monotonically increasing")
 
     @classmethod
     def from_proto(cls, proto: BatchingParameters) -> BatchingOptions:

@@ -13,7 +13,8 @@ Each transport has one table from them to its own codes (`rest_codec.HTTP_STATUS
     ├── Unavailable           not now: try again
     ├── Unimplemented
     ├── Internal
-    └── Unknown
+    ├── Unknown
+    └── RefusedVersion        a version that must not come near TensorFlow, or killed a process
 """
 
 # ruff: noqa: N818 (the classes are named after the canonical codes)
@@ -121,6 +122,15 @@ class Unknown(ServingError):
     """A failure without a better code."""
 
     code = Code.UNKNOWN
+
+
+class RefusedVersion(ServingError):
+    """A version that is given up at once and does not count, as long as its files stay as they are.
+
+    Its files are not those that were exported, or a process that tried to load it died.
+    """
+
+    code = Code.DATA_LOSS
 
 
 _BY_CODE: dict[Code, type[ServingError]] = {

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import keras
 import tensorflow as tf
+from tensorflow.python.saved_model import fingerprinting_utils
 
 import keras_gru
+from serving.digests import write_digests
 from serving.export_forecasting import ForecastingExport
 from serving.export_sentiment import SentimentExport
 from serving.golden import TOLERANCE, write_golden
@@ -157,6 +159,7 @@ def _build(run: TaskRun, aside: Path) -> tuple[list[str], dict[str, Any] | None]
     if faults:
         raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
     _verify_in_a_fresh_process(aside)
+    write_digests(aside)
     return sorted(task.signatures), parity
 
 
@@ -183,6 +186,8 @@ def _set_methods(saved_model: Path, methods: dict[str, str]) -> None:
     for name, method in methods.items():
         updater.replace_method_name(name, method)
     updater.save()
+    # The graph's file is another now, and its fingerprint must be that of what is served.
+    fingerprinting_utils.write_fingerprint(str(saved_model))
 
 
 def _verify_in_a_fresh_process(version: Path) -> None:

@@ -145,6 +145,15 @@ class Flags:
         "start, nor when versions or the configuration change",
         Honour.OURS,
     )
+    trial_load: str = flag(
+        "auto",
+        "try a version in a process of its own before it is loaded: auto for those without "
+        "digests of their files, always for all, never for none",
+        Honour.OURS,
+    )
+    load_timeout_seconds: int = flag(
+        3600, "time for one load of a version, warmup included; 0 for no limit", Honour.OURS
+    )
     rest_ssl_config_file: str = flag(
         "", "SSLConfig as text: TLS for REST; may be the file of --ssl_config_file", Honour.OURS
     )
@@ -308,6 +317,10 @@ def check(flags: Flags) -> None:
             "Either configure server_options.tensorflow_session_parallelism or "
             "(server_options.tensorflow_intra_op_parallelism, "
             "server_options.tensorflow_inter_op_parallelism) separately. You cannot configure all."
+        )
+    if flags.trial_load not in ("auto", "always", "never"):
+        raise InvalidArgument(
+            f"--trial_load must be auto, always or never; got {flags.trial_load!r}"
         )
     for name in ("port", "rest_api_port"):
         if not 0 <= getattr(flags, name) <= 65535:

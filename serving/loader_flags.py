@@ -34,6 +34,8 @@ def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
         prefer_tflite=flags.prefer_tflite_model,
         tflite_interpreters=max(1, flags.num_tflite_pools)
         * max(1, flags.num_tflite_interpreters_per_pool),
+        trial=flags.trial_load,
+        seconds=max(0, flags.load_timeout_seconds),
     )
     return VersionLoader(options, metrics, scheduler)
 

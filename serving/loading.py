@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from serving.errors import ServingError, Unknown
+from serving.errors import RefusedVersion, ServingError, Unknown
 from serving.predictor import Predictor
 from serving.versions import ModelVersions, State
 
@@ -44,7 +44,7 @@ class RepositoryOptions:
 def load_with_retries(
     load: Callable[[], Predictor], name: str, tries: int, may_retry: Callable[[], bool]
 ) -> Predictor:
-    """Load a version, several times if need be.
+    """Load a version, several times if need be; not one that is refused.
 
     Args:
         load: Loads it.
@@ -55,6 +55,7 @@ def load_with_retries(
     Raises:
         ServingError: Of the last try.
     """
+    log.info("Loading servable version %s", name)
     for attempt in range(1, tries + 1):
         started = time.monotonic()
         try:
@@ -66,7 +67,7 @@ def load_with_retries(
             log.info("Successfully loaded servable version %s in %.2f s", name, seconds)
             return predictor
         log.error("Loading %s failed (try %d of %d): %s", name, attempt, tries, failure.status)
-        if attempt == tries or not may_retry():
+        if isinstance(failure, RefusedVersion) or attempt == tries or not may_retry():
             break
     raise failure
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from serving.digests import check_digests, has_digests, write_digests
 from serving.errors import ServingError
 from serving.golden import VerificationError
 from serving.help_format import HelpFormatter
@@ -18,9 +19,9 @@ _EXAMPLES = """examples:
   gru-serve publish staging/sentiment --to /models/sentiment            # its highest version
   gru-serve publish staging/sentiment/7 --to /models/sentiment --as 7 --keep 3
 
-The copy is made beside its place, its golden and warmup requests are run on it, and only then is it
-renamed to its number: a server that watches the base path never sees half a version. A second
-publisher meanwhile is refused.
+The copy is made beside its place and compared with the digests written at export; its golden and
+warmup requests are run on it, and only then is it renamed to its number: a server that watches the
+base path never sees half a version. A second publisher meanwhile is refused.
 
 exit status: 0 published; 1 the version does not answer as at export; 2 wrong arguments or files
 """
@@ -61,10 +62,14 @@ def main(argv: Sequence[str]) -> int:
             raise ValueError(f"--as: expected a number from 1; got {arguments.number}")
         with publisher(arguments.to) as aside:
             _copy(source, aside)
+            if listed := has_digests(aside):
+                check_digests(aside)
             checked = "not verified"
             if not arguments.unverified:
                 verdict = verify_files(aside, warmup=True)
                 checked = f"{verdict.requests} golden requests answered as at export"
+                if not listed:
+                    write_digests(aside)
             version = put_in_place(aside, arguments.to, arguments.number)
         print(f"published {source} as {version}; {checked}")
         if arguments.keep is not None:

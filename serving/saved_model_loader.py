@@ -10,7 +10,8 @@ import contextlib
 import importlib.util
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,25 @@ from serving.varint import read_varint
 _SIZES = {0: None, 1: 8, 2: None, 5: 4}
 
 
-def load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
+Guard = Callable[[Callable[[], None]], AbstractContextManager[None]]
+"""Of `LoadWatch.interrupting`."""
+
+
+def unguarded(_: Callable[[], None]) -> AbstractContextManager[None]:
+    """Nothing interrupts the load."""
+    return contextlib.nullcontext()
+
+
+def load(
+    directory: Path, tags: Sequence[str], config: Any, guard: Guard = unguarded
+) -> tuple[Any, Any]:
     """Load a MetaGraph.
 
     Args:
         directory: Of the SavedModel.
         tags: Of the MetaGraph.
         config: The session's ConfigProto.
+        guard: Given what interrupts the load; entered for as long as that can be needed.
 
     Returns:
         A session of its own, to be closed, and the MetaGraph.
@@ -40,7 +53,7 @@ def load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
         ServingError: The directory holds no SavedModel, not one with these tags, or a broken one.
     """
     try:
-        return _load_with_text_ops(directory, tags, config)
+        return _load_with_text_ops(directory, tags, config, guard)
     except ServingError:
         raise
     except Exception as error:
@@ -53,19 +66,21 @@ def load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
         raise InvalidArgument(f"cannot load the SavedModel in {directory}: {error}") from error
 
 
-def _load_with_text_ops(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
+def _load_with_text_ops(
+    directory: Path, tags: Sequence[str], config: Any, guard: Guard
+) -> tuple[Any, Any]:
     try:
-        return _load(directory, tags, config)
+        return _load(directory, tags, config, guard)
     except tf.errors.NotFoundError as error:
         missing = error.message
         if "Op type not registered 'TFText>" not in missing:
             raise
     if not _register_text_ops():
         raise NotFound(f"{missing} It is one of TensorFlow Text: pip install 'keras-gru[text]'")
-    return _load(directory, tags, config)
+    return _load(directory, tags, config, guard)
 
 
-def _load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
+def _load(directory: Path, tags: Sequence[str], config: Any, guard: Guard) -> tuple[Any, Any]:
     # The call is deprecated in favour of the loader that refuses TF1 SavedModels.
     logger = logging.getLogger("tensorflow")
     level = logger.level
@@ -73,7 +88,8 @@ def _load(directory: Path, tags: Sequence[str], config: Any) -> tuple[Any, Any]:
     graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph, config=config)
     try:
-        with graph.as_default():
+        # A graph that makes tables, and has no end, runs here already.
+        with graph.as_default(), guard(session.close):
             meta_graph = tf.compat.v1.saved_model.load(session, list(tags), str(directory))
         session._extend_graph()
         return session, meta_graph

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
 import sys
-from collections.abc import Collection, Coroutine, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serving.additions import Additions
 from serving.errors import InvalidArgument, ServingError
 from serving.exposure import exposure
 from serving.flags import Flags, HelpRequested, check, notes, parse_flags, usage
+from serving.imports import for_good, without_keras
 from serving.metrics import DEFAULT_PATH, Metrics
 from serving.transports import GrpcTransport, RestTransport, prefer_classic_polling
 from serving.worker_threads import WorkerThreads
@@ -23,11 +23,13 @@ from serving.worker_threads import WorkerThreads
 if TYPE_CHECKING:
     from serving.config_files import ServedModel
     from serving.repository import Repository
+    from serving.version_loader import VersionLoader
 
 log = logging.getLogger(__name__)
 
 FAILED = 255
 ANSWER_SECONDS = 2.0
+UNLOAD_SECONDS = 5.0
 # Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
 # begins only when the loop is through with all that came; then the one waits for the other.
 BATCHING_TURN_SECONDS = 0.0005
@@ -108,6 +110,8 @@ class Server:
         self._flags = flags
         self._stop = asyncio.Event()
         self._metrics = Metrics()
+        self._loader: VersionLoader | None = None
+        self._stuck = False
 
     async def run(self) -> None:
         """Load, serve, drain; returns after SIGTERM or SIGINT.
@@ -129,10 +133,20 @@ class Server:
             repository = self._repository(models)
             additions = Additions(self._flags, repository, self._metrics if metrics_path else None)
             closing.push_async_callback(asyncio.to_thread, additions.close)
-            closing.push_async_callback(asyncio.to_thread, repository.close)
+            closing.push_async_callback(self._close, repository)
             if await self._load(repository):
                 await self._serve(repository, grpc, rest, metrics_path, additions)
         log.info("Stopped.")
+        if self._stuck:
+            _leave()
+
+    async def _close(self, repository: Repository) -> None:
+        """Free the models; what cannot be interrupted is not waited for."""
+        closed = asyncio.ensure_future(asyncio.to_thread(repository.close))
+        await asyncio.wait({closed}, timeout=UNLOAD_SECONDS)
+        if not closed.done():
+            log.warning("Leaving a load or a run that cannot be interrupted.")
+            self._stuck = True
 
     async def _load(self, repository: Repository) -> bool:
         """Load the first versions; False when told to stop meanwhile."""
@@ -142,13 +156,20 @@ class Server:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not loading.done():
             log.info("Stopping before the models are loaded ...")
-            repository.give_up()
-            with contextlib.suppress(ServingError):
-                await loading
+            self._give_up(repository)
+            await asyncio.wait({loading}, timeout=UNLOAD_SECONDS)
+            if loading.done():
+                loading.exception()  # of no interest any more
             return False
         stopping.cancel()
         await loading
         return True
+
+    def _give_up(self, repository: Repository) -> None:
+        """Load nothing any more, and end the loads under way."""
+        repository.give_up()
+        if self._loader is not None:
+            self._loader.stop()
 
     async def _serve(
         self,
@@ -177,6 +198,7 @@ class Server:
                 )
             finally:
                 polling.cancel()
+                self._give_up(repository)
                 ending = asyncio.ensure_future(self._end_runs(repository))
                 # What is ended still has an answer to send.
                 seconds = flags.drain_seconds + ANSWER_SECONDS
@@ -210,47 +232,19 @@ class Server:
                 log.exception("reading %s failed; trying again", self._flags.model_config_file)
 
     def _repository(self, models: list[ServedModel] | None) -> Repository:
-        with _for_good(), _without_keras():
+        with for_good(), without_keras():
             from serving.loader_flags import repository_options, version_loader
             from serving.repository import Repository
 
-        loader = version_loader(self._flags, self._metrics)
+        self._loader = loader = version_loader(self._flags, self._metrics)
         return Repository(models, loader, repository_options(self._flags), loader.note_metadata)
 
 
-@contextlib.contextmanager
-def _for_good() -> Iterator[None]:
-    """Have the garbage collector never look at what `import tensorflow` makes.
-
-    Its modules are a quarter of a million objects. Going over them takes some 150 ms, in which no
-    request is answered; under load that was every few seconds.
-    """
-    if "tensorflow" in sys.modules:  # freezing would keep the garbage of whoever imported it
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-@contextlib.contextmanager
-def _without_keras() -> Iterator[None]:
-    """Have `import tensorflow` do without Keras, which is half of its time and 130 MB.
-
-    TensorFlow imports it for `tf.saved_model.load`, passes over its absence, and a session needs
-    none of it.
-    """
-    if "keras" in sys.modules:
-        yield
-        return
-    sys.modules["keras"] = None  # type: ignore[assignment]  # an import of it fails
-    try:
-        yield
-    finally:
-        del sys.modules["keras"]
+def _leave() -> None:
+    """End the process whatever its threads do; Python would wait for them."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _models(flags: Flags, known: Collection[str] = ()) -> list[ServedModel] | None:

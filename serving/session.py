@@ -25,7 +25,7 @@ from serving.cpus import schedulable_cpus
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
 from serving.flat_strings import FlatStrings
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
-from serving.saved_model_loader import load
+from serving.saved_model_loader import Guard, load, unguarded
 
 _POOLS_PER_CPU = 4
 _MANY_ROWS = 8
@@ -128,6 +128,7 @@ class GraphSession:
         directory: Of the SavedModel.
         tags: Of the MetaGraph.
         options: Threads.
+        guard: See `serving.saved_model_loader.load`.
 
     Attributes:
         signatures: As stored in the SavedModel.
@@ -141,11 +142,12 @@ class GraphSession:
         directory: Path,
         tags: Sequence[str] = ("serve",),
         options: SessionOptions | None = None,
+        guard: Guard = unguarded,
     ) -> None:
         options = options or SessionOptions()
         config = options.config_proto()
         self._pools = _RunPools(config, options.frugal)
-        self._session, meta_graph = load(directory, tags, config)
+        self._session, meta_graph = load(directory, tags, config, guard)
         self._graph = self._session.graph
         self.signatures = SignatureDefMap()
         for name in meta_graph.signature_def:

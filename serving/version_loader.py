@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from serving.batch_scheduler import BatchScheduler
 from serving.batching import BatchingSession
 from serving.batching_options import BatchingOptions, of_version
+from serving.cpus import schedulable_cpus
+from serving.digests import check_digests, has_digests
+from serving.errors import Code, ServingError, Unavailable
+from serving.load_watch import LoadWatch, LoadWatches
 from serving.metrics import Metrics
 from serving.model_session import ModelSession
 from serving.predictor import Predictor
 from serving.saved_model_config import check_saved_model_config
 from serving.session import GraphSession, SessionOptions
 from serving.tflite_session import MODEL_FILE, TfliteSession
+from serving.trial import try_version
+from serving.version_files import contents_of
 from serving.warmup import replay
 
+log = logging.getLogger(__name__)
+
 MLMD_FILE = Path("assets.extra", "mlmd_uuid")
+_GRAPHS = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb", MODEL_FILE)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,9 @@ class LoadOptions:
             their own, by these.
         prefer_tflite: Load `model.tflite` where a version has one.
         tflite_interpreters: Requests that one TFLite model works on at once.
+        trial: Try versions in a process of their own first: `auto` those without digests,
+            `always` all, `never` none.
+        seconds: Allowed for one load; 0 for no limit.
     """
 
     tags: Sequence[str] = ("serve",)
@@ -48,6 +66,8 @@ class LoadOptions:
     per_model_batching: bool = False
     prefer_tflite: bool = False
     tflite_interpreters: int = 1
+    trial: str = "never"
+    seconds: float = 0.0
 
 
 class VersionLoader:
@@ -68,23 +88,71 @@ class VersionLoader:
         self._options = options or LoadOptions()
         self._metrics = metrics or Metrics()
         self._scheduler = scheduler
+        self._watches = LoadWatches(self._options.seconds)
+        self._trials = threading.BoundedSemaphore(schedulable_cpus())
 
     def __call__(self, directory: Path) -> Predictor:
-        """Load a version, and run its warmup requests.
+        """Check a version, try it, load it, and run its warmup requests.
 
         Raises:
-            ServingError: The version cannot be loaded, or a warmup request fails.
+            ServingError: The version is refused, cannot be loaded in time, or a warmup request
+                fails; or `stop` was called.
         """
-        options = self._options
-        with self._metrics.loading(str(directory)):
-            predictor = Predictor(
-                self._session(directory), check_method_names=options.check_method_names
-            )
-            try:
-                replay(predictor, directory, options.warmup_iterations, self._metrics)
-            except BaseException:
+        with (
+            self._watches.watch() as watch,
+            self._metrics.loading(str(directory)),
+            _naming_files(directory),
+        ):
+            before = contents_of(directory)
+            watch.begin()
+            if checked := has_digests(directory):
+                _timed(
+                    lambda: check_digests(directory, watch.check), "Checked the files of", directory
+                )
+            if self._is_to_be_tried(directory, checked):
+                self._try(directory, watch)
+            predictor = self._load(directory, watch)
+            if checked and contents_of(directory) != before:
                 predictor.close()
-                raise
+                raise Unavailable(f"{directory}: its files changed while it was loaded")
+        return predictor
+
+    def stop(self) -> None:
+        """End all loads, those under way as well, with an error: the server stops."""
+        self._watches.stop()
+
+    def _is_to_be_tried(self, directory: Path, checked: bool) -> bool:
+        trial = self._options.trial
+        if trial == "never" or (trial == "auto" and checked):
+            return False
+        # Where there is nothing to load, or nothing to be read, the load has the words for it.
+        return any(os.access(directory / name, os.R_OK) for name in _GRAPHS)
+
+    def _try(self, directory: Path, watch: LoadWatch) -> None:
+        while not self._trials.acquire(timeout=0.1):
+            watch.check()
+        try:
+            watch.begin()
+            # Alone there, requests have no batches to share.
+            options = replace(self._options, trial="never", batching=None, seconds=0.0)
+            _timed(lambda: try_version(directory, options, watch), "Tried", directory)
+        finally:
+            self._trials.release()
+        watch.begin()
+
+    def _load(self, directory: Path, watch: LoadWatch) -> Predictor:
+        options = self._options
+        session = self._session(directory, watch)
+        hurried: AbstractContextManager[None] = nullcontext()
+        if isinstance(session, BatchingSession):
+            hurried = session.hurried()
+        predictor = Predictor(session, check_method_names=options.check_method_names)
+        try:
+            with hurried, watch.interrupting(predictor.interrupt):
+                replay(predictor, directory, options.warmup_iterations, self._metrics)
+        except BaseException:
+            predictor.close()
+            raise
         return predictor
 
     def note_metadata(self, model: str, version: int, directory: Path) -> None:
@@ -93,7 +161,7 @@ class VersionLoader:
             # The key itself is a text; the format of TF Serving's page has numbers only.
             self._metrics.mlmd_map.set(0, model, str(version))
 
-    def _session(self, directory: Path) -> ModelSession:
+    def _session(self, directory: Path, watch: LoadWatch) -> ModelSession:
         options = self._options
         batching = options.batching
         if batching is not None and options.per_model_batching:
@@ -104,11 +172,31 @@ class VersionLoader:
         else:
             check_saved_model_config(directory)
             how = replace(options.session, frugal=batching is not None)
-            session = GraphSession(directory, options.tags, how)
+            session = GraphSession(directory, options.tags, how, watch.interrupting)
         session = _CountedSession(session, self._metrics)
         if batching is not None and self._scheduler is not None:
             session = BatchingSession(session, self._scheduler, batching, self._metrics)
         return session
+
+
+@contextmanager
+def _naming_files(directory: Path) -> Iterator[None]:
+    """Within, what the system refuses is an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        denied = isinstance(error, PermissionError)
+        raise ServingError(
+            f"{error.filename or directory}: {error.strerror or error}",
+            Code.PERMISSION_DENIED if denied else Code.UNKNOWN,
+        ) from error
+
+
+def _timed(action: Callable[[], T], what: str, directory: Path) -> T:
+    started = time.monotonic()
+    result = action()
+    log.info("%s %s in %.2f s", what, directory, time.monotonic() - started)
+    return result
 
 
 class _CountedSession:

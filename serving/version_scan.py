@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Collection
+from functools import lru_cache
 from pathlib import Path
 
 from serving.config_files import ServedModel, VersionPolicy
@@ -14,8 +16,12 @@ log = logging.getLogger(__name__)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
-def scan(model: ServedModel) -> dict[int, Path]:
+def scan(model: ServedModel, refused: Collection[int] = ()) -> dict[int, Path]:
     """The versions that a model's policy asks for.
+
+    Args:
+        model: What is configured.
+        refused: Versions that do not count among the latest, unless there are no others.
 
     Returns:
         Directories by version number; empty when there are none (yet).
@@ -24,7 +30,7 @@ def scan(model: ServedModel) -> dict[int, Path]:
         NotFound: The base path does not exist or is no directory.
     """
     found = versions_on_disk(model.base_path)
-    chosen = choose(found, model.policy)
+    chosen = choose(found, model.policy, refused)
     if not found:
         log.warning(
             "No versions of servable %s found under base path %s. Did you forget to name your "
@@ -59,14 +65,14 @@ def versions_on_disk(base_path: Path) -> dict[int, Path]:
         if not _INT64[0] <= version <= _INT64[1]:
             continue
         if version in found:
-            log.warning(
-                "%s and %s both stand for version %d; using the latter",
-                found[version],
-                base_path / name,
-                version,
-            )
+            _warn_of_two(found[version], base_path / name, version)
         found[version] = base_path / name
     return found
+
+
+@lru_cache(maxsize=1024)  # so that every scan does not say it again
+def _warn_of_two(one: Path, other: Path, version: int) -> None:
+    log.warning("%s and %s both stand for version %d; using the latter", one, other, version)
 
 
 def is_version(path: Path) -> bool:
@@ -74,11 +80,14 @@ def is_version(path: Path) -> bool:
     return (path / "saved_model.pb").is_file()
 
 
-def choose(found: dict[int, Path], policy: VersionPolicy) -> dict[int, Path]:
-    """The part of `found` that the policy asks for."""
+def choose(
+    found: dict[int, Path], policy: VersionPolicy, refused: Collection[int] = ()
+) -> dict[int, Path]:
+    """The part of `found` that the policy asks for; `refused` as for `scan`."""
     if policy.kind == "all":
         return dict(found)
     if policy.kind == "specific":
         return {version: found[version] for version in policy.versions if version in found}
-    highest = sorted(found, reverse=True)[: policy.num_versions or 1]
+    counting = [version for version in found if version not in refused] or list(found)
+    highest = sorted(counting, reverse=True)[: policy.num_versions or 1]
     return {version: found[version] for version in highest}

@@ -8,8 +8,9 @@ from enum import IntEnum
 from pathlib import Path
 
 from serving.config_files import ServedModel
-from serving.errors import Code, FailedPrecondition, ServingError
+from serving.errors import Code, FailedPrecondition, RefusedVersion, ServingError
 from serving.predictor import Predictor
+from serving.version_files import Contents
 
 
 class State(IntEnum):
@@ -45,6 +46,9 @@ class Version:
         in_use: Requests that hold it.
         gone: It was not asked for at some time since it was first seen.
         retrying: Its load failed, and is tried again.
+        tried: Its files when it was loaded last.
+        seen: Its files when they were looked at last.
+        changed: Its load failed, and its files are others since.
     """
 
     number: int
@@ -55,6 +59,22 @@ class Version:
     in_use: int = 0
     gone: bool = False
     retrying: bool = False
+    tried: Contents | None = None
+    seen: Contents | None = None
+    changed: bool = False
+
+    def look(self, contents: Contents | None) -> None:
+        """Note the files of a version that failed.
+
+        It has changed once they are others than at its load and the same twice: what is being
+        copied is not tried at every look.
+        """
+        self.changed = contents != self.tried and contents == self.seen
+        self.seen = contents
+
+    def is_refused(self) -> bool:
+        """Whether it must not be loaded as it is."""
+        return isinstance(self.error, RefusedVersion) and not self.changed
 
     def status(self) -> VersionStatus:
         """For status answers."""
@@ -85,19 +105,28 @@ class ModelVersions:
         """The versions in that state."""
         return [version for version in self.known.values() if version.state is state]
 
+    def failed(self) -> list[Version]:
+        """The versions that ended by an error."""
+        return [version for version in self.in_state(State.END) if version.error is not None]
+
+    def is_coming(self) -> bool:
+        """Whether a version is about to be loaded."""
+        states = (State.START, State.LOADING)
+        return any(version.state in states for version in self.known.values())
+
     def aspire(self, found: Mapping[int, Path]) -> None:
         """Note which versions should serve.
 
         A version that ended, by failure or unloading, starts anew only after it was not asked for
-        in between.
+        in between; one that failed, also when its files have changed.
         """
         self.aspired = dict(found)
         for number, version in self.known.items():
             if number not in found:
                 version.gone = True
         for number, path in found.items():
-            version_known = self.known.get(number)
-            if version_known is None or (version_known.state is State.END and version_known.gone):
+            known = self.known.get(number)
+            if known is None or (known.state is State.END and (known.gone or known.changed)):
                 self.known[number] = Version(number, path)
 
     def next_unload(self) -> Version | None:

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+from serving.warmup import predict_record, write_records
 
 VOCABULARY = ["good", "bad", "great", "awful"]
 
@@ -251,3 +255,30 @@ def save_all(root: Path):
     save_affine(root / "affine" / "3", 10.0)
     save_echo(root / "echo" / "00000123")
     save_half_plus_two(root / "half_plus_two" / "1")
+
+
+class Branches(tf.Module):
+    """Adds one to each of the first numbers, or nothing: in a branch of its own."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="x")])
+    def serve(self, x):
+        return {"y": tf.cond(tf.size(x) > 1, lambda: x + tf.size(x) + 1, lambda: x)}
+
+
+def save_killer(directory):
+    """A model whose first run ends the process, with a request for it to be run at the load.
+
+    The constants of a branch have lost their values, as by one altered byte. TensorFlow does not
+    look at the loading, but its optimizer asks for them.
+    """
+    module = Branches()
+    tf.saved_model.save(module, str(directory), signatures={"serving_default": module.serve})
+    path = directory / "saved_model.pb"
+    saved_model = SavedModel.FromString(path.read_bytes())
+    for function in saved_model.meta_graphs[0].graph_def.library.function:
+        if "_true_" in function.signature.name:
+            for node in function.node_def:
+                if node.op == "Const":
+                    del node.attr["value"]
+    path.write_bytes(saved_model.SerializeToString())
+    write_records(directory, [predict_record({"x": np.arange(3, dtype=np.int32)})])

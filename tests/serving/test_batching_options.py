@@ -1,11 +1,14 @@
 """BatchingParameters as text, with TF Serving's defaults and errors."""
 
+import threading
+
 import pytest
 
+from serving.batch_scheduler import BatchScheduler
 from serving.batching_options import PER_MODEL_FILE, BatchingOptions, PoolOptions, of_version
 from serving.config_files import read_batching_parameters
 from serving.cpus import schedulable_cpus
-from serving.errors import InvalidArgument
+from serving.errors import InvalidArgument, ResourceExhausted
 
 FULL = """
 max_batch_size { value: 128 }  batch_timeout_micros { value: 5 }
@@ -104,6 +107,28 @@ def test_no_threads(tmp_path):
         PoolOptions.from_proto(read(tmp_path, "num_batch_threads { value: 0 }"))
 
 
+def test_too_many_threads(tmp_path):
+    words = r"^num_batch_threads must be at most 1024; was 100000$"
+    with pytest.raises(InvalidArgument, match=words):
+        PoolOptions.from_proto(read(tmp_path, "num_batch_threads { value: 100000 }"))
+
+
+def test_more_threads_than_the_system_gives(monkeypatch):
+    """As under `ulimit -u`; those that did start end again."""
+    begin, begun = threading.Thread.start, []
+
+    def start(thread):
+        if len(begun) == 3:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(ResourceExhausted, match="num_batch_threads: only 3 of 9 threads"):
+        BatchScheduler(PoolOptions(9))
+    assert not any(thread.is_alive() for thread in begun)
+
+
 @pytest.mark.parametrize(("rows", "size"), [(0, 2), (1, 2), (2, 2), (3, 8), (8, 8), (9, 9)])
 def test_allowed_sizes(rows, size):
     options = BatchingOptions(max_batch_size=8, allowed_batch_sizes=(2, 8))
@@ -111,17 +136,19 @@ def test_allowed_sizes(rows, size):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "executed"), [((8, 8), 8), ((4, 2, 4, 8), 4), ((6, 4, 8), 6), ((8, 2, 8), 8)]
+    ("sizes", "words"),
+    [
+        ((8, 8), "must be monotonically increasing"),
+        ((4, 2, 4, 8), "must be monotonically increasing"),
+        ((6, 4, 8), "must be monotonically increasing"),
+        ((0, 8), r"must be positive; got \[0, 8\]"),
+        ((-4, 2, 8), r"must be positive; got \[-4, 2, 8\]"),
+    ],
 )
 @pytest.mark.parametrize("splitting", [False, True])
-def test_of_unsorted_sizes_the_first_that_fits_counts(splitting, sizes, executed):
-    options = BatchingOptions(
-        max_batch_size=8,
-        allowed_batch_sizes=sizes,
-        enable_large_batch_splitting=splitting,
-        max_execution_batch_size=4,
-    )
-    assert options.executed_size(2) == executed
+def test_sizes_that_do_not_ascend_are_refused(splitting, sizes, words):
+    with pytest.raises(InvalidArgument, match=f"^allowed_batch_sizes entries {words}$"):
+        BatchingOptions(8, allowed_batch_sizes=sizes, enable_large_batch_splitting=splitting)
 
 
 def test_allowed_sizes_may_exceed_the_execution_size(tmp_path):

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
+from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting as fingerprinting_pywrap
 
 from keras_gru.introspection import gates_over_time
 from serving import warmup
@@ -139,6 +141,20 @@ def test_signatures_are_the_contract(version, name):
         outputs = ["label", "probability", "scores", "state"]
         expected["step"] = (["state", "token"], outputs, "predict")
     assert found == expected
+
+
+def test_fingerprint_is_that_of_the_graph(version):
+    """Also after the signatures got their methods, which changes the file."""
+    stored = tf.saved_model.experimental.read_fingerprint(str(version))
+    again = FingerprintDef.FromString(fingerprinting_pywrap.CreateFingerprintDef(str(version)))
+    for name in (
+        "saved_model_checksum",
+        "graph_def_program_hash",
+        "signature_def_hash",
+        "saved_object_graph_hash",
+        "checkpoint_hash",
+    ):
+        assert getattr(stored, name) == getattr(again, name) != 0
 
 
 def test_every_signature_has_golden_and_warmup_requests(version):

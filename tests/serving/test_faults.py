@@ -163,17 +163,6 @@ def test_version_copied_in_place_is_served_once_it_is_whole(models, tmp_path):
     seen.check(least=10)
 
 
-@pytest.fixture
-def no_superpowers():
-    """What to put before a command so that file permissions bind it, even for root."""
-    if os.geteuid() != 0:
-        return ()
-    if shutil.which("setpriv") is None:
-        pytest.skip("root may read everything, and setpriv is not installed")
-    without = "-dac_override,-dac_read_search"
-    return ("setpriv", f"--bounding-set={without}", f"--inh-caps={without}")
-
-
 @pytest.mark.slow
 def test_unreadable_directories(models, tmp_path, no_superpowers):
     """First a version, then the whole base path: the good version goes on serving."""

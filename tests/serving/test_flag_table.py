@@ -44,7 +44,12 @@ DIFFERENCES = {
     "bad one spoils no other; a deadline ends the wait in the queue",
     "batching_parameters_file": "impossible parameters end the start at once, not after the "
     "retries of a load; a negative `max_batch_size` or `max_enqueued_batches` is one, where "
-    "TensorFlow Serving takes it for no limit",
+    "TensorFlow Serving takes it for no limit, and so are `allowed_batch_sizes` that are not "
+    "positive or do not ascend, and more than 1024 `num_batch_threads`",
+    "max_num_load_retries": "a version that failed is also loaded once more when its files have "
+    "changed; one whose files are not those exported, or that killed its trial process, is not "
+    "tried again before",
+    "enable_model_warmup": "warmup requests wait for no batch to fill",
     "grpc_max_threads": "threads that run models; what waits for a batch takes none",
     "rest_api_num_threads": "threads that run models; what waits for a batch takes none",
     "enable_profiler": "off unless asked for; TensorFlow Serving's default is `true`",
@@ -109,6 +114,9 @@ SHOWN = {
     "bind_address": "test_server_options::test_bind_address",
     "drain_seconds": "test_additions::test_requests_longer_than_the_drain_are_ended",
     "isolate_models": "test_server::test_a_broken_model_alone_does_not_serve",
+    "trial_load": "test_trial::"
+    "test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start",
+    "load_timeout_seconds": "test_trial::test_a_warmup_without_end_ends_by_its_time_or_a_signal",
     "rest_ssl_config_file": "test_additions::test_rest_speaks_tls_only",
     "auth_token_file": "test_additions::test_rest_refuses_without_token",
     "access_log": "test_additions::test_access_log_of_rest",

@@ -52,8 +52,9 @@ def test_all_flags_with_their_defaults():
     assert ours == UPSTREAM | DEVIATIONS
     assert {f.name for f in FLAGS} - UPSTREAM.keys() == {
         "access_log", "auth_token_file", "bind_address", "drain_seconds", "isolate_models",
-        "prediction_log_directory", "prediction_log_file_mib", "prediction_log_files",
-        "prediction_log_sampling_rate", "rest_ssl_config_file",
+        "load_timeout_seconds", "prediction_log_directory", "prediction_log_file_mib",
+        "prediction_log_files", "prediction_log_sampling_rate", "rest_ssl_config_file",
+        "trial_load",
     }  # fmt: skip
     assert Flags().bind_address == "127.0.0.1"
 
@@ -195,6 +196,7 @@ BASE = "--model_base_path=/m"
          "--rest_api_port must be between 0 and 65535; got 70000"),
         ([BASE, "--port=65536"], "--port must be between 0 and 65535; got 65536"),
         ([BASE, "--rest_api_port=-1"], "--rest_api_port must be between 0 and 65535; got -1"),
+        ([BASE, "--trial_load=yes"], "--trial_load must be auto, always or never; got 'yes'"),
     ],
 )  # fmt: skip
 def test_combinations_refused(argv, message):

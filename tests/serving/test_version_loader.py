@@ -33,7 +33,7 @@ def load():
 
     def load(directory, **flags):
         metrics = Metrics()
-        loader = version_loader(Flags(**flags), metrics)
+        loader = version_loader(Flags(**{"trial_load": "never", **flags}), metrics)
         predictor = loader(directory)
         made.append((predictor, loader))
         return predictor, metrics
