@@ -12,9 +12,8 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from pathlib import Path
-
 import tomllib
+from pathlib import Path
 
 
 def requirements(extras: list[str], machine: str) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -95,7 +95,7 @@ class AccessLog:
 
 
 def _line(record: RequestRecord) -> str:
-    began = datetime.fromtimestamp(record.began, timezone.utc)
+    began = datetime.fromtimestamp(record.began, UTC)
     entry: dict[str, Any] = {
         "time": began.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "transport": record.transport,

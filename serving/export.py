@@ -7,6 +7,7 @@ past it, the SavedModel directory is all that an engine needs.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -198,6 +199,12 @@ def _verify_in_a_fresh_process(version: Path) -> None:
         text=True,
         check=False,
     )
+    if check.returncode < 0:
+        name = signal.Signals(-check.returncode).name
+        raise ExportError(
+            f"the process that loads the exported model and checks its answers died of {name}, as "
+            f"a server of it may:\n{check.stderr.strip()}"
+        )
     if check.returncode != 0:
         raise ExportError(
             f"the exported model does not answer as the Keras model does:\n{check.stderr.strip()}"

@@ -37,7 +37,7 @@ class HttpConnection:
         """Send a whole request; returns "OK", "HTTP <status>", "timeout" or "connection lost"."""
         try:
             status = await asyncio.wait_for(self._ask(request), self._timeout)
-        except (asyncio.TimeoutError, TimeoutError):
+        except TimeoutError:
             self._drop()
             return "timeout"
         except (OSError, httptools.HttpParserError):

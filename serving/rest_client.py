@@ -227,7 +227,7 @@ class _Http:
         httpx = self._httpx
         try:
             yield
-        except (httpx.TimeoutException, asyncio.TimeoutError):
+        except (TimeoutError, httpx.TimeoutException):
             raise too_slow(self._url, timeout) from None
         except (httpx.TransportError, OSError) as error:
             # Its asynchronous half lets errors of TLS through as they are.

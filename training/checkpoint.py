@@ -8,6 +8,7 @@ a complete one.
 
 import json
 import os
+import shlex
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,11 @@ SECONDS_BETWEEN = 30.0
 def checkpoint_path(run: Path) -> Path:
     """Where the checkpoint of a run lies that is to become `run`."""
     return run.parent / f".{run.name}.checkpoint"
+
+
+def run_of(path: Path) -> Path:
+    """The inverse of :func:`checkpoint_path`."""
+    return path.parent / path.name[1:].removesuffix(".checkpoint")
 
 
 def existing_checkpoint(run: Path) -> Path:
@@ -54,8 +60,7 @@ def existing_checkpoint(run: Path) -> Path:
 def cut_short(folder: Path) -> list[Path]:
     """Where the runs of a folder were to be that left a checkpoint, the newest first."""
     paths = [(path.stat().st_mtime, path) for path in folder.glob(".*.checkpoint")]
-    names = [path.name[1:].removesuffix(".checkpoint") for _, path in sorted(paths, reverse=True)]
-    return [folder / name for name in names]
+    return [run_of(path) for _, path in sorted(paths, reverse=True)]
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -119,9 +124,16 @@ class Checkpoint:
         except OSError as error:
             aside.unlink(missing_ok=True)
             raise CheckpointError(
-                f"cannot write the checkpoint {self.path}: {error.strerror or error}"
+                f"cannot write the checkpoint {self.path}: {error.strerror or error}; make room "
+                f"there, then {self._way_on()}"
             ) from error
         self._last = time.monotonic()
+
+    def _way_on(self) -> str:
+        if not self.path.exists():
+            return "begin anew: there is none before it"
+        run = shlex.quote(str(run_of(self.path)))
+        return f"go on from the one before it with `gru-train resume {run}`"
 
     def restore(self) -> tuple[FitState, list[np.ndarray]] | None:
         """Sets the variables to those of the checkpoint.
@@ -168,7 +180,9 @@ def _archive(path: Path) -> Iterator[Any]:
         raise CheckpointError(f"there is no checkpoint {path}") from error
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from error
-    except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+    except (
+        EOFError, KeyError, RecursionError, TypeError, ValueError, zipfile.BadZipFile,
+    ) as error:  # fmt: skip
         raise CheckpointError(f"{path} is damaged, or no checkpoint of a training run") from error
 
 

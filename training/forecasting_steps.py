@@ -150,7 +150,8 @@ class ForecasterSteps:
         """(B, N, R, U) to (B, N, H, K, Q), on the level of a history (B, N, C) if one is given."""
         assert self._head is not None
         K, H = len(self._shape.targets), self._shape.horizon
-        answers = self._head(states)
+        # As a matrix: one product, and none over rank 4, which TensorFlow's may not survive.
+        answers = self._head(tf.reshape(states, (-1, self._config.units)))  # (B·N·R, H·K/R·Q)
         values = K // self._rows  # of each GRU
         shape = tf.shape(states)
         answers = tf.reshape(

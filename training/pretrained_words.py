@@ -10,11 +10,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from training.errors import DataError
+from training.file_content import read_utf8
 from training.latent_semantics import latent_semantic_vectors
 from training.sentiment_config import PretrainingConfig
 from training.sentiment_corpora import imdb_unlabelled
 from training.sentiment_data import text_key
-from training.text_files import read_utf8
 from training.vocabulary import RESERVED, TokenIndex, index_tokens
 from training.word_vectors import word_vectors
 

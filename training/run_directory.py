@@ -116,7 +116,7 @@ class RunDirectory:
     def _json(self, name: str) -> Any:
         try:
             return json.loads((self.path / name).read_text("utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RunDirectoryError(f"cannot read {self.path / name}: {error}") from error
 
 
@@ -197,9 +197,20 @@ class RunWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        failed = self._failed(error) if isinstance(error, OSError) else ""
         self._clear()
         if isinstance(error, OSError):
-            raise RunDirectoryError(f"cannot write the run {self.final}: {error}") from error
+            raise RunDirectoryError(f"cannot write {failed}: {error.strerror or error}") from error
+
+    def _failed(self, error: OSError) -> str:
+        """What could not be written: the file begun last where the error names none."""
+        if error.filename:
+            return str(error.filename).replace(str(self.path), str(self.final))
+        files = [] if self.path == self.final else list(self.path.iterdir())
+        if not files:
+            return f"the run {self.final}"
+        last = max(files, key=lambda file: file.stat().st_mtime_ns)
+        return str(self.final / last.name)
 
     def _begin(self) -> None:
         """Makes the folder in which the run is built."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from training.errors import DataError
-from training.text_files import read_bytes
+from training.file_content import read_bytes
 
 CLASSES = ("negative", "positive")
 _DIGESTS = {

@@ -107,5 +107,5 @@ class SentimentRun(TaskRun):
             with path.open(encoding="utf-8", newline="\n") as lines:
                 for line in lines:
                     yield LabelledPrediction(**json.loads(line))
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise RunDirectoryError(f"cannot read {path}: {error}") from error

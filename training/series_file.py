@@ -1,13 +1,15 @@
 """A series from the user's own CSV file, plain or gzipped."""
 
 import math
+from array import array
 from pathlib import Path
 
 import numpy as np
 
 from training.errors import DataError
+from training.file_content import as_text, read_bytes
 from training.series import Series
-from training.text_files import Record, csv_records, read_bytes
+from training.text_files import Record, csv_records
 from training.time_axis import (
     TimeCells,
     complete,
@@ -47,18 +49,25 @@ def read_series(
     if not path.is_file():
         raise DataError(f"--data: there is no file {path}")
     content, notes = _decode(path)
-    records = list(csv_records(path, content, ","))
-    if len(records) < _FEWEST_ROWS:
-        raise DataError(f"{path}: expected at least {_FEWEST_ROWS} rows, got {len(records)}")
-    names = list(records[0].cells)
-    time = _time_column(path, names, time_column)
-    columns = tuple(name for name in names if name != time)
-    if not columns:
-        raise DataError(f"{path}: expected columns of numbers beside the times {time!r}, got none")
-    values = np.array([[_number(path, row, name) for name in columns] for row in records])
-    cells = TimeCells(
-        str(path), time, [row.cells[time] or "" for row in records], [row.line for row in records]
-    )
+    # Column by column: as rows of dicts a table would take ten times the memory.
+    time, columns = "", tuple[str, ...]()
+    texts, lines, numbers = list[str](), array("q"), array("d")
+    for row in csv_records(path, content, ","):
+        if not texts:
+            names = list(row.cells)
+            time = _time_column(path, names, time_column)
+            columns = tuple(name for name in names if name != time)
+            if not columns:
+                raise DataError(
+                    f"{path}: expected columns of numbers beside the times {time!r}, got none"
+                )
+        texts.append(row.cells[time] or "")
+        lines.append(row.line)
+        numbers.extend(_number(path, row, name) for name in columns)
+    if len(texts) < _FEWEST_ROWS:
+        raise DataError(f"{path}: expected at least {_FEWEST_ROWS} rows, got {len(texts)}")
+    values = np.array(numbers).reshape(len(texts), len(columns))
+    cells = TimeCells(str(path), time, texts, lines)
     times = parse_times(cells, time_format)
     name = path.name.split(".")[0]
     if keep_rows:
@@ -81,9 +90,9 @@ def _decode(path: Path) -> tuple[str, list[str]]:
     """The text, and a note where it is not UTF-8: then units in the header make the difference."""
     content = read_bytes(path)
     try:
-        return content.decode("utf-8-sig"), []
+        return as_text(path, content), []
     except UnicodeDecodeError:
-        return content.decode("latin-1"), ["the file is not UTF-8 and was read as Latin-1"]
+        return as_text(path, content, "latin-1"), ["the file is not UTF-8 and was read as Latin-1"]
 
 
 def _time_column(path: Path, names: list[str], wanted: str | None) -> str:

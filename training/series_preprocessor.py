@@ -44,7 +44,7 @@ class SeriesPreprocessor:
         try:
             values = json.loads(path.read_text("utf-8"))
             return cls(values["mean"], values["deviation"], tuple(values["targets"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"cannot read {path}: {error}") from error
 
     def save(self, path: Path) -> None:

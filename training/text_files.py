@@ -1,15 +1,14 @@
 """Labelled texts from the user's own CSV, TSV or JSON-lines file, plain or gzipped."""
 
 import csv
-import gzip
 import io
 import json
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from training.errors import DataError
+from training.file_content import read_utf8
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "document")
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
@@ -77,42 +76,6 @@ def read_text_file(
     if not rows:
         raise DataError(f"{path} has no rows")
     return rows
-
-
-def read_bytes(path: Path) -> bytes:
-    """The file's content, gunzipped where its name ends in .gz.
-
-    Raises:
-        DataError: the file is missing, unreadable or no complete gzip file.
-    """
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is no complete gzip file: {error}") from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def read_utf8(path: Path) -> str:
-    """The file's text: UTF-8 with or without byte-order mark, without NUL characters.
-
-    Raises:
-        DataError: as :func:`read_bytes`, or the content is no such text; names the line.
-    """
-    content = read_bytes(path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path}, line {line}: expected UTF-8 text, got byte 0x{content[error.start]:02x}"
-        ) from error
-    nul = text.find("\0")
-    if nul >= 0:
-        line = text.count("\n", 0, nul) + 1
-        raise DataError(f"{path}, line {line}: a NUL character; is this a text file?")
-    return text
 
 
 def _kind(path: Path) -> str:

@@ -12,6 +12,12 @@ import pandas as pd
 from training.errors import DataError
 
 _DAY = pd.Timedelta(days=1)
+_LARGEST_GROWTH = 100
+"""Times its rows that a file may have steps."""
+_LEAST_STEPS = 10_000
+"""Steps that any file may have."""
+_YEARS, _LONGEST = (1677, 2262), 290
+"""What nanoseconds reach, and how far apart two times can be to be subtracted."""
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 
 
@@ -66,7 +72,7 @@ def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.Datetime
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # no common format: then cell by cell
             times = pd.to_datetime(pd.Series(cells.texts), errors="coerce", utc=True, **options)
-        parsed.append(pd.DatetimeIndex(times).tz_localize(None).as_unit("ns"))
+        parsed.append(_in_nanoseconds(pd.DatetimeIndex(times).tz_localize(None), cells))
     ascending = [times for times in parsed if not times.hasnans and times.is_monotonic_increasing]
     if len(ascending) == 2:
         return _more_even(ascending[0], ascending[1], cells)
@@ -78,6 +84,23 @@ def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.Datetime
         expected = f"a time like {time_format}" if time_format else "a time"
         raise cells.error(row, f"expected {expected} (see --time-format)")
     return best
+
+
+def _in_nanoseconds(times: pd.DatetimeIndex, cells: TimeCells) -> pd.DatetimeIndex:
+    """The same times; raises DataError where one, or the span of all, is beyond int64."""
+    years = times.year  # NaN where there is no time
+    outside = np.flatnonzero((years <= _YEARS[0]) | (years >= _YEARS[1]))
+    if len(outside):
+        raise cells.error(
+            int(outside[0]), f"expected a time after the year {_YEARS[0]} and before {_YEARS[1]}"
+        )
+    span = years.max() - years.min()
+    if span >= _LONGEST:
+        row = int(np.nanargmax(years))
+        raise cells.error(
+            row, f"expected times within {_LONGEST} years, got {span:.0f} years before this one"
+        )
+    return times.as_unit("ns")
 
 
 def _more_even(
@@ -145,6 +168,7 @@ def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
         DataError: a time does not fit the spacing of the others; names it.
     """
     frequency = infer_frequency(times)
+    _require_filled(times, frequency, cells)
     whole = pd.date_range(times[0], times[-1], freq=frequency).as_unit("ns")
     places = whole.get_indexer(times)
     if (places < 0).any():
@@ -153,6 +177,24 @@ def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
             row, f"expected times every {frequency} (as most are) counted from {times[0]}"
         )
     return TimeAxis(whole, frequency, places)
+
+
+def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -> None:
+    """Raises DataError, naming the row behind the longest gap, where nearly all times are missing.
+
+    Such a table would be filled with missing values, perhaps beyond all memory.
+    """
+    steps = np.diff(times.asi8)
+    usual, counts = np.unique(steps, return_counts=True)
+    needed = (times.asi8[-1] - times.asi8[0]) / usual[counts.argmax()] + 1
+    if needed <= max(_LEAST_STEPS, _LARGEST_GROWTH * len(times)):
+        return
+    row = int(steps.argmax()) + 1
+    raise cells.error(
+        row,
+        f"expected a time not long after {times[row - 1]} of the line before: with a step of "
+        f"{frequency}, as most are, the {len(times):,} rows would become {needed:,.0f}",
+    )
 
 
 def season_length(frequency: str) -> int:

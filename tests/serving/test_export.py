@@ -31,7 +31,6 @@ from serving.golden import (
     read_golden,
     replay,
 )
-from serving.portability import portability_faults
 from serving.predictor import Predictor
 from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.publishing import LOCK, publisher
@@ -248,6 +247,16 @@ def test_model_that_answers_differently_is_not_published(small, tmp_path, monkey
     assert not (tmp_path / "m").exists()
 
 
+def test_check_that_dies_names_the_signal(small, tmp_path, monkeypatch, capsys):
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # every Python started from here dies of it
+    assert main([str(small.path), "--to", str(tmp_path / "m")]) == 2
+    message = capsys.readouterr().err
+    assert "checks its answers died of SIGSEGV" in message
+    assert "as the Keras model" not in message
+    assert not (tmp_path / "m").exists()
+
+
 def test_streaming_that_differs_is_not_published(exports, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(SentimentExport, "parity", lambda _: {"largest_difference": 0.1})
     assert main([str(exports.runs["one"].path), "--to", str(tmp_path / "m")]) == 2
@@ -378,53 +387,6 @@ def test_replay_sees_shapes_missing_outputs_and_nan(exports):
     ]:
         with pytest.raises(WrongAnswerError, match=words):
             replay(golden, altered(change))
-
-
-class Impure(tf.Module):
-    """One signature per thing that must not be in an export."""
-
-    def __init__(self):
-        super().__init__()
-        self.count = tf.Variable(0.0)
-
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.float32)])
-    def pure(self, x):
-        return {"y": tf.map_fn(lambda v: v + self.count, x)}
-
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.float32)])
-    def random(self, x):
-        return {"y": tf.map_fn(lambda v: v + tf.random.uniform(()), x)}
-
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.float32)])
-    def writes(self, x):
-        self.count.assign_add(1.0)
-        return {"y": x + self.count}
-
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.float32)])
-    def python(self, x):
-        return {"y": tf.ensure_shape(tf.numpy_function(np.sin, [x], tf.float32), (None,))}
-
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.float32)])
-    def compiled(self, x):
-        return {"y": tf.function(tf.sin, jit_compile=True)(x)}
-
-
-def test_portability_faults_are_found(version, tmp_path):
-    assert portability_faults(version) == []
-    module = Impure()
-    signatures = {
-        name: getattr(module, name) for name in ("pure", "random", "writes", "python", "compiled")
-    }
-    tf.saved_model.save(module, str(tmp_path), signatures=signatures)
-    found = {}
-    for fault in portability_faults(tmp_path):
-        found.setdefault(fault.signature, set()).add(fault.reason)
-    assert found == {
-        "random": {"draws random numbers"},
-        "writes": {"writes a variable"},
-        "python": {"needs the Python process that made it"},
-        "compiled": {"needs XLA, which TensorFlow Serving has off"},
-    }
 
 
 def test_differences_are_relative_to_large_numbers_alone():

@@ -128,7 +128,7 @@ assert not any(name == "serving" or name.startswith("serving.") for name in sys.
 
 def test_stubs_of_tf_serving_in_a_process_of_their_own(server, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-P" if sys.version_info >= (3, 11) else "-s", "-c", STUBS, server.grpc],
+        [sys.executable, "-P", "-c", STUBS, server.grpc],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

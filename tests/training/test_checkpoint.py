@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.serving.full_disk import largest_file
 from training.batches import LengthBucketedBatches
 from training.checkpoint import Checkpoint, checkpoint_path, read_settings
 from training.errors import CheckpointError
@@ -209,3 +210,29 @@ def test_folder_that_is_gone_is_told(tmp_path):
     checkpoint = Checkpoint(tmp_path / "gone" / "checkpoint", {}, [])
     with pytest.raises(CheckpointError, match="cannot write the checkpoint"):
         checkpoint.save(FitState(), [])
+
+
+def test_full_disk_names_the_way_on(tmp_path):
+    path = checkpoint_path(tmp_path / "my run")
+    weight = keras.Variable(np.zeros(50_000))
+    checkpoint = Checkpoint(path, {"task": "test"}, [weight])
+    full = f"cannot write the checkpoint {path}: File too large; make room there, then "
+    with largest_file(100_000), pytest.raises(CheckpointError) as first:
+        checkpoint.save(FitState(), [])
+    assert str(first.value) == full + "begin anew: there is none before it"
+    assert list(tmp_path.iterdir()) == []
+    checkpoint.save(FitState(epoch=2), [])
+    with largest_file(100_000), pytest.raises(CheckpointError) as second:
+        checkpoint.save(FitState(epoch=3), [])
+    way = f"go on from the one before it with `gru-train resume '{tmp_path / 'my run'}'`"
+    assert str(second.value) == full + way
+    assert list(tmp_path.iterdir()) == [path]
+    assert checkpoint.restore() == (FitState(epoch=2), [])
+
+
+def test_settings_nested_too_deep_are_told(tmp_path):
+    path = tmp_path / "checkpoint"
+    with path.open("wb") as file:
+        np.savez(file, meta=np.array("[" * 200_000))
+    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+        read_settings(path)

@@ -234,5 +234,7 @@ def test_exports_are_portable_and_answer_alike(tmp_path, options):
     tf.saved_model.save(forecaster.module, str(tmp_path), signatures=forecaster.signatures)
     assert portability_faults(tmp_path) == []
     loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
-    for name, value in forecaster.ask(RAW).items():
-        np.testing.assert_allclose(loaded(history=tf.constant(RAW))[name], value, rtol=1e-6)
+    many = np.concatenate([RAW, RAW + 1] * 8)  # 64 rows: a product of so many needs its memory
+    for name, value in forecaster.ask(many).items():
+        np.testing.assert_allclose(loaded(history=tf.constant(many))[name], value, rtol=1e-6)
+        np.testing.assert_allclose(value[:4], forecaster.ask(RAW)[name], rtol=2e-6, atol=2e-4)

@@ -230,14 +230,18 @@ def test_divergence_names_epoch_and_step():
 
 
 def test_divergence_of_the_last_step(model):
-    """The loss of a step is that of the weights before it; only the validation shows the rest."""
+    """The loss of a step is that of the weights before it; only the validation shows the rest.
+
+    An infinite rate makes every weight that is updated infinite or NaN, under any rounding; among
+    them are the biases of all logits.
+    """
     metrics = {"accuracy": accuracy}
     batches = LengthBucketedBatches(ROWS, TARGETS, len(ROWS))
     with pytest.raises(DivergenceError, match=r"validation loss became (nan|inf) after epoch 1; "):
         fit(
             model,
             make_train_step(
-                model, keras.optimizers.SGD(1e38), cross_entropy, metrics, BATCH_SIGNATURE, 1.0
+                model, keras.optimizers.SGD(math.inf), cross_entropy, metrics, BATCH_SIGNATURE, 1.0
             ),
             make_eval_step(model, cross_entropy, metrics, BATCH_SIGNATURE),
             batches,
@@ -245,6 +249,6 @@ def test_divergence_of_the_last_step(model):
             epochs=1,
             patience=1,
             score=lambda means: (means["accuracy"],),
-            learning_rate=lambda: 1e38,
+            learning_rate=lambda: math.inf,
             progress=Script([]),
         )

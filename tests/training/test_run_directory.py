@@ -1,10 +1,12 @@
 import json
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.serving.full_disk import largest_file
 from training.errors import RunDirectoryError
 from training.run_directory import RunDirectory, RunWriter
 from training.sentiment_run import SentimentRun
@@ -130,6 +132,33 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path):
     ):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("room", [3_000, 9_000])
+def test_a_full_disk_names_the_file_that_found_no_room(tmp_path, room):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8)])
+
+    def write():
+        with RunWriter(tmp_path, "a") as writer, largest_file(room):
+            writer.write_text("small.txt", "x" * 2_000)
+            writer.write_text("text.json", "x" * 5_000)
+            model.save(writer.path / "model.keras")
+
+    name = "text.json" if room < 5_000 else "model.keras"
+    with pytest.raises(RunDirectoryError) as caught:
+        write()
+    assert str(caught.value) == f"cannot write {tmp_path / 'a' / name}: File too large"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.json", "manifest.json"])
+def test_json_that_is_nested_too_deep_is_told(tmp_path, name):
+    run = tmp_path / "a"
+    run.mkdir()
+    (run / "manifest.json").write_text("{}")
+    (run / name).write_text("[" * 200_000)
+    with pytest.raises(RunDirectoryError, match=f"cannot read .*{name}"):
+        RunDirectory.open(run)._json(name)
 
 
 def test_an_existing_run_is_never_touched(tmp_path):

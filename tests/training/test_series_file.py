@@ -1,6 +1,7 @@
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from training.errors import DataError
@@ -61,6 +62,8 @@ def test_latin_1_headers_are_read_and_said(tmp_path):
         ("date\n2020-01-01\n2020-01-02\n2020-01-03\n", "columns of numbers beside"),
         ("date,a,a\n" + DAYS, "two columns have the same name"),
         ("", "is empty"),
+        ("date,a\0\n" + DAYS, "line 1: a NUL character"),
+        ("date,a\n2020-01-01,1\n2020-01-02,\0\n2020-01-03,2\n", "line 3: a NUL character"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(tmp_path, text, message):
@@ -87,3 +90,44 @@ def test_a_missing_file(tmp_path):
 def test_real_files(real_data, file, rows, columns, frequency):
     series = read_series(real_data / file)
     assert (*series.values.shape, series.frequency) == (rows, columns, frequency)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_wide_encodings_are_named_with_the_remedy(tmp_path, encoding):
+    path = tmp_path / "s.csv"
+    path.write_bytes(("date,a\n" + DAYS).encode(encoding))
+    name = "UTF-32" if encoding == "utf-32" else "UTF-16"
+    with pytest.raises(DataError, match=f"expected UTF-8 text, got {name}.*iconv -f {name}"):
+        read_series(path)
+
+
+@pytest.mark.parametrize("last", ["2030-01-01 00:00:00", "2100-01-01 00:00:00", "2261-12-31 00:00:00"])
+def test_a_time_axis_far_longer_than_its_file_is_refused(tmp_path, last):
+    rows = "".join(f"2020-01-01 00:00:0{second},{second}\n" for second in range(3))
+    path = write(tmp_path, f"date,a\n{rows}{last},3\n")
+    message = rf"s\.csv, line 5, column 'date'.*2020-01-01 00:00:02.*step of s.*got '{last}'"
+    with pytest.raises(DataError, match=message):
+        read_series(path)
+
+
+@pytest.mark.parametrize("year", ["1500", "2262", "2999", "9999"])
+def test_a_time_that_nanoseconds_do_not_reach_is_named(tmp_path, year):
+    rows = [f"2020-01-01 00:00:0{second},{second}" for second in range(3)]
+    rows.insert(0 if year == "1500" else 3, f"{year}-06-01 00:00:00,3")
+    line = 2 if year == "1500" else 5
+    with pytest.raises(DataError, match=rf"s\.csv, line {line}, .*expected a time.*got '{year}"):
+        read_series(write(tmp_path, "date,a\n" + "\n".join(rows) + "\n"))
+
+
+def test_times_farther_apart_than_nanoseconds_count_are_refused(tmp_path):
+    text = "date,a\n1700-01-01,1\n1700-01-02,2\n1700-01-03,2\n2200-01-01,3\n"
+    with pytest.raises(DataError, match=r"line 5.*within 290 years, got 500 years.*'2200-01-01'"):
+        read_series(write(tmp_path, text))
+
+
+def test_files_with_long_gaps_are_read(tmp_path):
+    """Three weeks of minutes, and three more a year later."""
+    parts = [pd.date_range(day, periods=30_000, freq="min") for day in ("2020-01-01", "2021-01-01")]
+    times = parts[0].append(parts[1])
+    text = "date,a\n" + "".join(f"{time},{row % 7}\n" for row, time in enumerate(times))
+    assert len(read_series(write(tmp_path, text))) == 366 * 24 * 60 + 30_000

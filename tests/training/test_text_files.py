@@ -1,9 +1,12 @@
 import gzip
 import json
+import subprocess
+import sys
 
 import pytest
 
 from training.errors import DataError
+from training.file_content import read_bytes
 from training.text_files import read_text_file
 
 ROWS = [("Good, really.", "pos"), ('He said "no".', "neg"), ("Line one\nline two", "pos")]
@@ -100,6 +103,55 @@ def test_names_the_columns_when_a_wanted_one_is_absent(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\na,b\n")
     with pytest.raises(DataError, match=r"no column 'body'; its columns are \['text', 'label'\]"):
         read_text_file(path, "body")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named_with_the_remedy(tmp_path, name, encoding):
+    path = write(tmp_path / name, ('{"text": "a", "label": "x"}\n' * 40).encode(encoding))
+    with pytest.raises(DataError, match=r"got UTF-16.* `iconv -f UTF-16"):
+        read_text_file(path)
+
+
+def zeros_that_unpack_to(path, size):
+    """A gzip file of a header and rows of nothing, written without holding them."""
+    with gzip.open(path, "wb") as file:
+        file.write(b"text,label\n")
+        for _ in range(size // 2**20):
+            file.write(b"\n" * 2**20)
+    return path
+
+
+READ = """
+import sys
+from pathlib import Path
+from training.errors import DataError
+from training.file_content import read_bytes
+
+try:
+    print(len(read_bytes(Path(sys.argv[1]))))
+except DataError as error:
+    print(error)
+lines = Path("/proc/self/status").read_text().split("\\n")
+print(*(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+
+
+def test_a_gzip_file_that_grows_beyond_measure_is_refused_while_it_is_unpacked(tmp_path):
+    path = zeros_that_unpack_to(tmp_path / "bomb.csv.gz", 2**30)
+    assert path.stat().st_size < 1.1 * 2**20
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True
+    )
+    said, peak = done.stdout.splitlines()
+    assert said.startswith(f"{path}: expected at most 64 MiB when unpacked (50 times its size)")
+    assert "gunzip" in said
+    assert int(peak) < 400 * 1024  # KiB; the content alone is 1 GiB
+
+
+def test_a_gzip_file_may_unpack_to_many_times_its_size(tmp_path):
+    path = zeros_that_unpack_to(tmp_path / "a.csv.gz", 60 * 2**20)
+    assert len(read_bytes(path)) == 60 * 2**20 + len(b"text,label\n")
 
 
 def test_missing_file(tmp_path):
