@@ -143,3 +143,25 @@ def secure(transport, key, cert, client_verify):
         site.socket = context.wrap_socket(site.socket, server_side=True)
         site.handle_error = lambda *_: None  # failed handshakes are the point
         yield f"https://localhost:{site.server_port}"
+
+
+@contextmanager
+def bytes_over_grpc(answer, seconds=0.0):
+    """A gRPC server that has these bytes for an answer to any call, or a function to make them."""
+
+    def give(request, context):
+        time.sleep(seconds)
+        return answer(request, context) if callable(answer) else answer
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, _):
+            return grpc.unary_unary_rpc_method_handler(give)
+
+    options = [("grpc.max_send_message_length", (1 << 31) - 1)]
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[Handler()], options=options)
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    try:
+        yield f"grpc://localhost:{port}"
+    finally:
+        server.stop(None).wait()
