@@ -80,3 +80,11 @@ class Batch:
         self.tasks: list[Task] = []
         self.size = 0
         self.due = 0.0
+
+
+def longest_timeout(tasks: Sequence[Task]) -> int:
+    """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
+    deadlines = [task.deadline for task in tasks if task.deadline is not None]
+    if len(deadlines) < len(tasks):
+        return 0
+    return max(1, int((max(deadlines) - time.perf_counter()) * 1000))

@@ -2,9 +2,9 @@
 
 Runs share a batch when they feed and fetch the same tensors of the same version, in any order.
 Beyond TF Serving, they must also agree in element types and in all dimensions but the first, unless
-`pad_variable_length_inputs` is set: there, runs of different shapes in one batch make all of them
-fail. And when a merged run fails, its requests are run one by one, so that a bad request spoils
-no other.
+`pad_variable_length_inputs` is set and the rows say how long they are: there, runs of different
+shapes in one batch make all of them fail. And when a merged run fails, its requests are run one by
+one, so that a bad request spoils no other.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from serving.batch_merge import merge
+from serving.batch_merge import merge, padded_groups, tells_lengths
 from serving.batch_pending import Pending
 from serving.batch_queue import BatchQueue, Tensors
+from serving.batch_route import Route
 from serving.batch_scheduler import BatchScheduler
-from serving.batch_task import Task
+from serving.batch_task import Task, longest_timeout
 from serving.batching_options import BatchingOptions
 from serving.errors import (
     Code,
@@ -43,29 +44,6 @@ log = logging.getLogger(__name__)
 _MAX_ROUTES = 1024
 _TIMED_OUT_IN_QUEUE = "Run() timeout exceeded while waiting in batching queue"
 _NOT_THE_INPUTS_FAULT = (Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.UNAVAILABLE)
-
-
-class _Route(NamedTuple):
-    """How requests that name their tensors in one order go through the queue that has another.
-
-    Attributes:
-        queue: That of the tensors.
-        feeds: The order to bring inputs into; None where it is the queue's.
-        picks: The place of each output among the queue's; None where they are the same.
-    """
-
-    queue: BatchQueue
-    feeds: Tensors | None
-    picks: Sequence[int] | None
-
-    @classmethod
-    def into(cls, queue: BatchQueue, feeds: Tensors, fetches: Tensors) -> _Route:
-        """That of requests with these tensors."""
-        return cls(
-            queue,
-            None if feeds == queue.feeds else queue.feeds,
-            None if fetches == queue.fetches else [queue.fetches.index(one) for one in fetches],
-        )
 
 
 class BatchingSession:
@@ -95,7 +73,7 @@ class BatchingSession:
         self._metrics = metrics or Metrics()
         self._lock = threading.Lock()
         self._queues: dict[tuple[frozenset[Any], frozenset[Any]], BatchQueue] = {}
-        self._routes: dict[tuple[Tensors, Tensors], _Route] = {}
+        self._routes: dict[tuple[Tensors, Tensors], Route] = {}
 
     def tensor(self, name: str) -> Any:
         """As the session's."""
@@ -210,12 +188,12 @@ class BatchingSession:
         for task in tasks:
             self._metrics.queuing_latency.observe((now - task.enqueued) * 1e6, "")
 
-    def _route(self, feeds: Tensors, fetches: Tensors) -> _Route:
+    def _route(self, feeds: Tensors, fetches: Tensors) -> Route:
         key = (feeds, fetches)
         route = self._routes.get(key)
         if route is None:
             with self._lock:
-                route = _Route.into(self._queue(feeds, fetches), feeds, fetches)
+                route = Route.into(self._queue(feeds, fetches), feeds, fetches)
                 # Clients choose the order; its variety must not fill the memory.
                 if len(self._routes) < _MAX_ROUTES:
                     self._routes[key] = route
@@ -231,7 +209,7 @@ class BatchingSession:
         return queue
 
     def _shape_key(self, arrays: Sequence[np.ndarray]) -> Hashable:
-        if self._options.pad_variable_length_inputs:
+        if self._options.pad_variable_length_inputs and tells_lengths(arrays):
             return tuple([(array.dtype, array.ndim) for array in arrays])
         return tuple([(array.dtype, array.shape[1:]) for array in arrays])
 
@@ -245,11 +223,18 @@ class BatchingSession:
                 living.append(task)
             else:
                 task.fail(ResourceExhausted(_TIMED_OUT_IN_QUEUE))
-        error = self._try(feeds, fetches, living) if living else None
+        groups = [living] if living else []
+        if len(living) > 1 and self._options.pad_variable_length_inputs:
+            groups = padded_groups(living)
+        for group in groups:
+            self._answer(feeds, fetches, group)
+
+    def _answer(self, feeds: Tensors, fetches: Tensors, tasks: list[Task]) -> None:
+        error = self._try(feeds, fetches, tasks)
         if error is None:
             return
-        retry = len(living) > 1 and error.code not in _NOT_THE_INPUTS_FAULT
-        for task in living:
+        retry = len(tasks) > 1 and error.code not in _NOT_THE_INPUTS_FAULT
+        for task in tasks:
             alone = self._try(feeds, fetches, [task]) if retry else error
             if alone is not None:
                 task.fail(alone)
@@ -276,7 +261,7 @@ class BatchingSession:
         ]
         self._metrics.wrapped_run_count.add()
         outputs = self._session.run(
-            dict(zip(feeds, merged, strict=True)), fetches, _longest_timeout(tasks)
+            dict(zip(feeds, merged, strict=True)), fetches, longest_timeout(tasks)
         )
         for output in outputs:
             if output.ndim == 0:
@@ -310,11 +295,3 @@ def _rows(arrays: Sequence[np.ndarray]) -> int:
         if len(array) != len(arrays[0]):
             raise InvalidArgument("Batching Run() input tensors must have equal 0th-dimension size")
     return len(arrays[0])
-
-
-def _longest_timeout(tasks: Sequence[Task]) -> int:
-    """Milliseconds for the run of a batch: those of its most patient task; 0 for no limit."""
-    deadlines = [task.deadline for task in tasks if task.deadline is not None]
-    if len(deadlines) < len(tasks):
-        return 0
-    return max(1, int((max(deadlines) - time.perf_counter()) * 1000))
