@@ -18,7 +18,8 @@ from serving.connection_arguments import (
 from serving.errors import InvalidArgument, ServingError
 from serving.help_format import HelpFormatter
 from serving.model_config_edit import RolloutError
-from serving.rollout import Move, Rollout
+from serving.rollout import Rollout
+from serving.rollout_history import Move
 
 _COMMON = """
 Labels live in the model config file of the server (--model_config_file). The commands rewrite it
