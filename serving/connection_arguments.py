@@ -8,6 +8,7 @@ from typing import Any
 
 from serving.client import Client, ClientOptions, connect
 from serving.errors import Code, InvalidArgument, ServingError
+from serving.terminal_text import safe_text
 
 WRONG, USAGE, NO_ANSWER = 1, 2, 3
 """Exit statuses: a wrong answer; arguments, files or names that do not fit; no usable answer."""
@@ -93,12 +94,12 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def explain_error(error: Exception) -> str:
-    """One line for the user."""
+    """One line for the user, which a server may have had a hand in."""
     if isinstance(error, ServingError):
-        return error.message
+        return safe_text(error.message)
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+        return safe_text(f"{error.filename}: {error.strerror}")
+    return safe_text(error)
 
 
 def exit_status(error: Exception) -> int:

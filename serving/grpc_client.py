@@ -78,13 +78,15 @@ class GrpcWire:
         output_filter: Sequence[str],
     ) -> Call[Arrays]:
         """A Predict request."""
-        del signature  # the arrays have its types already
         request = PredictRequest(model_spec=_spec(target), output_filter=output_filter)
         request.model_spec.signature_name = signature_name
         for name, array in inputs.items():
             request.inputs[name].CopyFrom(encode_tensor(array, content=True))
 
         def read(response: Any) -> Arrays:
+            missing = set(output_filter or signature.outputs) - set(response.outputs)
+            if missing:
+                raise Unknown(f"the server's answer: no output {min(missing)!r} in it")
             try:
                 return {name: decode_tensor(proto) for name, proto in response.outputs.items()}
             except InvalidArgument as error:

@@ -85,7 +85,7 @@ class RestWire:
 
         def read(answer: bytes) -> Arrays:
             outputs = decode_outputs(answer, signature)
-            missing = set(output_filter) - outputs.keys()
+            missing = set(output_filter or signature.outputs) - outputs.keys()
             if missing:
                 raise unexpected_answer(self._url, f"no output {min(missing)!r} in the answer")
             # The API itself has no output filter.

@@ -15,6 +15,7 @@ from typing import Any
 
 from serving.model_config_edit import RolloutError
 from serving.named_files import naming_file
+from serving.rest_codec import read_json
 
 _ENDING = ".history.jsonl"
 
@@ -126,7 +127,7 @@ class History:
         entries = []
         for number, line in enumerate(self._path.read_text("utf-8").splitlines(), 1):
             try:
-                entries += [json.loads(line)] if line else []
+                entries += [read_json(line)] if line else []
             except ValueError:
                 raise RolloutError(
                     f"{self._path}, line {number}: cannot be read, as after a full disk; remove "
