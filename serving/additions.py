@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from serving.access_log import AccessLog
 from serving.cors import cors_headers
 from serving.flags import Flags
+from serving.host_guard import Hosts
 from serving.prediction_log import PredictionLogger, PredictionLogOptions
 from serving.request_record import RequestRecord
 from serving.tokens import Tokens
@@ -36,6 +37,7 @@ class Additions:
     def __init__(self, flags: Flags, repository: Repository, metrics: Metrics | None) -> None:
         self.tokens = Tokens(flags.auth_token_file) if flags.auth_token_file else None
         self._cors = cors_headers(flags)
+        self._hosts = Hosts(flags)
         self._loggers: list[AccessLog | PredictionLogger] = []
         self._observers: list[Callable[[RequestRecord], None]] = []
         if metrics is not None:
@@ -67,6 +69,7 @@ class Additions:
 
         if self.tokens is not None:
             app = TokenGuard(app, self.tokens, self._cors)
+        app = self._hosts.wrap(app)
         return Observed(app, self._observers) if self._observers else app
 
     def close(self) -> None:

@@ -2,9 +2,9 @@
 
 Runs share a batch when they feed and fetch the same tensors of the same version, in any order.
 Beyond TF Serving, they must also agree in element types and in all dimensions but the first, unless
-`pad_variable_length_inputs` is set: there, runs of different shapes in one batch make all of them
-fail. And when a merged run fails, its requests are run one by one, so that a bad request spoils
-no other.
+`pad_variable_length_inputs` is set and the rows say how long they are: there, runs of different
+shapes in one batch make all of them fail. And when a merged run fails, its requests are run one by
+one, so that a bad request spoils no other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from serving.batch_merge import merge
+from serving.batch_merge import merge, padded_groups, tells_lengths
 from serving.batch_pending import Pending
 from serving.batch_queue import BatchQueue, Tensors
 from serving.batch_route import Route
@@ -223,7 +223,7 @@ class BatchingSession:
         return queue
 
     def _shape_key(self, arrays: Sequence[np.ndarray]) -> Hashable:
-        if self._options.pad_variable_length_inputs:
+        if self._options.pad_variable_length_inputs and tells_lengths(arrays):
             return tuple([(array.dtype, array.ndim) for array in arrays])
         return tuple([(array.dtype, array.shape[1:]) for array in arrays])
 
@@ -237,11 +237,18 @@ class BatchingSession:
                 living.append(task)
             else:
                 task.fail(ResourceExhausted(_TIMED_OUT_IN_QUEUE))
-        error = self._try(feeds, fetches, living) if living else None
+        groups = [living] if living else []
+        if len(living) > 1 and self._options.pad_variable_length_inputs:
+            groups = padded_groups(living)
+        for group in groups:
+            self._answer(feeds, fetches, group)
+
+    def _answer(self, feeds: Tensors, fetches: Tensors, tasks: list[Task]) -> None:
+        error = self._try(feeds, fetches, tasks)
         if error is None:
             return
-        retry = len(living) > 1 and error.code not in _NOT_THE_INPUTS_FAULT
-        for task in living:
+        retry = len(tasks) > 1 and error.code not in _NOT_THE_INPUTS_FAULT
+        for task in tasks:
             alone = self._try(feeds, fetches, [task]) if retry else error
             if alone is not None:
                 task.fail(alone)

@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
-from serving.errors import Code, DeadlineExceeded, ServingError, Unavailable, Unknown
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from serving.errors import (
+    Code,
+    DeadlineExceeded,
+    ResourceExhausted,
+    ServingError,
+    Unavailable,
+    Unknown,
+)
+
+ResultT = TypeVar("ResultT")
+
+
+def read_answer(read: Callable[[Any], ResultT], answer: Any) -> ResultT:
+    """What `read` makes of an answer: whatever it trips over, the answer is to blame.
+
+    Raises:
+        Unknown: The answer is not of the form that it should have.
+        ServingError: As `read` has it.
+    """
+    try:
+        return read(answer)
+    except ServingError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise Unknown(f"the server's answer is of an unknown form ({said[:200]})") from error
 
 
 def unexpected_answer(url: str, detail: str) -> Unknown:
@@ -59,4 +87,12 @@ def too_slow(url: str, seconds: float) -> DeadlineExceeded:
     """The error for a server that does not answer in time."""
     return DeadlineExceeded(
         f"{url} did not answer within {seconds:.1f} s; allow more with timeout=..., or send less"
+    )
+
+
+def too_large_answer(url: str, most: int) -> ResourceExhausted:
+    """The error for an answer that is not read to its end."""
+    return ResourceExhausted(
+        f"the answer of {url} is larger than {most:,} bytes; allow more with max_answer_bytes=... "
+        "or --max_answer_bytes, or ask for less"
     )

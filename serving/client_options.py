@@ -21,6 +21,7 @@ class ClientOptions:
         cert_file: The client's own certificate (PEM), for servers that ask for one.
         key_file: The private key (PEM) of `cert_file`.
         token: Sent as `authorization: Bearer <token>` with every request.
+        max_answer_bytes: The largest answer to read, unpacked; a server may send anything.
         balance: Over gRPC, ask all addresses of the host's name in turn: for a name of many
             replicas, as that of a headless service in Kubernetes.
     """
@@ -32,6 +33,7 @@ class ClientOptions:
     cert_file: str | None = None
     key_file: str | None = None
     token: str | None = None
+    max_answer_bytes: int = 256 << 20
     balance: bool = False
 
     def __post_init__(self) -> None:
@@ -41,6 +43,10 @@ class ClientOptions:
             raise ValueError(f"retries must not be negative; got {self.retries}")
         if self.max_batch_size is not None and self.max_batch_size < 1:
             raise ValueError(f"max_batch_size must be at least 1; got {self.max_batch_size}")
+        if not 1 <= self.max_answer_bytes < 1 << 31:  # gRPC counts no further
+            raise ValueError(
+                f"max_answer_bytes must be from 1 to 2^31 - 1; got {self.max_answer_bytes}"
+            )
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError(
                 "cert_file and key_file belong together; "

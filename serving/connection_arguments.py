@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from serving.client import Client, connect
+from serving.client import Client, ClientOptions, connect
 from serving.errors import Code, InvalidArgument, ServingError
+from serving.terminal_text import safe_text
 
 WRONG, USAGE, NO_ANSWER = 1, 2, 3
 """Exit statuses: a wrong answer; arguments, files or names that do not fit; no usable answer."""
@@ -41,6 +42,13 @@ def add_connection_arguments(
         + (" (default: %(default)s)" if url else ""),
     )
     group.add_argument("--timeout", type=float, default=30.0, help="seconds (default: 30)")
+    group.add_argument(
+        "--max_answer_bytes",
+        type=int,
+        default=ClientOptions.max_answer_bytes,
+        metavar="N",
+        help="largest answer to read (default: %(default)s)",
+    )
     group.add_argument("--ca_file", metavar="PEM", help="certificates to trust, for TLS")
     group.add_argument("--cert_file", metavar="PEM", help="the client's certificate, for TLS")
     group.add_argument("--key_file", metavar="PEM", help="the key of --cert_file")
@@ -77,6 +85,7 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
         token = lines[0].strip() if lines else ""
     return {
         "timeout": arguments.timeout,
+        "max_answer_bytes": arguments.max_answer_bytes,
         "ca_file": arguments.ca_file,
         "cert_file": arguments.cert_file,
         "key_file": arguments.key_file,
@@ -85,12 +94,12 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def explain_error(error: Exception) -> str:
-    """One line for the user."""
+    """One line for the user, which a server may have had a hand in."""
     if isinstance(error, ServingError):
-        return error.message
+        return safe_text(error.message)
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+        return safe_text(f"{error.filename}: {error.strerror}")
+    return safe_text(error)
 
 
 def exit_status(error: Exception) -> int:

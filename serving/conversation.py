@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from serving.batch_parts import Arrays, join_parts, row_count
+from serving.client_errors import read_answer
 from serving.client_options import ClientOptions
 from serving.coerce import coerce
 from serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
@@ -285,7 +286,8 @@ class Conversation:
         message, read = call
         for attempt in range(self._options.retries + 1):
             try:
-                return read((yield Exchange(message, max(0.001, deadline - time.monotonic()))))
+                answer = yield Exchange(message, max(0.001, deadline - time.monotonic()))
+                return read_answer(read, answer)
             except Unavailable:
                 wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.5)
                 if attempt == self._options.retries or time.monotonic() + wait > deadline:

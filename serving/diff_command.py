@@ -30,6 +30,7 @@ from serving.help_format import HelpFormatter
 from serving.publishing import find_version
 from serving.quiet import quiet_stderr
 from serving.signature import Signature
+from serving.terminal_text import safe_json, safe_text
 
 _Array = npt.NDArray[Any]
 
@@ -74,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"gru-serve diff: {explain_error(error)}", file=sys.stderr)
         return 2
     if arguments.json:
-        print(json.dumps(found, ensure_ascii=False, indent=1))
+        print(safe_json(json.dumps(found, ensure_ascii=False, indent=1)))
     else:
         _print(old, new, found)
     return 1 if found["signatures"] or any(o["differing"] for o in found["outputs"]) else 0
@@ -230,7 +231,7 @@ def _compare_answers(
 def _print(old: Path, new: Path, found: dict[str, Any]) -> None:
     print(f"old {old}\nnew {new}")
     for sentence in found["signatures"]:
-        print(f"  {sentence}")
+        print(f"  {safe_text(sentence)}")
     print(
         f"\n{'signature':<16} {'output':<14} {'values':>8} {'differ':>8} {'largest':>9} {'mean':>9}"
     )
@@ -238,8 +239,8 @@ def _print(old: Path, new: Path, found: dict[str, Any]) -> None:
         shown = f"{one['signature']:<16} {one['output']:<14} {one['values']:>8,} "
         shown += f"{one['differing']:>8,} "
         figures = f"{one['largest']:>9.1e} {one['mean']:>9.1e}"
-        print(shown + ("   other shape" if one["shapes_differ"] else figures))
+        print(safe_text(shown) + ("   other shape" if one["shapes_differ"] else figures))
     if found["changed"]:
         print("\nanswers that changed (the first):")
     for one in found["changed"]:
-        print(f"  {one['old']} -> {one['new']}: {str(one['input'])[:90]}")
+        print(safe_text(f"  {one['old']} -> {one['new']}: {str(one['input'])[:90]}"))

@@ -21,10 +21,11 @@ from serving.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.errors import InvalidArgument, ServingError
+from serving.errors import InvalidArgument, ServingError, Unknown
 from serving.help_format import HelpFormatter
 from serving.results import Explanation, SeriesExplanation
 from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked, uneven_times
+from serving.terminal_text import safe_json
 
 _EXAMPLES = """examples:
   gru-serve explain --model sentiment "Starts well but ends badly."
@@ -103,13 +104,16 @@ def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explana
         print(f"gru-serve explain: note: {arguments.csv}: {uneven}", file=sys.stderr)
     target = {"version": arguments.version, "label": arguments.label}
     outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
-    shown = SeriesExplanation.from_outputs(outputs)[0]
-    width = int(shown.end[1] - shown.end[0]) if len(shown.end) > 1 else 1
+    explanations = SeriesExplanation.from_outputs(outputs)
+    if len(explanations) != 1 or not explanations[0].end.size:
+        raise Unknown("the server's answer: expected one row with a step; got none, or more rows")
+    shown = explanations[0]
+    explanation = shown.of(arguments.gru, [tick.label for tick in ticks])
+    width = max(1, int(shown.end[1] - shown.end[0])) if len(shown.end) > 1 else 1
     steps = np.arange(len(ticks) - len(shown.values), len(ticks))
     # Segment n lies between n - 1/2 and n + 1/2.
     places = (steps - shown.end[0] + 0.5 * (width - 1)) / width
     curve = shown.values[:, min(arguments.gru, shown.values.shape[1] - 1)]
-    explanation = shown.of(arguments.gru, [tick.label for tick in ticks])
     return explanation, (places, curve)
 
 
@@ -133,7 +137,18 @@ def explain(
     outputs = client.predict({"text": [text]}, model, signature="gates", **target)
     # Classify names the classes in the order of the scores.
     rows = client.classify([{"text": text}], model, signature="classify", **target)
-    return Explanation.from_outputs(outputs)[0], [label for label, _ in rows[0]]
+    explanations = Explanation.from_outputs(outputs)
+    if len(rows) != 1 or len(explanations) != 1:
+        raise Unknown(
+            f"the server's answer: expected one row; got {len(explanations)} of the gates and "
+            f"{len(rows)} of the classes"
+        )
+    explanation, classes = explanations[0], [label for label, _ in rows[0]]
+    if explanation.scores.shape[1] != len(classes):
+        raise Unknown(
+            f"the server's answer: {explanation.scores.shape[1]} scores for {len(classes)} classes"
+        )
+    return explanation, classes
 
 
 def _show(explanation: Explanation, classes: list[str], arguments: argparse.Namespace) -> None:
@@ -146,7 +161,7 @@ def _show(explanation: Explanation, classes: list[str], arguments: argparse.Name
                 for name in ("scores", "update_gate", "reset_gate", "state")
             },
         }
-        print(json.dumps(answer, ensure_ascii=False))
+        print(safe_json(json.dumps(answer, ensure_ascii=False)))
         return
     from rich.console import Console
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from serving.named_files import naming_file
+
 
 class LockedError(Exception):
     """Another process holds the lock.
@@ -32,7 +34,8 @@ def file_lock(path: Path) -> Iterator[None]:
         LockedError: Another process holds it.
         OSError: The file cannot be written.
     """
-    descriptor = _acquire(path)
+    with naming_file(path):
+        descriptor = _acquire(path)
     try:
         yield
     finally:

@@ -136,6 +136,12 @@ class Flags:
         "address to listen on; 0.0.0.0 for all interfaces, as tensorflow_model_server does",
         Honour.OURS,
     )
+    allowed_hosts: str = flag(
+        "",
+        "names that REST answers to, with commas between, besides loopback's; * for all. Without: "
+        "loopback's where it listens on loopback, else all. Pages of other sites may not ask",
+        Honour.OURS,
+    )
     drain_seconds: int = flag(
         20, "after SIGTERM, time for requests under way; then they are ended", Honour.OURS
     )

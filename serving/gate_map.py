@@ -11,10 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from serving.results import Explanation
+from serving.terminal_text import safe_text, share_bar
 
 _MOST_CELLS = 16
 _MOST_TICKS = 120
 _TOKEN_WIDTH, _ANSWER_WIDTH = 18, 38
+_LONGEST_TOKEN = 200
 _LEVELS = "▁▂▃▄▅▆▇█"
 _DIRECTIONS = ("→", "←")
 
@@ -34,7 +36,8 @@ def terminal_map(explanation: Explanation, classes: Sequence[str], width: int = 
         width: Of the terminal, in characters.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
-    longest = min(_TOKEN_WIDTH, max(map(len, (*explanation.tokens, "token"))))
+    tokens = [safe_text(token, _LONGEST_TOKEN) for token in explanation.tokens]
+    longest = min(_TOKEN_WIDTH, max(map(len, (*tokens, "token"))))
     table.add_column("token", no_wrap=True, min_width=longest, max_width=_TOKEN_WIDTH)
     strips = 2 * len(list(_places(explanation)))
     room = (width - longest - _ANSWER_WIDTH) // strips - 2
@@ -45,7 +48,7 @@ def terminal_map(explanation: Explanation, classes: Sequence[str], width: int = 
         table.add_column(f"reset{name}", no_wrap=True)
     if classes:
         table.add_column("answer so far", no_wrap=True)
-    for t, token in enumerate(explanation.tokens):
+    for t, token in enumerate(tokens):
         cells = [Text(token)]
         for layer, direction in _places(explanation):
             for gate in (explanation.update_gate, explanation.reset_gate):
@@ -53,8 +56,8 @@ def terminal_map(explanation: Explanation, classes: Sequence[str], width: int = 
         if classes:
             best = int(explanation.scores[t].argmax())
             probability = float(explanation.scores[t, best])
-            bar = "█" * round(16 * probability)
-            cells.append(Text(f"{classes[best]:<10} {probability:.3f} {bar}"))
+            bar = share_bar(probability, 16)
+            cells.append(Text(f"{safe_text(classes[best]):<10} {probability:.3f} {bar}"))
         table.add_row(*cells)
     return table
 
@@ -127,7 +130,7 @@ def _strip(gate: Any, cells: int) -> Text:
     groups = np.array_split(gate, min(cells, len(gate)))
     strip = Text()
     for group in groups:
-        value = float(np.clip(group.mean(), 0, 1))
+        value = float(np.nan_to_num(np.clip(group.mean(), 0, 1)))
         strip.append(_LEVELS[min(7, int(value * 8))], style=_colour(value))
     return strip
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from serving.conversation import Target
 from serving.errors import ServingError
+from serving.rest_codec import read_json
 
 GOLDEN = Path("assets.extra") / "golden.json"
 TOLERANCE = 1e-5
@@ -62,7 +63,7 @@ def read_golden(version: Path) -> list[Request]:
     """
     path = version / GOLDEN
     try:
-        golden = json.loads(path.read_text("utf-8"))
+        golden = read_json(path.read_text("utf-8"))
     except OSError as error:
         raise VerificationError(
             f"{path}: cannot be read ({error.strerror}); expected the directory of a version "

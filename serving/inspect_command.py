@@ -19,7 +19,9 @@ from serving.help_format import HelpFormatter
 from serving.protos.meta_graph_pb2 import SignatureDef
 from serving.publishing import find_version
 from serving.quiet import quiet_stderr
+from serving.rest_codec import read_json
 from serving.signature import DEFAULT_SIGNATURE, Signature, TensorInfo
+from serving.terminal_text import safe_json, safe_text
 
 _CARD = Path("assets.extra") / "model_card.json"
 _WARMUP = Path("assets.extra") / "tf_serving_warmup_requests"
@@ -57,10 +59,10 @@ def main(argv: Sequence[str]) -> int:
     except (ServingError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve inspect: {error}", file=sys.stderr)
+        print(f"gru-serve inspect: {safe_text(error)}", file=sys.stderr)
         return 2
     if arguments.json:
-        print(json.dumps(found, ensure_ascii=False, indent=1))
+        print(safe_json(json.dumps(found, ensure_ascii=False, indent=1)))
     else:
         _print(version, found)
     return 1 if found["faults"] else 0
@@ -126,7 +128,10 @@ def inspect_version(version: Path) -> dict[str, Any]:
 
 def _card(path: Path) -> Any:
     try:
-        return json.loads(path.read_text("utf-8"))
+        card = read_json(path.read_text("utf-8"))
+        if not isinstance(card, dict):
+            raise ValueError(f"a {type(card).__name__}, no object")
+        return card
     except ValueError as error:
         raise InvalidArgument(f"{path}: expected JSON; got: {error}") from None
 
@@ -166,23 +171,25 @@ def _print(version: Path, found: dict[str, Any]) -> None:
     )
     print("\nsignatures")
     for name, signature in found["signatures"].items():
-        print(f"  {name} ({signature['method'].rpartition('/')[2] or 'no method'})")
+        method = signature["method"].rpartition("/")[2] or "no method"
+        print(safe_text(f"  {name} ({method})"))
         for arrow, side in (("<-", "inputs"), ("->", "outputs")):
             for alias, shape in signature[side].items():
-                print(f"    {arrow} {alias}: {shape}")
+                print(safe_text(f"    {arrow} {alias}: {shape}"))
     print("\noperations")
     for name, count in found["operations"].items():
         shown = [f"{op} {n}" for op, n in list(count.items())[:_MOST_OPS]]
-        print(f"  {name}: {sum(count.values())} of {len(count)} kinds: {', '.join(shown)}, ...")
+        kinds = f"{sum(count.values())} of {len(count)} kinds: {', '.join(shown)}, ..."
+        print(safe_text(f"  {name}: {kinds}"))
     if found["faults"]:
         print("\nNOT portable and pure:")
         for fault in found["faults"]:
-            print(f"  {fault}")
+            print(safe_text(f"  {fault}"))
     else:
         print("portable and pure: nothing bound to a device, compiler or Python; no random number;")
         print("  no variable written")
     golden = ", ".join(f"{name} {count}" for name, count in found["golden_requests"].items())
-    print(f"golden requests: {golden or 'none'}")
+    print(safe_text(f"golden requests: {golden or 'none'}"))
     print(f"warmup requests: {'yes' if found['warmup'] else 'none'}")
     if found["card"] is not None:
         print("\nmodel card")
@@ -195,7 +202,7 @@ def _print_card(card: dict[str, Any]) -> None:
         if isinstance(value, dict):
             value = json.dumps(value, ensure_ascii=False)
             value = value if len(value) <= 160 else f"{value[:157]}..."
-        print(f"  {key}: {value}")
+        print(safe_text(f"  {key}: {value}"))
 
 
 def _print_example(version: Path) -> None:

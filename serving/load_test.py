@@ -266,12 +266,12 @@ async def _connections(plan: LoadPlan, count: int) -> list[Callable[[bytes], Awa
         return [HttpConnection(plan.url, plan.timeout, plan.options).ask for _ in range(count)]
     import grpc.aio
 
-    from serving.grpc_client import CHANNEL_OPTIONS
+    from serving.grpc_connection import channel_options
 
     address, tls = grpc_address(plan.url)
     asks: list[Callable[[bytes], Awaitable[str]]] = []
     for _ in range(-(-count // _CLIENTS_PER_CHANNEL)):
-        local = [*CHANNEL_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
+        local = [*channel_options(plan.options), ("grpc.use_local_subchannel_pool", 1)]
         if tls:
             pems = (plan.options.pem(name) for name in ("ca_file", "key_file", "cert_file"))
             credentials = grpc.ssl_channel_credentials(*pems)

@@ -24,6 +24,7 @@ from serving.conversation import Target
 from serving.errors import InvalidArgument, ServingError
 from serving.golden import VerificationError, read_golden
 from serving.help_format import HelpFormatter
+from serving.named_files import naming_file
 from serving.publishing import find_version
 from serving.signature import DEFAULT_SIGNATURE
 
@@ -129,7 +130,8 @@ def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
     summary = summarize(plan, result)
     text = json.dumps(summary, indent=1)
     if arguments.json is not None and str(arguments.json) != "-":
-        arguments.json.write_text(text + "\n", "utf-8")
+        with naming_file(arguments.json):
+            arguments.json.write_text(text + "\n", "utf-8")
     print(text if str(arguments.json) == "-" else show(summary))
     if arguments.plot is not None:
         plot(plan, result, arguments.plot)

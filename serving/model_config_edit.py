@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf import text_format
 
 from serving.config_files import read_text_proto, served_models
+from serving.named_files import naming_file
 from serving.protos import pool
 from serving.protos.model_server_config_pb2 import ModelServerConfig
 
@@ -36,6 +37,11 @@ def read_config(path: Path, model: str) -> ModelServerConfig:
 def write_config(path: Path, config: ModelServerConfig) -> None:
     """Replace the file at one stroke; its owner and permissions stay, its comments do not."""
     text = text_format.MessageToString(config, descriptor_pool=pool.POOL)
+    with naming_file(path):
+        _replace(path, text)
+
+
+def _replace(path: Path, text: str) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     scratch = Path(name)
     try:

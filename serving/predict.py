@@ -27,6 +27,7 @@ from serving.rest_codec import encode_outputs
 from serving.results import Forecast
 from serving.series_csv import add_csv_arguments, open_csv, read_ticks, stacked, uneven_times
 from serving.signature import DEFAULT_SIGNATURE, Signature
+from serving.terminal_text import safe_json, safe_text
 
 USAGE_ERROR = 2
 _USAGE = (InvalidArgument, NotFound, FailedPrecondition)
@@ -187,7 +188,7 @@ def _batch_size(arrays: Sequence[np.ndarray]) -> int | None:
 
 def _json_text(outputs: dict[str, np.ndarray]) -> str:
     row = _batch_size(list(outputs.values())) is not None
-    return encode_outputs(outputs, row).decode("utf-8", "replace")
+    return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))
 
 
 def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
@@ -203,11 +204,12 @@ def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) 
     batch = _batch_size([*inputs.values(), *outputs.values()])
     if batch is None:
         for name in order:
-            console.print(Text(f"{name} {list(outputs[name].shape)}: {_cell(outputs[name])}"))
+            shape = list(outputs[name].shape)
+            console.print(Text(f"{safe_text(name)} {shape}: {_cell(outputs[name])}"))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(safe_text(name)), overflow="fold")
     for i in range(batch):
         table.add_row(*(Text(_cell(array[i])) for array in columns.values()))
     console.print(table)
@@ -247,13 +249,16 @@ def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
 def _cell(value: Any) -> str:
     """One example's part of a tensor, short enough to read."""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return safe_text(value.decode("utf-8", "replace"))
     if isinstance(value, np.ndarray) and value.ndim:
         if value.size > 64:
-            return np.array2string(value, precision=4, threshold=16, edgeitems=2)
-        return " ".join(_cell(item) for item in value) if value.ndim == 1 else str(value.tolist())
+            shown = np.array2string(value, precision=4, threshold=16, edgeitems=2)
+            return shown if value.dtype != object else safe_text(shown)
+        if value.ndim == 1:
+            return " ".join(_cell(item) for item in value)
+        return safe_text(value.tolist())
     if isinstance(value, np.ndarray):
         return _cell(value.item())
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
-    return str(value)
+    return safe_text(value)

@@ -6,12 +6,13 @@ TensorBoard's profile plugin reads it, below the directory that the caller names
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from pathlib import Path
 from typing import Any
 
-from serving.errors import InvalidArgument, Unavailable, Unimplemented
+from serving.errors import InvalidArgument, ResourceExhausted, Unavailable, Unimplemented
 from serving.grpc_service import Service
 from serving.protos.profiler_service_pb2 import (
     MonitorRequest,
@@ -25,6 +26,7 @@ from serving.repository import Repository
 from serving.worker_threads import WorkerThreads
 
 _MAX_SECONDS = 3600.0
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Profiler:
@@ -63,13 +65,7 @@ class Profiler:
             self._session_id = ""
             self._busy.release()
         directory = Path(request.repository_root, request.session_id)
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            scratch = directory / f".{host}.xplane.pb"
-            scratch.write_bytes(trace)
-            scratch.replace(directory / f"{host}.xplane.pb")
-        except OSError as error:
-            raise InvalidArgument(f"cannot write the profile to {directory}: {error}") from None
+        _write(directory, f"{host}.xplane.pb", trace)
         return ProfileResponse(empty_trace=not trace)
 
     def _record(self, request: ProfileRequest) -> bytes:
@@ -132,6 +128,23 @@ class ProfilerService(Service):
 
     def _monitor(self, request: MonitorRequest, _: int) -> MonitorResponse:
         return self._profiler.monitor(request)
+
+
+def _write(directory: Path, name: str, trace: bytes) -> None:
+    """Leave the whole trace, or nothing."""
+    scratch = directory / f".{name}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            scratch.write_bytes(trace)
+            scratch.replace(directory / name)
+        finally:
+            scratch.unlink(missing_ok=True)
+    except OSError as error:
+        said = f"cannot write the profile to {directory / name}: {error.strerror}"
+        if error.errno in _FULL:
+            raise ResourceExhausted(said) from None
+        raise InvalidArgument(said) from None
 
 
 def _options(request: ProfileRequest) -> dict[str, Any]:

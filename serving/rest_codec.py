@@ -187,10 +187,22 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
     return arrays
 
 
+def read_json(text: str | bytes) -> Any:
+    """As `json.loads`, for text of strangers.
+
+    Raises:
+        ValueError: It is no JSON, or nested deeper than Python can read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def decode_error(status: int, body: bytes) -> ServingError:
     """The error of an answer whose status is not 200."""
     try:
-        text = json.loads(body)["error"]
+        text = read_json(body)["error"]
     except (ValueError, KeyError, TypeError):
         text = body.decode("utf-8", "replace")[:500] or f"HTTP status {status}"
     return from_code(_CODES.get(status, Code.UNKNOWN), str(text))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serving.errors import FailedPrecondition, InvalidArgument
+from serving.errors import FailedPrecondition, InvalidArgument, Unknown
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Sentiment:
         Raises:
             FailedPrecondition: The model is no text classifier.
         """
-        _require(outputs, "label", "probability", "scores")
+        _require(outputs, label="text (B,)", probability="(B,)", scores="(B, C)")
         return [
             cls(label.decode("utf-8", "replace"), float(probability), scores)
             for label, probability, scores in zip(
@@ -66,7 +66,8 @@ class Explanation:
             FailedPrecondition: The signature is another one.
         """
         names = ("update_gate", "reset_gate", "state", "scores")
-        _require(outputs, "tokens", *names)
+        gates = dict.fromkeys(names[:3], "(B, T, L, R, U)")
+        _require(outputs, tokens="text (B, T)", **gates, scores="(B, T, C)")
         explanations = []
         for row, padded in enumerate(outputs["tokens"]):
             tokens = tuple(token.decode("utf-8", "replace") for token in padded if token)
@@ -95,7 +96,7 @@ class Forecast:
         Raises:
             FailedPrecondition: The model is no forecaster.
         """
-        _require(outputs, "forecast", "quantiles")
+        _require(outputs, forecast="(B, H, K)", quantiles="(B, H, K, Q)")
         rows = zip(outputs["forecast"], outputs["quantiles"], strict=True)
         return [cls(values, quantiles) for values, quantiles in rows]
 
@@ -126,7 +127,8 @@ class SeriesExplanation:
             FailedPrecondition: The signature is another one.
         """
         names = ("end", "update_gate", "reset_gate", "state", "values")
-        _require(outputs, *names)
+        gates = dict.fromkeys(names[1:4], "(B, N, R, U)")
+        _require(outputs, end="(B, N)", **gates, values="(B, T, K)")
         return [cls(*row) for row in zip(*(outputs[name] for name in names), strict=True)]
 
     def of(self, number: int, labels: Sequence[str]) -> Explanation:
@@ -144,7 +146,12 @@ class SeriesExplanation:
                 f"expected a number below {self.state.shape[1]}, as many GRUs as run side by "
                 f"side; got {number}"
             )
-        tokens = tuple(labels[end] for end in self.end)
+        if not all(0 <= end < len(labels) for end in self.end):  # NaN is not
+            raise Unknown(
+                f"the server's answer: output 'end': expected steps below {len(labels)}; got "
+                f"{self.end.tolist()!r:.60}"
+            )
+        tokens = tuple(labels[int(end)] for end in self.end)
         update, reset, state = (
             gate[:, number, np.newaxis, np.newaxis]
             for gate in (self.update_gate, self.reset_gate, self.state)
@@ -152,8 +159,35 @@ class SeriesExplanation:
         return Explanation(tokens, update, reset, state, np.zeros((len(tokens), 0), np.float32))
 
 
-def _require(outputs: Mapping[str, np.ndarray], *names: str) -> None:
-    if not outputs.keys() >= set(names):
+_MAY_BE_NONE = "BNT"  # rows, segments, tokens and steps
+
+
+def _require(outputs: Mapping[str, np.ndarray], **forms: str) -> None:
+    """Check that the outputs are there, of those forms: `(B, C)` numbers, `text (B,)` texts.
+
+    One letter stands for one size, in whichever outputs.
+
+    Raises:
+        FailedPrecondition: Some are missing: it is another model.
+        Unknown: One has another form, which no model of ours gives.
+    """
+    if not outputs.keys() >= forms.keys():
         raise FailedPrecondition(
-            f"expected a model with the outputs {sorted(names)}; this one answers {sorted(outputs)}"
+            f"expected a model with the outputs {sorted(forms)}; this one answers {sorted(outputs)}"
         )
+    sizes: dict[str, int] = {}
+    for name, form in forms.items():
+        kind, _, shape = form.rpartition("(")
+        letters = [letter for letter in shape.strip("(),").split(", ") if letter]
+        array = outputs[name]
+        is_text = array.dtype.kind in "OSU"
+        fits = array.ndim == len(letters) and is_text == bool(kind) and array.dtype.kind != "c"
+        if not fits or any(
+            sizes.setdefault(letter, size) != size or (size == 0 and letter not in _MAY_BE_NONE)
+            for letter, size in zip(letters, array.shape, strict=True)
+        ):
+            raise Unknown(
+                f"the server's answer: output {name!r}: expected {kind or 'numbers '}"
+                f"({', '.join(letters)}); got {'texts' if is_text else array.dtype} "
+                f"{list(array.shape)}"
+            )

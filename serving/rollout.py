@@ -8,15 +8,11 @@ is interrupted, the label serves as before.
 
 from __future__ import annotations
 
-import getpass
-import json
 import logging
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from serving.client import Client
 from serving.config_files import served_models
@@ -32,19 +28,10 @@ from serving.model_config_edit import (
     write_config,
 )
 from serving.protos.model_server_config_pb2 import ModelServerConfig
+from serving.rollout_history import History, Move
 from serving.version_scan import choose, versions_on_disk
 
-HISTORY = ".history.jsonl"
 _POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Move:
-    """A label that went from one version to another; None where there was or is none."""
-
-    label: str
-    before: int | None
-    after: int | None
 
 
 @dataclass(frozen=True)
@@ -86,22 +73,7 @@ class Rollout:
         Raises:
             RolloutError: The history does not know.
         """
-        stack: list[int] = []
-        for entry in self._history():
-            if (entry["model"], entry["label"]) != (self.model, label):
-                continue
-            if entry["command"] == "rollback":
-                back = entry["to"]
-                stack = stack[: stack.index(back) + 1] if back in stack else [back]
-            elif entry["to"] is not None:
-                stack = [*(stack or [entry["from"]]), entry["to"]]
-        known = [version for version in stack[:-1] if version is not None]
-        if not known:
-            raise RolloutError(
-                f"label {label!r} of model {self.model}: {self.path.name}{HISTORY} knows no "
-                "version before; name one with --to"
-            )
-        return known[-1]
+        return History(self.path).before(self.model, label)
 
     def move(self, labels: Mapping[str, int | None], command: str, retire: bool) -> list[Move]:
         """Point labels to versions, or remove them (None).
@@ -138,6 +110,18 @@ class Rollout:
         if retire:
             left = [move.before for move in moves if move.before is not None]
             final = retired(final, self.model, min(left, default=0))
+        with History(self.path).noting(self.model, moves, command):
+            self._carry_out(original, loading, final, wanted, moves)
+        return moves
+
+    def _carry_out(
+        self,
+        original: ModelServerConfig,
+        loading: ModelServerConfig,
+        final: ModelServerConfig,
+        wanted: set[int],
+        moves: Sequence[Move],
+    ) -> None:
         if self.server is None:
             write_config(self.path, final)
             self.say(
@@ -151,8 +135,6 @@ class Rollout:
             except BaseException:
                 self._put_back(original)
                 raise
-        self._record(moves, command)
-        return moves
 
     def _apply(self, config: ModelServerConfig, done: Callable[[], bool], what: str) -> None:
         """Write the file, have the server take it over, and wait until that shows."""
@@ -191,7 +173,7 @@ class Rollout:
         missing = {v for v in wanted if v not in states or states[v].state != "AVAILABLE"}
         return not missing
 
-    def _labelled(self, moves: list[Move]) -> bool:
+    def _labelled(self, moves: Sequence[Move]) -> bool:
         assert self.server is not None
         for move in moves:
             found: int | None = None
@@ -206,7 +188,10 @@ class Rollout:
         return True
 
     def _put_back(self, original: ModelServerConfig) -> None:
-        write_config(self.path, original)
+        try:
+            write_config(self.path, original)
+        except OSError as error:  # the server shall have it all the same
+            self.say(f"putting the configuration back: {error.filename}: {error.strerror}")
         if self.server is not None:
             try:
                 self.server.reload(original, timeout=self.wait)
@@ -252,43 +237,3 @@ class Rollout:
                 f"model {self.model}: there is no version {missing[0]} in "
                 f"{next(iter(found.values())).parent}; there are {sorted(found)}"
             )
-
-    def _history(self) -> list[dict[str, Any]]:
-        path = self.path.with_name(self.path.name + HISTORY)
-        if not path.exists():
-            return []
-        entries = []
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            try:
-                entries += [json.loads(line)] if line else []
-            except ValueError:
-                raise RolloutError(
-                    f"{path}, line {number}: cannot be read, as after a full disk; remove it, or "
-                    "name the version with --to"
-                ) from None
-        return entries
-
-    def _record(self, moves: list[Move], command: str) -> None:
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        path = self.path.with_name(self.path.name + HISTORY)
-        torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n" if torn else "")  # half a line spoils no whole one
-            for move in moves:
-                entry = {
-                    "time": now,
-                    "by": _user(),
-                    "command": command,
-                    "model": self.model,
-                    "label": move.label,
-                    "from": move.before,
-                    "to": move.after,
-                }
-                file.write(json.dumps(entry) + "\n")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in containers
-        return str(os.getuid())

@@ -18,7 +18,9 @@ from serving.connection_arguments import (
 from serving.errors import InvalidArgument, ServingError
 from serving.help_format import HelpFormatter
 from serving.model_config_edit import RolloutError
-from serving.rollout import Move, Rollout
+from serving.rollout import Rollout
+from serving.rollout_history import Move
+from serving.terminal_text import safe_text
 
 _COMMON = """
 Labels live in the model config file of the server (--model_config_file). The commands rewrite it
@@ -120,7 +122,7 @@ def label(argv: Sequence[str]) -> int:
             )
         if not wanted:
             for name, version in sorted(rollout.labels().items()):
-                print(f"{name} = {version}")
+                print(f"{safe_text(name)} = {version}")
             return []
         return rollout.move(wanted, "label", retire=False)
 
@@ -158,7 +160,7 @@ def _run(
     arguments = parser.parse_args(argv)
 
     def say(text: str) -> None:
-        print(f"gru-serve {command}: {text}", file=sys.stderr)
+        print(f"gru-serve {command}: {safe_text(text)}", file=sys.stderr)
 
     try:
         connection = nullcontext() if arguments.offline else connect_as_told(arguments)
@@ -175,7 +177,7 @@ def _run(
     for move in done:
         before = "nothing" if move.before is None else move.before
         after = "nothing" if move.after is None else move.after
-        print(f"{arguments.model}: {move.label} {before} -> {after}")
+        print(f"{arguments.model}: {safe_text(move.label)} {before} -> {after}")
     if not done and (command != "label" or arguments.labels):
         print(f"{arguments.model}: nothing to change")
     return 0

@@ -23,9 +23,11 @@ from serving.connection_arguments import (
 )
 from serving.errors import InvalidArgument, ServingError
 from serving.help_format import HelpFormatter
+from serving.named_files import naming_file
 from serving.results import Forecast, Sentiment
 from serving.series_csv import add_csv_arguments, open_csv, read_ticks
 from serving.streaming import StreamAnswer, StreamingSession, StreamState
+from serving.terminal_text import safe_json, safe_text, share_bar
 
 _EXAMPLES = """examples:
   gru-serve stream --model sentiment "Starts well but ends badly."
@@ -115,13 +117,22 @@ def _stream(session: StreamingSession, arguments: argparse.Namespace) -> None:
             print(_line(shown, answer, arguments.output), flush=True)
     finally:
         if arguments.state is not None and session.version is not None:
-            scratch = arguments.state.with_name(f".{arguments.state.name}.{os.getpid()}")
+            _keep(arguments.state, session.saved)
+
+
+def _keep(path: Path, state: StreamState) -> None:
+    """Write the state, or leave the one before."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with naming_file(path):
             # It holds what was said: a file that only its owner may read stays one.
-            mode = arguments.state.stat().st_mode & 0o777 if arguments.state.exists() else 0o666
+            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666
             opened = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
             with os.fdopen(opened, "w", encoding="utf-8") as file:
-                file.write(session.saved.to_json() + "\n")
-            scratch.replace(arguments.state)
+                file.write(state.to_json() + "\n")
+            scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def _pieces(arguments: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
@@ -159,18 +170,20 @@ def _ticks(lines: TextIO | Sequence[str]) -> Iterator[Any]:
 def _line(piece: Any, answer: StreamAnswer, form: str) -> str:
     if form == "json":
         outputs = {name: _json(array[0]) for name, array in answer.outputs.items()}
-        return json.dumps({"fed": piece, "version": answer.version, **outputs}, ensure_ascii=False)
+        line = {"fed": piece, "version": answer.version, **outputs}
+        return safe_json(json.dumps(line, ensure_ascii=False))
+    fed = f"{safe_text(piece):<20}"
     if {"label", "probability", "scores"} <= answer.outputs.keys():
         result = Sentiment.from_outputs(answer.outputs)[0]
-        bar = "█" * round(20 * result.probability)
-        return f"{piece!s:<20} {result.label:<12} {result.probability:.3f} {bar}"
+        bar = share_bar(result.probability, 20)
+        return f"{fed} {safe_text(result.label):<12} {result.probability:.3f} {bar}"
     if {"forecast", "quantiles"} <= answer.outputs.keys():
-        return f"{piece!s:<20} {_forecast(Forecast.from_outputs(answer.outputs)[0])}"
+        return f"{fed} {_forecast(Forecast.from_outputs(answer.outputs)[0])}"
     shown = "  ".join(
-        f"{name} {np.array2string(array[0], precision=4, threshold=12)}"
+        f"{name} {np.array2string(np.asarray(array[0]), precision=4, threshold=12)}"
         for name, array in answer.outputs.items()
     )
-    return f"{piece!s:<20} {shown}"
+    return f"{fed} {safe_text(shown)}"
 
 
 def _forecast(forecast: Forecast) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from serving.errors import InvalidArgument
+from serving.rest_codec import read_json
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class StreamState:
             InvalidArgument: The text is something else.
         """
         try:
-            values = json.loads(text)
+            values = read_json(text)
             history = values.pop("history")
             kept = None if history is None else tuple(history)
             return cls(**{**values, "state": tuple(map(float, values["state"]))}, history=kept)

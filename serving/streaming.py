@@ -24,13 +24,14 @@ from serving.client import Client
 from serving.conversation import Pause
 from serving.conversation_driver import drive, drive_async
 from serving.dtypes import STRING
-from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable, Unknown
 from serving.stream_state import StreamAnswer, StreamState
 
 __all__ = ["AsyncStreamingSession", "StreamAnswer", "StreamState", "StreamingSession"]
 
 STATE = "state"
 _RETRY_SECONDS = 0.5
+_LARGEST_STATE = 1 << 24  # numbers; a server may say anything
 
 ResultT = TypeVar("ResultT")
 
@@ -129,7 +130,7 @@ class _Stream:
             ) from None
         others = [name for name in signature.inputs if name != STATE]
         shape = signature.inputs[STATE].shape if STATE in signature.inputs else None
-        if len(others) != 1 or not shape or len(shape) != 2 or shape[1] < 1:
+        if len(others) != 1 or not shape or len(shape) != 2 or not 1 <= shape[1] <= _LARGEST_STATE:
             shapes = {name: info.shape for name, info in signature.inputs.items()}
             raise InvalidArgument(
                 f"signature {self._signature!r}: expected one input beside {STATE!r} (B, S); "
@@ -175,7 +176,17 @@ class _Stream:
             "signature": self._signature,
         }
         outputs: dict[str, np.ndarray] = yield from self._patient("predict", arguments, deadline)
-        self._state = outputs.pop(STATE)
+        state = outputs.pop(STATE, None)
+        rows = {name: list(array.shape) for name, array in outputs.items()}
+        if state is None or state.shape != self._state.shape or state.dtype.kind != "f":
+            got = "none" if state is None else f"{state.dtype} {list(state.shape)}"
+            raise Unknown(
+                f"the server's answer: expected a state of {list(self._state.shape)} numbers; "
+                f"got {got}"
+            )
+        if any(shape[:1] != [1] for shape in rows.values()):
+            raise Unknown(f"the server's answer: expected outputs of one row; got {rows}")
+        self._state = state
         return outputs
 
     def _patient(self, method: str, arguments: dict[str, Any], deadline: float) -> _Steps[Any]:

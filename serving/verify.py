@@ -35,6 +35,7 @@ from serving.golden import (
 from serving.help_format import HelpFormatter
 from serving.publishing import find_version
 from serving.quiet import quiet_stderr
+from serving.terminal_text import safe_text
 
 _EXAMPLES = """examples:
   gru-serve verify models/sentiment/1
@@ -173,4 +174,4 @@ def _report(arguments: argparse.Namespace, version: Path, verdict: Verdict) -> N
         f"export; largest difference {verdict.largest_difference:.1e}"
     )
     for name, difference in sorted(verdict.by_signature.items()):
-        print(f"  {name:<16} {difference:.1e}")
+        print(f"  {safe_text(name):<16} {difference:.1e}")

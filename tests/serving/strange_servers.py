@@ -18,7 +18,7 @@ import pytest
 
 @contextmanager
 def web(status, body, kind, seconds=0.0):
-    """A web server that always answers the same."""
+    """A web server that always answers the same, or what a function of the path gives."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -29,9 +29,10 @@ def web(status, body, kind, seconds=0.0):
             self.server.seen.append(self.headers)
             self.send_response(status)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
+            content = body(self.path) if callable(body) else body
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(content)
 
         do_POST = do_GET  # noqa: N815
 
@@ -40,7 +41,7 @@ def web(status, body, kind, seconds=0.0):
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.seen, server.daemon_threads = [], True
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield server, f"http://127.0.0.1:{server.server_port}"
@@ -143,3 +144,25 @@ def secure(transport, key, cert, client_verify):
         site.socket = context.wrap_socket(site.socket, server_side=True)
         site.handle_error = lambda *_: None  # failed handshakes are the point
         yield f"https://localhost:{site.server_port}"
+
+
+@contextmanager
+def bytes_over_grpc(answer, seconds=0.0):
+    """A gRPC server that has these bytes for an answer to any call, or a function to make them."""
+
+    def give(request, context):
+        time.sleep(seconds)
+        return answer(request, context) if callable(answer) else answer
+
+    class Handler(grpc.GenericRpcHandler):
+        def service(self, _):
+            return grpc.unary_unary_rpc_method_handler(give)
+
+    options = [("grpc.max_send_message_length", (1 << 31) - 1)]
+    server = grpc.server(ThreadPoolExecutor(4), handlers=[Handler()], options=options)
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    try:
+        yield f"grpc://localhost:{port}"
+    finally:
+        server.stop(None).wait()

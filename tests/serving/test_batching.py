@@ -17,10 +17,11 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serving.batch_merge import merge
+from serving.batch_merge import merge, padded_groups
 from serving.batch_parts import join
 from serving.batch_queue import BatchQueue
 from serving.batch_scheduler import BatchScheduler
+from serving.batch_task import Task
 from serving.batching import BatchingSession
 from serving.batching_options import BatchingOptions, PoolOptions
 from serving.errors import (
@@ -101,6 +102,12 @@ def make(callers):
 
 def ask(callers, session, x, fetches=("y",), timeout_ms=0):
     return callers.submit(session.run, {"x": np.asarray(x)}, list(fetches), timeout_ms)
+
+
+def ask_with_lengths(callers, session, x):
+    x = np.asarray(x)
+    lengths = np.full(len(x), x.shape[1])
+    return callers.submit(session.run, {"x": x, "length": lengths}, ["y"])
 
 
 def enqueued(session):
@@ -759,9 +766,9 @@ def test_parts_padded_to_different_lengths_are_put_together(make, callers):
         batch_timeout_micros=PATIENT,
         pad_variable_length_inputs=True,
     )
-    large = ask(callers, session, [[1], [2], [3]])
+    large = ask_with_lengths(callers, session, [[1], [2], [3]])
     wait_until(lambda: len(gate.batches) == 1 and enqueued(session) == 1)
-    long = ask(callers, session, [[4, 5, 6]])
+    long = ask_with_lengths(callers, session, [[4, 5, 6]])
     assert long.result(60)[0].tolist() == [[8, 10, 12]]
     # The model has answered nothing there for the first part, which had no neighbour.
     assert large.result(60)[0].tolist() == [[2, 0, 0], [4, 0, 0], [6, 6, 6]]
@@ -776,13 +783,88 @@ def test_padded_requests_share_a_batch(make, callers):
     session, gate = make(
         max_batch_size=2, batch_timeout_micros=PATIENT, pad_variable_length_inputs=True
     )
-    short = ask(callers, session, [[5, 6]])
+    short = ask_with_lengths(callers, session, [[5, 6]])
     wait_until(lambda: enqueued(session) == 1)
-    long = ask(callers, session, [[1, 2, 3, 4]])
+    long = ask_with_lengths(callers, session, [[1, 2, 3, 4]])
     # Outputs stay at the padded length.
     assert short.result(60)[0].tolist() == [[10, 12, 10, 10]]
     assert long.result(60)[0].tolist() == [[2, 4, 6, 8]]
     assert len(gate.batches) == 1
+
+
+@pytest.mark.parametrize("beside", [{}, {"mask": np.ones((1, 2), bool)}, {"share": np.ones(1)}])
+def test_without_lengths_nothing_is_padded(make, callers, beside):
+    """The model could not tell what was added: the answers are those to the rows alone."""
+    session, gate = make(
+        max_batch_size=3, batch_timeout_micros=100_000, pad_variable_length_inputs=True
+    )
+    asked = [
+        callers.submit(session.run, {"x": np.array(x), **beside}, ["y"])
+        for x in ([[5, 6]], [[1, 2, 3, 4]], [[7, 8]])
+    ]
+    assert [answer.result(60)[0].tolist() for answer in asked] == [
+        [[10, 12]], [[2, 4, 6, 8]], [[14, 16]],
+    ]  # fmt: skip
+    assert sorted(batch.shape for batch in gate.batches) == [(1, 4), (2, 2)]
+
+
+def test_a_row_that_is_refused_alone_is_refused_beside_a_longer_one(callers, tmp_path):
+    """As of a forecaster, which wants a history of a certain length."""
+
+    class Model(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None, None), tf.float32, "history")])
+        def forecast(self, history):
+            steps = tf.shape(history)[1]
+            with tf.control_dependencies([tf.debugging.assert_greater_equal(steps, 8)]):
+                return {"forecast": history[:, -1] + history[:, 0]}
+
+    model = Model()
+    tf.saved_model.save(model, str(tmp_path), {"serving_default": model.forecast})
+    options = BatchingOptions(
+        batch_timeout_micros=300_000, max_batch_size=4, pad_variable_length_inputs=True
+    )
+    scheduler = BatchScheduler(PoolOptions(1, "test"))
+    predictor = Predictor(BatchingSession(GraphSession(tmp_path), scheduler, options))
+    try:
+        short, long, other = (
+            callers.submit(predictor.predict, {"history": np.float32([range(n)])})
+            for n in (5, 60, 9)
+        )
+        with pytest.raises(InvalidArgument):
+            short.result(60)
+        assert long.result(60)["forecast"].tolist() == [59]
+        assert other.result(60)["forecast"].tolist() == [8]
+    finally:
+        predictor.close()
+        scheduler.close()
+
+
+def test_padding_is_bounded_in_bytes(make, callers):
+    """Many short rows and a long one: padded to its length they would take 60 times the room."""
+    session, gate = make(
+        max_batch_size=61, batch_timeout_micros=PATIENT, pad_variable_length_inputs=True
+    )
+    asked = [ask_with_lengths(callers, session, [[n]]) for n in range(60)]
+    wait_until(lambda: enqueued(session) == 60)
+    long = ask_with_lengths(callers, session, np.ones((1, 2_000_000), np.int64))
+    for n, answer in enumerate(asked):
+        assert answer.result(60)[0].tolist() == [[2 * n]]
+    assert (long.result(60)[0] == 2).all()
+    assert sorted(batch.shape for batch in gate.batches) == [(1, 2_000_000), (60, 1)]
+
+
+@given(st.lists(st.integers(0, 4_000_000), min_size=1, max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_groups_of_any_lengths(lengths):
+    tasks = [Task([np.broadcast_to(np.int64(1), (1, n)), np.array([n])], 1, None) for n in lengths]
+    groups = padded_groups(tasks)
+    assert sorted(map(id, itertools.chain(*groups))) == sorted(map(id, tasks))
+    for group in groups:
+        widths = [task.inputs[0].shape[1] for task in group]
+        real, padded = 8 * sum(widths), 8 * len(widths) * max(widths)
+        assert padded <= real + max(real + 8 * len(group), 16 << 20)
+    one_group = 8 * len(lengths) * max(lengths) <= 8 * sum(lengths) + (16 << 20)
+    assert len(groups) == 1 or not one_group
 
 
 # Real graphs: nobody's answer depends on who asked at the same time.

@@ -16,7 +16,7 @@ from serving.streaming import StreamingSession, StreamState
 from tests.ports import free_ports
 
 from .conftest import REPOSITORY
-from .strange_servers import certificate, rpc, secure, web
+from .strange_servers import bytes_over_grpc, certificate, rpc, secure, web
 
 
 def table():
@@ -90,6 +90,15 @@ def slow(_, server, transport, tmp_path):
             ask(url, timeout=0.2)
     with rpc(grpc.StatusCode.OK, seconds=1.0) as (_, url):
         ask(url, timeout=0.2)
+
+
+@produces("answer too large")
+def large(_, server, transport, tmp_path):
+    if transport == "rest":
+        with web(200, bytes(1001), "application/json") as (_, url):
+            ask(url, max_answer_bytes=1000)
+    with bytes_over_grpc(bytes(1001)) as url:
+        ask(url, max_answer_bytes=1000)
 
 
 @produces("another web server")

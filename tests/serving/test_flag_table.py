@@ -112,6 +112,7 @@ SHOWN = {
     "num_tflite_interpreters_per_pool": "test_tflite_session::test_threads_share_the_interpreters",
     "version": "test_server::test_help_and_version",
     "bind_address": "test_server_options::test_bind_address",
+    "allowed_hosts": "test_host_guard::test_what_the_flags_allow",
     "drain_seconds": "test_additions::test_requests_longer_than_the_drain_are_ended",
     "isolate_models": "test_server::test_a_broken_model_alone_does_not_serve",
     "trial_load": "test_trial::"

@@ -8,11 +8,14 @@ import pytest
 from serving.__main__ import main
 from serving.client import connect
 from serving.config_files import read_model_config
+from serving.errors import InvalidArgument
 from serving.file_lock import file_lock
 from serving.model_config_edit import RolloutError
 from serving.rollout import Rollout
+from serving.rollout_history import History, Move
 
 from .conftest import running, wait_until
+from .full_disk import largest_file
 from .saved_models import save_affine
 
 CONFIG = """
@@ -202,6 +205,75 @@ def test_a_torn_line_of_the_history_is_named_and_spoils_no_other(bases, tmp_path
     assert main(["rollback", *common]) == 0
     assert read_model_config(str(config))[0].labels == {"stable": 1}
     assert [json.loads(line)["to"] for line in history.read_text().splitlines()] == [1, 2, 1]
+
+
+def test_a_history_that_cannot_be_written_moves_nothing(site, capsys):
+    """A full disk: the server's answers, the file and the history stay as they are."""
+    server, config, url = site
+    history = config.with_name("models.config.history.jsonl")
+    common = ["--config", str(config), "--model", "m", "--url", url, "--wait", "30"]
+    assert main(["label", *common, "full=1"]) == 0
+    with history.open("a") as file:
+        file.write("\n" * 4000)
+    before = config.read_bytes(), history.read_bytes()
+    capsys.readouterr()
+    for text in ("full=2", "new=1"):
+        with largest_file(history.stat().st_size + 20):
+            assert main(["label", *common, text]) == 2
+        assert f"{history}: File too large" in capsys.readouterr().err
+    assert (config.read_bytes(), history.read_bytes()) == before
+    assert answer(server.grpc, "full") == 1
+    with pytest.raises(InvalidArgument, match="label"):
+        answer(server.grpc, "new")
+    assert main(["label", *common, "--remove", "full"]) == 0
+
+
+def test_a_config_that_cannot_be_written_is_named(site, capsys):
+    server, config, url = site
+    history = config.with_name("models.config.history.jsonl")
+    common = ["--config", str(config), "--model", "m", "--url", url, "--wait", "30"]
+    assert main(["label", *common, "full=1"]) == 0
+    before = config.read_bytes(), history.read_text()
+    capsys.readouterr()
+    history.write_text("")
+    with largest_file(150):
+        assert main(["label", *common, "full=2"]) == 2
+    assert f"{config}: File too large" in capsys.readouterr().err
+    assert history.read_text() == ""
+    assert config.read_bytes() == before[0]
+    assert answer(server.grpc, "full") == 1
+    history.write_text(before[1])
+    assert main(["label", *common, "--remove", "full"]) == 0
+    assert not list(config.parent.glob(".models.config.*"))
+
+
+def test_a_move_that_fails_is_not_in_the_history(bases, tmp_path):
+    config = write(tmp_path / "models.config", bases, "all {}")
+    rollout = Rollout(config, "m", None)
+    rollout.move({"stable": 1}, "label", retire=False)
+    history = tmp_path / "models.config.history.jsonl"
+    before = history.read_bytes()
+    seen = []
+
+    def fail():
+        with History(config).noting("m", [Move("a", 1, 2)], "label"):
+            seen.append(json.loads(history.read_text().splitlines()[-1])["label"])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert seen == ["a"]
+    assert history.read_bytes() == before
+
+
+def test_a_history_belongs_to_whom_the_config_does(bases, tmp_path):
+    config = write(tmp_path / "models.config", bases, "all {}")
+    config.chmod(0o660)
+    owner = (65534, 65533) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(config, *owner)
+    Rollout(config, "m", None).move({"stable": 1}, "label", retire=False)
+    found = (tmp_path / "models.config.history.jsonl").stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (*owner, 0o660)
 
 
 def test_policy_all_stays_and_two_at_once_are_refused(bases, tmp_path):

@@ -1,0 +1,303 @@
+"""Servers that lie to clients: no call takes more time or memory than it was allowed."""
+
+import asyncio
+import contextlib
+import gzip
+import itertools
+import json
+import resource
+import subprocess
+import sys
+import time
+import zlib
+
+import grpc
+import numpy as np
+import pytest
+
+from serving.async_client import connect_async
+from serving.client import connect
+from serving.client_options import ClientOptions
+from serving.errors import (
+    DeadlineExceeded,
+    ResourceExhausted,
+    ServingError,
+    Unavailable,
+    Unknown,
+)
+from serving.protos.predict_pb2 import PredictResponse
+from serving.streaming import StreamingSession
+from tests.serving.conftest import REPOSITORY
+
+from .strange_servers import bare, bytes_over_grpc
+from .test_client_connections import both
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n"
+MOST = 1 << 20
+
+
+def endless(head, piece, pause=0.0):
+    """Something that never ends."""
+
+    def send(connection):
+        connection.sendall(head)
+        while True:
+            connection.sendall(piece)
+            time.sleep(pause)
+
+    return send
+
+
+MEGABYTE = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
+PACKED = zlib.compressobj(9, wbits=31)
+PACKED = PACKED.compress(bytes(64 << 20)) + PACKED.flush()
+
+TOO_LARGE = {
+    "a length of 10 GB": endless(OK + b"Content-Length: 10000000000\r\n\r\n", b" " * 65536),
+    "a length of 100 digits": endless(OK + b"Content-Length: " + b"9" * 20 + b"\r\n\r\n", b" "),
+    "chunks without end": endless(CHUNKED + b"\r\n", MEGABYTE),
+    "no length and no end": endless(OK + b"Connection: close\r\n\r\n", b" " * 65536),
+    "gzip": endless(
+        OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(PACKED), PACKED, 1
+    ),
+    "gzip of a refusal": endless(
+        b"HTTP/1.1 400 Bad Request\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+        % len(PACKED),
+        PACKED,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TOO_LARGE)
+def test_answers_that_are_too_large(kind):
+    with bare(TOO_LARGE[kind]) as url:
+        for ask in both(url, max_answer_bytes=MOST, timeout=60, retries=0):
+            with pytest.raises(ResourceExhausted, match="larger than 1,048,576 bytes; allow more"):
+                ask()
+
+
+NEVER = {
+    "100 Continue": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "103 Early Hints, slowly": endless(b"", b"HTTP/1.1 103 x\r\nLink: a\r\n\r\n", 0.05),
+    "headers byte by byte": endless(OK + b"X: ", b"x", 0.05),
+    "chunks byte by byte": endless(CHUNKED + b"\r\n", b"1\r\n \r\n", 0.05),
+    "a chunk's length byte by byte": endless(CHUNKED + b"\r\n", b"0", 0.05),
+    "trailers byte by byte": endless(CHUNKED + b"\r\n0\r\nX: ", b"x", 0.05),
+    "silence": endless(b"", b"", 0.5),
+    "silence after the head": endless(OK + b"Content-Length: 9\r\n\r\n", b"", 0.5),
+}
+
+
+@pytest.mark.parametrize("kind", NEVER)
+def test_answers_that_never_end(kind):
+    with bare(NEVER[kind]) as url:
+        for ask in both(url, timeout=1.0, retries=0):
+            started = time.monotonic()
+            with pytest.raises(DeadlineExceeded, match=r"did not answer within 1\.0 s"):
+                ask()
+            assert time.monotonic() - started < 10
+
+
+STRANGE = {
+    "endless headers": (endless(OK, b"X: " + b"x" * 4096 + b"\r\n"), "no HTTP"),
+    "a header without end": (endless(OK + b"X: ", b"x" * 4096), "no HTTP"),
+    "a redirect": (
+        endless(b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n",
+                b"", 1),
+        "HTTP status 302",
+    ),
+    "an encoding not asked for": (
+        endless(OK + b"Content-Encoding: gzip, gzip\r\nContent-Length: 2\r\n\r\n{}", b"", 1),
+        "cannot be unpacked",
+    ),
+    "gzip cut short": (
+        endless(OK + b"Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n"
+                + gzip.compress(b"{}" * 99)[:20], b"", 1),
+        "cannot be unpacked",
+    ),
+    "deep JSON": (
+        endless(OK + b"Content-Length: 400000\r\n\r\n" + b'[{"a":' * 66666 + b"    ", b"", 1),
+        "no JSON",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_answers_that_are_none(kind):
+    send, said = STRANGE[kind]
+    with bare(send) as url:
+        for ask in both(url, timeout=20, retries=0):
+            with pytest.raises(Unknown, match=said):
+                ask()
+
+
+def test_a_server_that_does_not_read():
+    """The time is that of the whole call, of what is sent too."""
+    values = np.zeros(8_000_000, np.float32)
+    metadata = json.dumps(METADATA).encode()
+
+    def answer(connection):
+        connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % len(metadata) + metadata)
+        while connection.recv(1000):
+            time.sleep(0.01)
+
+    with bare(answer) as url, connect(url, timeout=3.0, retries=0) as client:
+        started = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            client.predict({"x": values}, "m")
+        assert time.monotonic() - started < 20
+
+
+FLOAT = {"dtype": "DT_FLOAT", "tensor_shape": {"dim": [{"size": "-1"}]}, "name": "x:0"}
+METADATA = {
+    "model_spec": {"name": "m", "version": "1"},
+    "metadata": {
+        "signature_def": {
+            "signature_def": {
+                "serving_default": {"inputs": {"x": FLOAT}, "outputs": {"y": FLOAT}},
+            }
+        }
+    },
+}
+
+
+def test_packed_answers_are_read():
+    body = gzip.compress(json.dumps(METADATA).encode())
+    head = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with bare(lambda connection: connection.sendall(head + body)) as url, connect(url) as client:
+        assert client.metadata("m").version == 1
+
+
+def test_an_answer_may_be_as_large_as_allowed():
+    body = json.dumps({"model_version_status": []}).encode()
+    head = OK + b"Content-Length: %d\r\n\r\n" % len(body)
+    with bare(lambda connection: connection.sendall(head + body)) as url:
+        for ask in both(url, max_answer_bytes=len(body)):
+            assert ask() == []
+        for ask in both(url, max_answer_bytes=len(body) - 1):
+            with pytest.raises(ResourceExhausted):
+                ask()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_answers_over_grpc_that_are_too_large(packed):
+    def answer(_, context):
+        if packed:
+            context.set_compression(grpc.Compression.Gzip)
+        return bytes(64 << 20)
+
+    with bytes_over_grpc(answer) as url:
+        for ask in both(url, max_answer_bytes=MOST, timeout=60, retries=0):
+            with pytest.raises(ResourceExhausted, match="larger than 1,048,576 bytes; allow more"):
+                ask()
+
+
+def test_answers_over_grpc_that_never_come():
+    with bytes_over_grpc(b"", seconds=5) as url:
+        for ask in both(url, timeout=1.0, retries=0):
+            with pytest.raises(DeadlineExceeded, match=r"did not answer within 1\.0 s"):
+                ask()
+
+
+def test_random_bytes_over_grpc():
+    """No error but a ServingError, whatever a server answers."""
+    random = np.random.default_rng(7)
+    answers = itertools.cycle(
+        [bytes(random.integers(0, 256, size, np.uint8)) for size in (1, 3, 9, 27, 81, 243)]
+        + [PredictResponse().SerializeToString(), b"\x0a\x02\x08\x01" * 9]
+    )
+    with bytes_over_grpc(lambda *_: next(answers)) as url, connect(url, retries=0) as client:
+        for _ in range(30):
+            for ask in (client.status, client.metadata):
+                with contextlib.suppress(ServingError):
+                    ask("m")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"model_spec": {"version": float("inf")}},
+        {"model_spec": {"version": []}},
+        {"model_spec": []},
+        {"metadata": {"signature_def": {"signature_def": []}}},
+        {"metadata": {"signature_def": {"signature_def": {"serving_default": {"inputs": [1]}}}}},
+        {"metadata": {"signature_def": {"signature_def": {"s": {"inputs": {"x": {
+            "dtype": "DT_FLOAT", "tensor_shape": {"dim": [{"size": "9" * 5000}]}}}}}}}},
+        {"metadata": {"signature_def": {"signature_def": {"s": {"inputs": {"x": {
+            "dtype": ["DT_FLOAT"]}}}}}}},
+    ],
+)  # fmt: skip
+def test_metadata_of_other_forms(broken):
+    body = json.dumps({**METADATA, **broken}).encode()
+    head = OK + b"Content-Length: %d\r\n\r\n" % len(body)
+    with (
+        bare(lambda connection: connection.sendall(head + body)) as url,
+        connect(url) as client,
+        pytest.raises(Unknown, match="unknown form"),
+    ):
+        client.metadata("m")
+
+
+def test_a_stream_keeps_the_time_and_the_size():
+    with bare(NEVER["100 Continue"]) as url, connect(url, retries=0) as client:
+        session = StreamingSession(client, "m", patience=1.0)
+        started = time.monotonic()
+        with pytest.raises((DeadlineExceeded, Unavailable)):
+            session.feed("word")
+        assert time.monotonic() - started < 20
+    with (
+        bare(TOO_LARGE["chunks without end"]) as url,
+        connect(url, max_answer_bytes=MOST) as client,
+        pytest.raises(ResourceExhausted),
+    ):
+        StreamingSession(client, "m").feed("word")
+
+
+PEAK = """
+import asyncio, resource, sys
+from serving.client import connect
+from serving.async_client import connect_async
+from serving.errors import ResourceExhausted
+
+async def later(url):
+    async with connect_async(url, retries=0) as client:
+        await client.status("m")
+
+for ask in (lambda url: connect(url, retries=0).status("m"), lambda url: asyncio.run(later(url))):
+    try:
+        ask(sys.argv[1])
+    except ResourceExhausted:
+        print("refused")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_by_default(figures):
+    """Nothing said, a client takes some times the limit, whatever is sent."""
+    bomb = zlib.compressobj(9, wbits=31)
+    bomb = b"".join([*(bomb.compress(bytes(64 << 20)) for _ in range(16)), bomb.flush()])
+    head = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    with bare(endless(head, bomb, 1)) as url:
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, url],
+            cwd=REPOSITORY, check=True, capture_output=True, text=True, timeout=300,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)),
+        )  # fmt: skip
+    *refused, peak = done.stdout.split()
+    assert refused == ["refused"] * 2
+    figures(f"gzip of 1 GiB: the client took {int(peak) >> 10} MiB")
+    assert int(peak) << 10 < 4 * ClientOptions.max_answer_bytes
+
+
+@pytest.mark.parametrize("most", [0, -1, 1 << 31])
+def test_limits_that_cannot_be(most):
+    with pytest.raises(ValueError, match="max_answer_bytes must be from 1 to 2"):
+        connect("http://localhost:1", max_answer_bytes=most)
+    with pytest.raises(ValueError, match="max_answer_bytes must be from 1 to 2"):
+        asyncio.run(_made(most))
+
+
+async def _made(most):
+    connect_async("http://localhost:1", max_answer_bytes=most)
