@@ -18,7 +18,7 @@ from serving.protos.example_pb2 import Example, Feature
 from serving.protos.input_pb2 import Input
 
 
-def parse_examples(body: bytes) -> tuple[Input, str]:
+def parse_examples(body: bytes | bytearray) -> tuple[Input, str]:
     """Parse a classify or regress request.
 
     Returns:

@@ -33,7 +33,7 @@ class PredictBody:
     signature_name: str
 
 
-def parse_predict(body: bytes) -> PredictBody:
+def parse_predict(body: bytes | bytearray) -> PredictBody:
     """Parse the JSON and the signature name.
 
     Raises:

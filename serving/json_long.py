@@ -24,7 +24,7 @@ _CLOSING = {b"[": b"]", b"{": b"}"}
 class _Piece(NamedTuple):
     """Some elements of a list: where they stand, or the one that is long itself."""
 
-    count: int
+    elements: int
     start: int
     end: int
     array: np.ndarray | None
@@ -53,9 +53,9 @@ class LongList(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         at = range(self._count)[index]
         for piece in self._pieces:
-            if at < piece.count:
+            if at < piece.elements:
                 return self._values(piece)[at]
-            at -= piece.count
+            at -= piece.elements
         raise IndexError(index)
 
     @property

@@ -35,13 +35,10 @@ def outcome(read):
         return f"error: {error}"
 
 
-LEAVES = st.one_of(
-    st.sampled_from(
-        ["0", "-1", "0.5", "1e5", "12345678901234567890123", "null", "true", "false", "NaN"]
-        + ['""', '"\\\\"', '"\\""', '"[,]{}"', '"é☃"', '"\\u0041\\\\\\""', "-Infinity"]
-        + ['"' + "x" * 40 + '"', '"' + "\\n" * 20 + '"']
-    )
-)
+NUMBERS = ["0", "-1", "0.5", "1e5", "12345678901234567890123", "NaN", "-Infinity"]
+STRINGS = ['""', '"\\\\"', '"\\""', '"[,]{}"', '"é☃"', '"\\u0041\\\\\\""']
+LONG_STRINGS = ['"' + "x" * 40 + '"', '"' + "\\n" * 20 + '"']
+LEAVES = st.sampled_from([*NUMBERS, "null", "true", "false", *STRINGS, *LONG_STRINGS])
 BLANKS = st.sampled_from(["", " ", "\n  "])
 
 

@@ -158,7 +158,7 @@ def test_nesting_has_a_limit_of_our_own(padding):
 
 def test_what_is_wrong_before_it_is_too_deep_goes_first():
     for padding in ("", " " * 2_000_000):
-        with pytest.raises(InvalidArgument, match="Invalid value. at offset: 6"):
+        with pytest.raises(InvalidArgument, match=r"Invalid value\. at offset: 6"):
             read('{"a":[x' + "[" * 1000 + padding)
 
 
