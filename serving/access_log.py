@@ -9,13 +9,15 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from serving.background_writer import BackgroundWriter
 from serving.errors import InvalidArgument
 from serving.request_record import RequestRecord
 
 STDOUT = "-"
+_LONGEST = 1024
+_EMPTY_ENTRY = 500  # bytes, roughly
 
 
 class AccessLog:
@@ -43,7 +45,9 @@ class AccessLog:
 
     def __call__(self, record: RequestRecord) -> None:
         """Have a line written for a request."""
-        self._writer.put(record)
+        # Not the record itself, which may hold the whole request.
+        entry = _Entry.of(record)
+        self._writer.put(entry, entry.size)
 
     def close(self) -> None:
         """Write what waits and close the file."""
@@ -53,19 +57,17 @@ class AccessLog:
 
     def _open(self) -> None:
         if self._path is None:
+            # Past sys.stdout, which would keep what cannot be written and then say nothing.
+            self._file = open(sys.stdout.fileno(), "ab", buffering=0, closefd=False)  # noqa: SIM115
             return
         if self._file is not None:
             self._file.close()
         # Unbuffered: lines go out whole, and a failure is known when it happens.
         self._file = self._path.open("ab", buffering=0)
 
-    def _write(self, records: Sequence[RequestRecord]) -> None:
-        text = "".join(_line(record) for record in records)
-        if self._path is None:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-            return
-        if self._replaced():
+    def _write(self, entries: Sequence[_Entry]) -> None:
+        text = "".join(_line(entry) for entry in entries)
+        if self._path is not None and self._replaced():
             self._open()
         assert self._file is not None
         data = memoryview(text.encode("utf-8", "replace"))
@@ -80,7 +82,9 @@ class AccessLog:
     def _take_back(self, count: int) -> None:
         """Remove the last bytes written: the next line must not be joined to half a line."""
         assert self._file is not None
-        with contextlib.suppress(OSError):  # a pipe takes nothing back
+        if self._path is None:  # a pipe, or a file that is not ours alone
+            return
+        with contextlib.suppress(OSError):
             self._file.truncate(max(0, os.fstat(self._file.fileno()).st_size - count))
 
     def _replaced(self) -> bool:
@@ -94,24 +98,60 @@ class AccessLog:
         return (now.st_dev, now.st_ino) != (ours.st_dev, ours.st_ino)
 
 
-def _line(record: RequestRecord) -> str:
-    began = datetime.fromtimestamp(record.began, UTC)
-    entry: dict[str, Any] = {
+class _Entry(NamedTuple):
+    """What a line says, in its order; names are cut."""
+
+    began: float
+    transport: str
+    method: str
+    route: str
+    model: str
+    version: int | None
+    signature: str
+    status: str
+    http_status: int | None
+    seconds: float
+    request_bytes: int
+    response_bytes: int
+    client: str
+
+    @classmethod
+    def of(cls, record: RequestRecord) -> _Entry:
+        return cls(
+            record.began,
+            record.transport,
+            _cut(record.method),
+            _cut(record.route),
+            _cut(record.model),
+            record.version,
+            _cut(record.signature),
+            record.status,
+            record.http_status,
+            record.seconds,
+            record.request_bytes,
+            record.response_bytes,
+            record.client,
+        )
+
+    @property
+    def size(self) -> int:
+        names = (self.method, self.route, self.model, self.signature, self.client)
+        return _EMPTY_ENTRY + sum(map(len, names))
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}... ({len(name)} characters)"
+
+
+def _line(entry: _Entry) -> str:
+    began = datetime.fromtimestamp(entry.began, UTC)
+    fields: dict[str, Any] = {
         "time": began.isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        "transport": record.transport,
-        "method": record.method,
-        "route": record.route,
-        "model": record.model,
-        "version": record.version,
-        "signature": record.signature,
-        "status": record.status,
-        "http_status": record.http_status,
-        "seconds": round(record.seconds, 6),
-        "request_bytes": record.request_bytes,
-        "response_bytes": record.response_bytes,
-        "client": record.client,
+        **entry._asdict(),
+        "seconds": round(entry.seconds, 6),
     }
-    present = {key: _whole(value) for key, value in entry.items() if value not in ("", None)}
+    del fields["began"]
+    present = {key: _whole(value) for key, value in fields.items() if value not in ("", None)}
     return json.dumps(present) + "\n"
 
 

@@ -169,6 +169,18 @@ class Flags:
         "gRPC; health checks stay open. Read again when it changes",
         Honour.OURS,
     )
+    max_request_mib: int = flag(
+        128,
+        "largest request, as sent and unpacked: a body over REST (413 beyond), a message over gRPC "
+        "(RESOURCE_EXHAUSTED beyond)",
+        Honour.OURS,
+    )
+    max_requests_mib: int = flag(
+        512,
+        "size of all requests under way together; what does not fit waits for up to ten seconds "
+        "and is refused then. Requests of up to 64 KiB do not count",
+        Honour.OURS,
+    )
     access_log: str = flag(
         "", "file that gets a line of JSON per request; - for stdout", Honour.OURS
     )
@@ -333,3 +345,8 @@ def check(flags: Flags) -> None:
             raise InvalidArgument(
                 f"--{name} must be between 0 and 65535; got {getattr(flags, name)}"
             )
+    if not 1 <= flags.max_request_mib <= flags.max_requests_mib:
+        raise InvalidArgument(
+            "--max_request_mib must be between 1 and --max_requests_mib; got "
+            f"{flags.max_request_mib} and {flags.max_requests_mib}"
+        )

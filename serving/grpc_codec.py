@@ -171,10 +171,18 @@ def decode_input(proto: Input) -> list[bytes]:
     """The serialized tf.Examples of a Classify or Regress request.
 
     A shared context goes in front of every example: concatenated messages merge.
+
+    Raises:
+        InvalidArgument: All those contexts would be out of proportion to the request.
     """
     if proto.HasField("example_list_with_context"):
         listed = proto.example_list_with_context
         context = listed.context.SerializeToString()
+        if len(context) * len(listed.examples) > _MAX_FILLED:
+            raise InvalidArgument(
+                f"a context of {len(context)} bytes for {len(listed.examples)} examples; it is "
+                f"repeated up to {_MAX_FILLED >> 20} MiB only"
+            )
         return [context + example.SerializeToString() for example in listed.examples]
     return [example.SerializeToString() for example in proto.example_list.examples]
 

@@ -78,7 +78,8 @@ class Observed(grpc.aio.ServerInterceptor):
                     record.status = _status(context)
                 record.response_bytes = len(answer)
                 if kind is not None:
-                    record.exchange = Exchange(kind, lambda: (request, answer))
+                    size = len(request) + len(answer)
+                    record.exchange = Exchange(kind, lambda: (request, answer), size)
                 return answer
             except asyncio.CancelledError:
                 record.status = Code.CANCELLED.name

@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
+from serving.byte_budget import ByteBudget
 from serving.config_files import served_models
 from serving.errors import Code, Internal, InvalidArgument, ServingError
 from serving.examples import Classification, Task, classify, infer, regress
@@ -54,9 +55,12 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 class Service:
     """Runs blocking calls in threads and turns errors into statuses."""
 
-    def __init__(self, repository: Repository, threads: WorkerThreads) -> None:
+    def __init__(
+        self, repository: Repository, threads: WorkerThreads, budget: ByteBudget | None = None
+    ) -> None:
         self._repository = repository
         self._threads = threads
+        self._budget = budget or ByteBudget()
 
     async def _run(
         self,
@@ -67,11 +71,18 @@ class Service:
     ) -> bytes:
         """Answer one request in a thread."""
 
-        def answer(timeout_ms: int) -> bytes:
-            return call(_parse(request_class, raw), timeout_ms).SerializeToString()
+        def answer(request: RequestT | None, timeout_ms: int) -> bytes:
+            request = _parse(request_class, raw) if request is None else request
+            return call(request, timeout_ms).SerializeToString()
 
         try:
-            return await self._threads.run(answer, _timeout_ms(context))
+            with self._budget.hold() as held:
+                await held.grow(len(raw), in_memory=True)
+                request = None
+                if len(raw) > _LARGE:
+                    async with self._budget.turn(len(raw)):
+                        request = await self._threads.run(_parse, request_class, raw)
+                return await self._threads.run(answer, request, _timeout_ms(context))
         except Exception as error:
             return _refuse(context, error)
 
@@ -92,7 +103,7 @@ def refuse(context: Any, error: ServingError) -> bytes:
         comes by.
     """
     text = error.message
-    raw = text.encode("utf-8", "surrogateescape")
+    raw = text[: _MAX_MESSAGE + 1].encode("utf-8", "surrogateescape")
     if len(raw) > _MAX_MESSAGE:
         text = raw[:_MAX_MESSAGE].decode("utf-8", "ignore") + "...TRUNCATED"
     context.set_code(GRPC_STATUS[error.code])
@@ -121,6 +132,7 @@ class PredictionService(Service):
         threads: Where the models run, and where large messages are read and written.
         metrics: Where requests are counted.
         tensor_content: Answer with raw bytes instead of one entry per element.
+        budget: Counts the bytes of requests.
     """
 
     def __init__(
@@ -129,8 +141,9 @@ class PredictionService(Service):
         threads: WorkerThreads,
         metrics: Metrics | None = None,
         tensor_content: bool = False,
+        budget: ByteBudget | None = None,
     ) -> None:
-        super().__init__(repository, threads)
+        super().__init__(repository, threads, budget)
         self._metrics = metrics or Metrics()
         self._tensor_content = tensor_content
 
@@ -140,11 +153,16 @@ class PredictionService(Service):
         name, status = "", Code.CANCELLED
         try:
             if len(raw) > _LARGE:
-                request = await self._threads.run(_parse, PredictRequest, raw)
+                with self._budget.hold() as held:
+                    await held.grow(len(raw), in_memory=True)
+                    async with self._budget.turn(len(raw)):
+                        request = await self._threads.run(_parse, PredictRequest, raw)
+                    name = request.model_spec.name
+                    answer = await self._predict(request, len(raw), _timeout_ms(context))
             else:
                 request = _parse(PredictRequest, raw)
-            name = request.model_spec.name
-            answer = await self._predict(request, len(raw) > _LARGE, _timeout_ms(context))
+                name = request.model_spec.name
+                answer = await self._predict(request, len(raw), _timeout_ms(context))
             status = Code.OK
             return answer
         except Exception as error:
@@ -153,13 +171,14 @@ class PredictionService(Service):
         finally:
             self._metrics.request(name, "Predict", "GRPC", status.name, started)
 
-    async def _predict(self, request: PredictRequest, large: bool, timeout_ms: int) -> bytes:
+    async def _predict(self, request: PredictRequest, size: int, timeout_ms: int) -> bytes:
         with self._acquire(request) as (predictor, version):
             name = request.model_spec.signature_name or DEFAULT_SIGNATURE
             note(request.model_spec.name, version, name)
             predictor.check_inputs(name, request.inputs.keys())
-            if large:
-                inputs = await self._threads.run(decode_inputs, request)
+            if size > _LARGE:
+                async with self._budget.turn(size):
+                    inputs = await self._threads.run(decode_inputs, request)
             else:
                 inputs = decode_inputs(request)
             with self._metrics.runtime(request.model_spec.name, "Predict"):
@@ -167,8 +186,10 @@ class PredictionService(Service):
                     self._threads, inputs, name, request.output_filter, timeout_ms
                 )
         spec = _echo(request, version, name)
-        if sum(array.nbytes for array in outputs.values()) > _LARGE:
-            return await self._threads.run(_encode_outputs, outputs, spec, self._tensor_content)
+        answered = sum(array.nbytes for array in outputs.values())
+        if answered > _LARGE:
+            async with self._budget.turn(answered):
+                return await self._threads.run(_encode_outputs, outputs, spec, self._tensor_content)
         return _encode_outputs(outputs, spec, self._tensor_content)
 
     def _counted(
@@ -289,6 +310,7 @@ class ModelService(Service):
         threads: Where requests are worked on.
         metrics: Whose counts a reload may report.
         may_log: Whether configurations may ask for prediction logs.
+        budget: Counts the bytes of requests.
     """
 
     def __init__(
@@ -297,8 +319,9 @@ class ModelService(Service):
         threads: WorkerThreads,
         metrics: Metrics | None = None,
         may_log: bool = False,
+        budget: ByteBudget | None = None,
     ) -> None:
-        super().__init__(repository, threads)
+        super().__init__(repository, threads, budget)
         self._metrics = metrics or Metrics()
         self._may_log = may_log
 

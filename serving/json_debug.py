@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from serving.json_long import LongList
 from serving.json_writer import decimal_tokens, quoted
 
 _MAX_FLOAT = 3.4028234e38
@@ -25,7 +26,7 @@ def debug_text(value: Any, limit: int = 256) -> str:
         return decimal_tokens([float(dtype.type(value))], dtype)[0]
     pieces: list[str] = []
     size = 0
-    for piece in _pretty(value, ""):
+    for piece in _pretty(value, "", limit):
         if piece in ("NaN", "Infinity", "-Infinity"):
             break
         pieces.append(piece)
@@ -36,13 +37,13 @@ def debug_text(value: Any, limit: int = 256) -> str:
     return text.decode("utf-8", "ignore")
 
 
-def _pretty(value: Any, indent: str) -> Iterator[str]:
+def _pretty(value: Any, indent: str, limit: int) -> Iterator[str]:
     """Yield the pieces of an indented JSON text, so that a long one need not be finished."""
-    if not isinstance(value, list | dict):
+    if not isinstance(value, list | dict | LongList):
         if isinstance(value, float):
             yield _number_text(value)
         else:
-            yield quoted(value) if isinstance(value, str) else json.dumps(value)
+            yield quoted(value[:limit]) if isinstance(value, str) else json.dumps(value)
         return
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     inner = indent + "    "
@@ -50,10 +51,10 @@ def _pretty(value: Any, indent: str) -> Iterator[str]:
     for i, item in enumerate(value):
         yield f",\n{inner}" if i else f"\n{inner}"
         if isinstance(value, dict):
-            yield quoted(item) + ": "
-            yield from _pretty(value[item], inner)
+            yield quoted(item[:limit]) + ": "
+            yield from _pretty(value[item], inner, limit)
         else:
-            yield from _pretty(item, inner)
+            yield from _pretty(item, inner, limit)
     yield f"\n{indent}{closing}" if value else closing
 
 

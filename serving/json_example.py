@@ -11,13 +11,14 @@ from serving import json_writer
 from serving.errors import InvalidArgument
 from serving.json_debug import debug_text
 from serving.json_inputs import signature_name
+from serving.json_long import LongList
 from serving.json_parser import parse
 from serving.json_tensor import decode_base64, is_base64, type_name
 from serving.protos.example_pb2 import Example, Feature
 from serving.protos.input_pb2 import Input
 
 
-def parse_examples(body: bytes) -> tuple[Input, str]:
+def parse_examples(body: bytes | bytearray) -> tuple[Input, str]:
     """Parse a classify or regress request.
 
     Returns:
@@ -39,7 +40,7 @@ def parse_examples(body: bytes) -> tuple[Input, str]:
             "and was not found"
         )
     examples = value["examples"]
-    if not isinstance(examples, list):
+    if not isinstance(examples, list | LongList):
         raise InvalidArgument(
             f"JSON Value: {debug_text(value)} Expecting 'examples' value to be an list/array"
         )
@@ -63,7 +64,7 @@ def _example(value: Any) -> Example:
             feature = example.features.feature[name]
         except UnicodeEncodeError:
             raise InvalidArgument(f"Feature: {name} has a name that is not UTF-8") from None
-        for element in content if isinstance(content, list) else [content]:
+        for element in content if isinstance(content, list | LongList) else [content]:
             _add(feature, name, element)
     return example
 
@@ -71,7 +72,7 @@ def _example(value: Any) -> Example:
 def _add(feature: Feature, name: str, value: Any) -> None:
     if (
         value is None
-        or isinstance(value, list)
+        or isinstance(value, list | LongList)
         or (isinstance(value, dict) and not is_base64(value))
     ):
         raise InvalidArgument(

@@ -6,6 +6,7 @@ per input.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from serving.errors import InvalidArgument, ServingError
 from serving.json_debug import debug_text
+from serving.json_long import LongList
 from serving.json_parser import Document, parse
 from serving.json_tensor import Tensor, fast_array, is_base64
 from serving.signature import Signature
@@ -31,7 +33,7 @@ class PredictBody:
     signature_name: str
 
 
-def parse_predict(body: bytes) -> PredictBody:
+def parse_predict(body: bytes | bytearray) -> PredictBody:
     """Parse the JSON and the signature name.
 
     Raises:
@@ -77,7 +79,7 @@ def decode_inputs(body: PredictBody, signature: Signature) -> tuple[dict[str, np
         )
     if "instances" in value:
         instances = value["instances"]
-        if not isinstance(instances, list):
+        if not isinstance(instances, list | LongList):
             raise InvalidArgument(
                 f"JSON Value: {debug_text(value)} Expecting 'instances' to be an list/array"
             )
@@ -93,7 +95,7 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and not is_base64(value)
 
 
-def _rows(instances: list[Any], signature: Signature, booleans: bool) -> dict[str, np.ndarray]:
+def _rows(instances: Sequence[Any], signature: Signature, booleans: bool) -> dict[str, np.ndarray]:
     inputs = signature.inputs
     if len(inputs) > 1 and not isinstance(instances[0], dict):
         raise InvalidArgument(
@@ -104,16 +106,35 @@ def _rows(instances: list[Any], signature: Signature, booleans: bool) -> dict[st
         name = min(inputs)
         array = fast_array(instances, inputs[name].dtype, booleans)
         return {name: _walk_plain(instances, inputs[name].dtype) if array is None else array}
-    keys = inputs.keys()
-    if all(isinstance(row, dict) and row.keys() == keys for row in instances):
-        arrays = {
-            name: fast_array([row[name] for row in instances], info.dtype, booleans)
-            for name, info in inputs.items()
-        }
-        done = {name: array for name, array in arrays.items() if array is not None}
-        if len(done) == len(arrays):
-            return done
-    return _walk_objects(instances, signature)
+    done = _fast_objects(instances, signature, booleans)
+    return _walk_objects(instances, signature) if done is None else done
+
+
+def _fast_objects(
+    instances: Sequence[Any], signature: Signature, booleans: bool
+) -> dict[str, np.ndarray] | None:
+    """The arrays of rows that are objects; None where only the walk can tell."""
+    if isinstance(instances, LongList):
+        parts = []
+        for piece in instances.pieces():
+            part = _fast_objects(list(piece), signature, booleans)
+            if part is None:
+                return None
+            parts.append(part)
+        try:
+            return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        except ValueError:  # rows of different shapes
+            return None
+    keys = signature.inputs.keys()
+    if not all(isinstance(row, dict) and row.keys() == keys for row in instances):
+        return None
+    done = {}
+    for name, info in signature.inputs.items():
+        array = fast_array([row[name] for row in instances], info.dtype, booleans)
+        if array is None:
+            return None
+        done[name] = array
+    return done
 
 
 class _Batch:
@@ -145,7 +166,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return "[" + ",".join(map(str, shape)) + "]"
 
 
-def _walk_plain(instances: list[Any], dtype: int) -> np.ndarray:
+def _walk_plain(instances: Sequence[Any], dtype: int) -> np.ndarray:
     batch = _Batch(dtype)
     for i, value in enumerate(instances):
         if _is_object(value):
@@ -159,7 +180,7 @@ def _walk_plain(instances: list[Any], dtype: int) -> np.ndarray:
     return batch.array(len(instances))
 
 
-def _walk_objects(instances: list[Any], signature: Signature) -> dict[str, np.ndarray]:
+def _walk_objects(instances: Sequence[Any], signature: Signature) -> dict[str, np.ndarray]:
     batches = {name: _Batch(info.dtype) for name, info in signature.inputs.items()}
     for i, row in enumerate(instances):
         if not _is_object(row):

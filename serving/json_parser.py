@@ -2,54 +2,29 @@
 
 The release is 1.1.0. It differs from Python's `json` in ways that requests can show: of duplicate
 keys the first wins; bytes after the document are ignored; `NaN`, `Inf` and `Infinity` with or
-without a minus are numbers; nesting has no limit; a number is too big by its form, not by its
-value. Faster readers read what they read alike: orjson the plain requests, Python's C scanner most
-others; whatever it refuses, and whatever it might read otherwise, goes to the slow reader here,
-which is RapidJSON's iterative parser in Python and knows the error texts and offsets.
+without a minus are numbers; a number is too big by its form, not by its value. Faster readers read
+what they read alike: orjson the plain requests, Python's C scanner most others; whatever it
+refuses, and whatever it might read otherwise, goes to the slow reader, which is RapidJSON's
+iterative parser in Python and knows the error texts and offsets. Long texts are read in pieces,
+each by the fastest that can.
+
+One thing differs: nesting that no request needs (`MAX_DEPTH`) is refused, where RapidJSON's has no
+limit.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from serving.errors import InvalidArgument
 from serving.json_debug import debug_text
+from serving.json_fast import read_fast
+from serving.json_long import LongReader
+from serving.json_reader import Reader
 
-_WHITESPACE = b" \t\n\r"
-_NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?([eE][+-]?[0-9]+)?")
-_CONSTANT = re.compile(rb"(-?)(?:(NaN)|Inf(inity)?)")
-_PLAIN_STRING = re.compile(rb'[^"\\\x00-\x1f]*')
-_ESCAPES = {
-    ord('"'): b'"',
-    ord("\\"): b"\\",
-    ord("/"): b"/",
-    ord("b"): b"\b",
-    ord("f"): b"\f",
-    ord("n"): b"\n",
-    ord("r"): b"\r",
-    ord("t"): b"\t",
-}
-# What the faster readers take otherwise: half a surrogate pair, and exponents that may be beyond
-# double. A false alarm only costs the slow reader. Patterns that start with a literal are searched
-# for at memory speed.
-_SUSPECTS = (
-    re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"),
-    re.compile(rb"e\+?[0-9]{3}"),
-    re.compile(rb"E\+?[0-9]{3}"),
-)
-# May be an integer beyond 64 bits, which is a float to RapidJSON, or a number beyond double.
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
-_MOST_DIGITS = 308
-_MAX_EXPONENT = 308
-_SIGNIFICANT_DIGITS = 17
-_TENTH_OF_DOUBLE = 1.7976931348623157e307
-_LITERALS = {ord("n"): (b"null", None), ord("t"): (b"true", True), ord("f"): (b"false", False)}
+# Texts beyond this are read in pieces.
+_LONG = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -66,293 +41,24 @@ class Document:
     has_booleans: bool
 
 
-def parse(body: bytes) -> Document:
+def parse(body: bytes | bytearray) -> Document:
     """Parse a request body.
+
+    Args:
+        body: A bytearray is taken over: what is returned may lean on it.
 
     Raises:
         InvalidArgument: It is no JSON, or no object; with TF Serving's text.
     """
     if not body:
         raise InvalidArgument("JSON Parse error: The document is empty")
-    value = _fast(body)
-    if value is None:
-        value = Reader(body).read()
-        if not isinstance(value, dict):
-            raise InvalidArgument(f"JSON Value: {debug_text(value)} Is not object")
+    if len(body) > _LONG:
+        value = LongReader(body).read()
+    else:
+        body = bytes(body)
+        value = read_fast(body)
+        if value is None:
+            value = Reader(body).read()
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"JSON Value: {debug_text(value)} Is not object")
     return Document(value, b"true" in body or b"false" in body)
-
-
-def _fast(body: bytes) -> dict[str, Any] | None:
-    if any(suspect.search(body) for suspect in _SUSPECTS):
-        return None
-    long = _LONG_NUMBER.search(body) is not None
-    value = None if long else _fastest(body)
-    if value is not None:
-        return value
-    try:
-        text = body.decode("utf-8", "surrogateescape").lstrip(" \t\n\r")
-        value, _ = (_CAREFUL_DECODER if long else _DECODER).raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _fastest(body: bytes) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    # One colon per key of the outermost object: so no key is there twice, on no level.
-    if isinstance(value, dict) and body.count(b":") == len(value):
-        return value
-    return None
-
-
-def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        for key, first in reversed(pairs):
-            value[key] = first
-    return value
-
-
-def _integer(text: str) -> int | float:
-    value = int(text)
-    return value if -(1 << 63) <= value < 1 << 64 else _double(text)
-
-
-def _double(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError("beyond double")
-    return value
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_first_wins)
-_CAREFUL_DECODER = json.JSONDecoder(
-    object_pairs_hook=_first_wins, parse_int=_integer, parse_float=_double
-)
-
-
-class Reader:
-    """RapidJSON's iterative parser over bytes, with its error texts and offsets.
-
-    Args:
-        body: The document; a byte order mark in front is skipped.
-    """
-
-    def __init__(self, body: bytes) -> None:
-        # As with RapidJSON's stream, the end reads as a NUL, so that every look is in range.
-        self._body = body + b"\0"
-        self._at = 0
-
-    def read(self) -> Any:
-        """The first document of the body."""
-        if self._body.startswith(b"\xef\xbb\xbf"):
-            self._at = 3
-        self._skip()
-        if self._end():
-            raise self._error("The document is empty.")
-        if self._body[self._at] in b",:]}":
-            raise self._error("The document is empty.")
-        root: list[Any] = []
-        # Open containers with the key under which the next value goes (None in arrays).
-        stack: list[tuple[Any, str | None]] = [(root, None)]
-        self._value(stack)
-        while len(stack) > 1:
-            container, _ = stack[-1]
-            if isinstance(container, list):
-                self._array(container, stack)
-            else:
-                self._object(container, stack)
-        return root[0]
-
-    def _array(self, container: list[Any], stack: list[tuple[Any, str | None]]) -> None:
-        """Go on inside an array: one element, or its end."""
-        self._skip()
-        byte = self._body[self._at]
-        if byte == ord("]") and not self._end():
-            self._at += 1
-            stack.pop()
-            return
-        if container:
-            if byte != ord(","):
-                raise self._error("Missing a comma or ']' after an array element.")
-            self._at += 1
-            self._skip()
-        self._value(stack)
-
-    def _object(self, container: dict[str, Any], stack: list[tuple[Any, str | None]]) -> None:
-        """Go on inside an object: one member, or its end."""
-        self._skip()
-        byte = self._body[self._at]
-        if byte == ord("}"):
-            self._at += 1
-            stack.pop()
-            return
-        if container:
-            if byte != ord(","):
-                raise self._error("Missing a comma or '}' after an object member.")
-            self._at += 1
-            self._skip()
-        if self._body[self._at] != ord('"'):
-            raise self._error("Missing a name for object member.")
-        key = self._string()
-        self._skip()
-        if self._body[self._at] != ord(":"):
-            raise self._error("Missing a colon after a name of object member.")
-        self._at += 1
-        self._skip()
-        stack[-1] = (container, key)
-        self._value(stack)
-
-    def _value(self, stack: list[tuple[Any, str | None]]) -> None:
-        byte = self._body[self._at]
-        value: Any
-        if byte in b"[{":
-            self._at += 1
-            value = [] if byte == ord("[") else {}
-        elif byte == ord('"'):
-            value = self._string()
-        elif byte in _LITERALS:
-            value = self._literal(*_LITERALS[byte])
-        else:
-            value = self._number()
-        container, key = stack[-1]
-        if key is None:
-            container.append(value)
-        else:
-            container.setdefault(key, value)
-        if byte in b"[{":
-            stack.append((value, None))
-
-    def _literal(self, text: bytes, value: Any) -> Any:
-        for expected in text:
-            if self._body[self._at] != expected:
-                raise self._error("Invalid value.")
-            self._at += 1
-        return value
-
-    def _number(self) -> int | float:
-        start = self._at
-        match = _NUMBER.match(self._body, start)
-        if match is None:
-            return self._constant()
-        self._at = match.end()
-        following = self._body[self._at]
-        _, fraction, exponent = match.groups()
-        if following == ord(".") and fraction is None and exponent is None:
-            raise self._error("Miss fraction part in number.", self._at + 1)
-        if following in b"eE" and exponent is None:
-            signed = self._body[self._at + 1] in b"+-"
-            raise self._error("Miss exponent in number.", self._at + 1 + signed)
-        if fraction is None and exponent is None and self._at - start <= 20:
-            integer = int(match.group())
-            if integer < 1 << 64 and integer >= -(1 << 63):
-                return integer
-        if _is_too_big(match):
-            raise self._error("Number too big to be stored in double.", start)
-        return float(match.group())
-
-    def _constant(self) -> float:
-        start = self._at
-        match = _CONSTANT.match(self._body, start)
-        if match is None or (not match.group(3) and self._body[match.end()] == ord("i")):
-            wrong = start + (self._body[start] == ord("-"))
-            text = b"NaN" if self._body[wrong] == ord("N") else b"Infinity"
-            for expected in text:
-                if self._body[wrong] != expected:
-                    break
-                wrong += 1
-            raise self._error("Invalid value.", wrong)
-        self._at = match.end()
-        if match.group(2):
-            return float("nan")
-        return float("-inf") if match.group(1) else float("inf")
-
-    def _string(self) -> str:
-        self._at += 1
-        parts = []
-        while True:
-            plain = _PLAIN_STRING.match(self._body, self._at)
-            assert plain is not None
-            parts.append(plain.group())
-            self._at = plain.end()
-            byte = self._body[self._at]
-            if byte == ord('"'):
-                self._at += 1
-                return b"".join(parts).decode("utf-8", "surrogateescape")
-            if byte == 0:
-                raise self._error("Missing a closing quotation mark in string.")
-            if byte < 0x20:
-                raise self._error("Invalid escape character in string.")
-            parts.append(self._escape())
-
-    def _escape(self) -> bytes:
-        start = self._at
-        byte = self._body[start + 1]
-        if byte in _ESCAPES:
-            self._at += 2
-            return _ESCAPES[byte]
-        if byte != ord("u"):
-            raise self._error("Invalid escape character in string.")
-        code = self._hex(start, start + 2)
-        self._at = start + 6
-        if 0xD800 <= code < 0xDC00:
-            wrong = "The surrogate pair in string is invalid."
-            if self._body[self._at : self._at + 2] != b"\\u":
-                raise self._error(wrong, start)
-            low = self._hex(start, self._at + 2)
-            if not 0xDC00 <= low <= 0xDFFF:
-                raise self._error(wrong, start)
-            self._at += 6
-            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
-        # A low surrogate by itself passes, as three bytes that are not UTF-8.
-        return chr(code).encode("utf-8", "surrogatepass")
-
-    def _hex(self, start: int, at: int) -> int:
-        digits = self._body[at : at + 4]
-        if re.fullmatch(rb"[0-9a-fA-F]{4}", digits) is None:
-            raise self._error("Incorrect hex digit after \\u escape in string.", start)
-        return int(digits, 16)
-
-    def _skip(self) -> None:
-        while self._body[self._at] in _WHITESPACE:
-            self._at += 1
-
-    def _end(self) -> bool:
-        return self._body[self._at] == 0
-
-    def _error(self, text: str, offset: int | None = None) -> InvalidArgument:
-        where = self._at if offset is None else offset
-        return InvalidArgument(f"JSON Parse error: {text} at offset: {where}")
-
-
-def _is_too_big(number: re.Match[bytes]) -> bool:
-    """Whether RapidJSON refuses a number: by its form, for `0e309` is one and `1.8e308` is none.
-
-    It refuses one more digit of an integer part from DBL_MAX / 10 on, and exponents of more than
-    308 plus the digits of the fraction that it keeps: until the number has more than 53 bits and 17
-    significant digits after its first.
-    """
-    whole, fraction, exponent = number.groups()
-    if len(whole) > _MOST_DIGITS and float(whole[:-1]) >= _TENTH_OF_DOUBLE:
-        return True
-    if exponent is None or exponent[1:2] == b"-":
-        return False
-    digits = exponent[1:].lstrip(b"+0")
-    # Python reads no integer of thousands of digits.
-    if len(digits) > _MOST_DIGITS:
-        return True
-    return int(digits or b"0") > _MAX_EXPONENT + _kept_digits(whole, fraction or b"")
-
-
-def _kept_digits(whole: bytes, fraction: bytes) -> int:
-    value = int(whole)
-    significant = len(whole) - 1
-    for count, digit in enumerate(fraction):
-        if value >> 53 and significant >= _SIGNIFICANT_DIGITS:
-            return count
-        value = value * 10 + digit - ord("0")
-        significant += value > 0
-    return len(fraction)

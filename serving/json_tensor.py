@@ -7,17 +7,20 @@ walked element by element. The walk gives the same answer and knows the error te
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from serving.dtypes import by_number
+from serving.dtypes import DType, by_number
 from serving.errors import InvalidArgument, Unimplemented
 from serving.json_debug import debug_text
+from serving.json_long import LongList
 from serving.tensor_shape import check_rank
 
+_PART = 1 << 16
 _NARROW = ("int32", "int16", "int8", "uint8")
 _BASE64 = re.compile(r"([A-Za-z0-9+/]*)([=.]*)")
 _WITHOUT_WHITESPACE = dict.fromkeys(map(ord, " \t\n\v\f\r"))
@@ -41,6 +44,11 @@ def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
         The array, or None where only the walk of `Tensor` can tell.
     """
     known = by_number(dtype)
+    if isinstance(value, LongList):
+        return _long_array(value, known, has_booleans)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], LongList):
+        array = _long_array(value[0], known, has_booleans)
+        return None if array is None else array[np.newaxis]
     if known.name == "string":
         return _fast_strings(value)
     if has_booleans and known.name != "bool":
@@ -49,6 +57,34 @@ def fast_array(value: Any, dtype: int, has_booleans: bool) -> np.ndarray | None:
         array = np.array(value)
     except (ValueError, OverflowError, RecursionError):
         return None
+    return _typed(array, known)
+
+
+def _long_array(value: LongList, known: DType, has_booleans: bool) -> np.ndarray | None:
+    """As `fast_array`, piece by piece."""
+    whole: np.ndarray | None = None
+    at = 0
+    for piece in value.pieces():
+        if isinstance(piece, np.ndarray):
+            part = _typed(piece, known)
+        else:
+            part = fast_array(piece, known.number, has_booleans)
+        if part is None:
+            return None
+        if whole is None:
+            shape = (len(value), *part.shape[1:])
+            if math.prod(shape) > value.text_bytes:  # so they cannot all be of that shape
+                return None
+            whole = np.empty(shape, part.dtype)
+        elif part.shape[1:] != whole.shape[1:]:
+            return None
+        whole[at : at + len(part)] = part
+        at += len(part)
+    return whole
+
+
+def _typed(array: np.ndarray, known: DType) -> np.ndarray | None:
+    """Numbers or booleans as NumPy read them, in the type of an input; None if they do not fit."""
     if known.name in ("float", "double"):
         return to_float(array, known.numpy) if array.dtype.kind in "fiu" else None
     if known.name == "bool":
@@ -86,6 +122,9 @@ class Tensor:
     def __init__(self, dtype: int) -> None:
         self._dtype = by_number(dtype)
         self._values: list[Any] = []
+        # Many values are kept in arrays, of a fourth of their size as Python objects.
+        self._parts: list[np.ndarray] = []
+        self._count = 0
 
     def add(self, value: Any) -> tuple[tuple[int, ...], int]:
         """Append the elements of one JSON value.
@@ -100,9 +139,9 @@ class Tensor:
         """
         shape = dense_shape(value)
         check_rank(len(shape), self._dtype)
-        before = len(self._values)
+        before = self._count
         self._fill(value, 0, shape)
-        return shape, len(self._values) - before
+        return shape, self._count - before
 
     def array(self, shape: Sequence[int]) -> np.ndarray:
         """The elements added so far, in that shape.
@@ -111,25 +150,33 @@ class Tensor:
             InvalidArgument: The shape has more dimensions than a tensor of the type can have.
         """
         check_rank(len(shape), self._dtype)
+        return np.concatenate([*self._parts, self._part()]).reshape(shape)
+
+    def _part(self) -> np.ndarray:
+        """What was added since the last part."""
         name = self._dtype.name
         if name in _LIMITS:
             wide = np.uint64 if name == "uint64" else np.int64
-            return np.array(self._values, wide).astype(self._dtype.numpy).reshape(shape)
+            return np.array(self._values, wide).astype(self._dtype.numpy)
         if name in ("float", "double"):
-            return to_float(np.array(self._values, np.float64), self._dtype.numpy).reshape(shape)
+            return to_float(np.array(self._values, np.float64), self._dtype.numpy)
         array = np.empty(len(self._values), self._dtype.numpy)
         array[:] = self._values
-        return array.reshape(shape)
+        return array
 
     def _fill(self, value: Any, level: int, shape: tuple[int, ...]) -> None:
         rank = len(shape)
-        if not isinstance(value, list):
+        if not isinstance(value, list | LongList):
             if level != rank:
                 raise InvalidArgument(
                     f"JSON Value: {debug_text(value)} found at incorrect level: {level + 1} in "
                     f"the JSON DOM. Expected at level: {rank}"
                 )
             self._values.append(self._element(value))
+            self._count += 1
+            if len(self._values) == _PART:
+                self._parts.append(self._part())
+                self._values = []
             return
         if level >= rank:
             raise InvalidArgument(
@@ -181,9 +228,9 @@ class Tensor:
 def dense_shape(value: Any) -> tuple[int, ...]:
     """The shape that the first element of each level shows."""
     shape = []
-    while isinstance(value, list):
+    while isinstance(value, list | LongList):
         shape.append(len(value))
-        if not value:
+        if not len(value):
             break
         value = value[0]
     return tuple(shape)
@@ -195,7 +242,7 @@ def type_name(value: Any) -> str:
         return "Null"
     if isinstance(value, bool):
         return str(value)
-    for python, name in ((dict, "Object"), (list, "Array"), (str, "String")):
+    for python, name in ((dict, "Object"), (list | LongList, "Array"), (str, "String")):
         if isinstance(value, python):
             return name
     return "Number"

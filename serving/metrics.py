@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 
+from serving.printable import escaped
+
 DEFAULT_PATH = "/monitoring/prometheus/metrics"
 MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
 QUEUE_MICROSECONDS = tuple(100 * 1.2**n for n in range(52))
@@ -270,4 +272,6 @@ def _labels(names: Sequence[str], values: Sequence[str]) -> str:
 
 
 def _escape(value: str) -> str:
+    if not value.isprintable():  # the format would take all but line ends as they are
+        value = "\n".join(map(escaped, value.split("\n")))
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

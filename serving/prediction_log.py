@@ -24,6 +24,7 @@ from serving.protos.prediction_log_pb2 import PredictionLog
 from serving.request_record import RequestRecord
 
 _WAITING = 1000
+_WAITING_BYTES = 256 << 20
 _FRAME = 16  # length and checksums of a TFRecord
 
 
@@ -71,14 +72,14 @@ class PredictionLogger:
         self._tags = tuple(tags)
         self._count = count
         self._files: dict[str, _RotatingFile] = {}
-        self._writer = BackgroundWriter("prediction log", self._write, _WAITING, at_once=1)
+        self._writer = BackgroundWriter("prediction log", self._write, _WAITING, _WAITING_BYTES, 1)
 
     def __call__(self, record: RequestRecord) -> None:
         """Log a request, if it went well and its lot is drawn."""
         if record.exchange is None or record.status != "OK":
             return
         if random.random() < self._sampling(record.model).sampling_rate:
-            self._writer.put(record)
+            self._writer.put(record, record.exchange.size)
 
     def close(self) -> None:
         """Write what waits and close the files."""
@@ -172,6 +173,8 @@ class _RotatingFile:
         # Nanoseconds of a clock that does not go back tell apart what one second brings.
         unique = f"{stamp}-{os.getpid()}-{time.monotonic_ns()}"
         self._path = self._prefix.with_name(f"{self._prefix.name}-{unique}.tfrecord")
+        # People's texts are nobody else's business.
+        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         self._writer = self._translated(lambda: tf.io.TFRecordWriter(str(self._path)))
         self._size = 0
         others = [one for one in self._of_this_prefix() if one != self._path]

@@ -15,10 +15,12 @@ class Exchange:
     Attributes:
         kind: "predict", "classify", "regress" or "multi_inference".
         messages: Makes the two; called only where they are wanted, and in another thread.
+        size: Bytes that it keeps in memory, roughly.
     """
 
     kind: str
     messages: Callable[[], tuple[bytes, bytes]]
+    size: int = 0
 
 
 @dataclass
@@ -67,11 +69,17 @@ class RequestRecord:
 CURRENT: ContextVar[RequestRecord | None] = ContextVar("request_record", default=None)
 
 
-def note_exchange(kind: str, messages: Callable[[], tuple[bytes, bytes]]) -> None:
-    """Hand over request and response of the inference under way, if anybody wants them."""
+def note_exchange(kind: str, size: int, messages: Callable[[], tuple[bytes, bytes]]) -> None:
+    """Hand over request and response of the inference under way, if anybody wants them.
+
+    Args:
+        kind: As in `Exchange`, like the others.
+        size: Bytes.
+        messages: Makes the two.
+    """
     record = CURRENT.get()
     if record is not None:
-        record.exchange = Exchange(kind, messages)
+        record.exchange = Exchange(kind, messages, size)
 
 
 def note_status(name: str) -> None:

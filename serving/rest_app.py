@@ -5,73 +5,66 @@ from __future__ import annotations
 import logging
 import re
 import time
-import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from urllib.parse import unquote_to_bytes
+from typing import TypeVar
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.byte_budget import ByteBudget, Held
 from serving.errors import Code, Internal, InvalidArgument, ServingError
 from serving.examples import classify, regress
 from serving.exchange import classify_messages, predict_messages, regress_messages
 from serving.grpc_codec import decode_input
 from serving.grpc_service import status_response
 from serving.json_example import encode_classifications, encode_regressions, parse_examples
-from serving.json_inputs import PredictBody, decode_inputs, parse_predict
+from serving.json_inputs import decode_inputs, parse_predict
 from serving.metrics import Metrics
+from serving.protos.input_pb2 import Input
 from serving.protos.model_pb2 import ModelSpec
 from serving.repository import Repository
 from serving.request_record import note, note_exchange, note_status
+from serving.rest_body import (
+    LARGE,
+    Body,
+    BodyTooLarge,
+    Headers,
+    discard_body,
+    is_packed,
+    parse_body,
+    read_body,
+)
 from serving.rest_codec import (
     encode_error,
     encode_metadata,
     encode_outputs,
     encode_status,
 )
+from serving.rest_paths import (
+    API,
+    GET,
+    METHODS,
+    NO_URI,
+    POST,
+    EmptyError,
+    Target,
+    target_of,
+    unquote,
+)
 from serving.signature import DEFAULT_SIGNATURE
 from serving.worker_threads import WorkerThreads
 
 log = logging.getLogger(__name__)
 
-# Full matches over path and query string, as TF Serving's: a query makes a request malformed.
-_NAME = rb"/v1/models/(?P<model>[^/:]+)"
-_VERSION = rb"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
-_POST = re.compile(rb"(?i)" + _NAME + _VERSION + rb":(?P<verb>classify|regress|predict)")
-_GET = re.compile(
-    rb"(?i)/v1/models(?:/(?P<model>[^/:]+))?" + _VERSION + rb"(?P<metadata>/metadata)?"
-)
-_API = re.compile(rb"(?i)/v1/.*", re.DOTALL)
-_MAX_UNPACKED = 100 << 20
-_INT64_DIGITS = 19
-# Bodies up to this size are read, and outputs written, on the event loop: that takes less than the
-# way to a thread and back.
-_LARGE = 1 << 14
+# Outputs up to this size are written on the event loop, as small bodies are read there.
 _LARGE_OUTPUT = 1 << 12
-_METHODS = ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
-# Bytes that a URI may not have, and per cent signs without two digits (RFC 3986).
-_NO_URI = re.compile(rb"[^!$%&-;=?-Z_a-z~]|%(?![0-9A-Fa-f]{2})")
+T = TypeVar("T")
 _HTML = b"text/html; charset=ISO-8859-1"
-
-Headers = list[tuple[bytes, bytes]]
-
-
-@dataclass(frozen=True)
-class _Target:
-    """What the path names."""
-
-    model: str
-    version: int | None
-    label: str | None
-
-
-class _EmptyError(InvalidArgument):
-    """Answered without a body, as TF Serving happens to."""
 
 
 class Api:
@@ -85,6 +78,7 @@ class Api:
         cors: Headers of every answer under /v1/, for browsers.
         metrics: Where requests are counted.
         metrics_path: Where the counts can be read; empty for nowhere.
+        budget: Counts the bytes of requests.
     """
 
     def __init__(
@@ -96,8 +90,10 @@ class Api:
         cors: Sequence[tuple[bytes, bytes]] = (),
         metrics: Metrics | None = None,
         metrics_path: str = "",
+        budget: ByteBudget | None = None,
     ) -> None:
         self._metrics = metrics or Metrics()
+        self._budget = budget or ByteBudget()
         self._metrics_path = metrics_path.encode()
         self._rest = rest
         self._repository = repository
@@ -111,15 +107,15 @@ class Api:
         if self._metrics_path and path == self._metrics_path:
             await self._read_metrics(scope)(scope, receive, send)
             return
-        if scope["type"] != "http" or not _API.fullmatch(path):
+        if scope["type"] != "http" or not API.fullmatch(path):
             await self._rest(scope, receive, send)
             return
         if scope["query_string"]:
             path += b"?" + scope["query_string"]
-        if scope["method"] not in _METHODS:
+        if scope["method"] not in METHODS:
             await _page(HTTPStatus.NOT_IMPLEMENTED)(scope, receive, send)
             return
-        if _NO_URI.search(path):
+        if NO_URI.search(path):
             await _page(HTTPStatus.BAD_REQUEST)(scope, receive, send)
             return
         if scope["method"] == "OPTIONS":
@@ -127,19 +123,41 @@ class Api:
             status = 200 if b"http://" in origin or b"https://" in origin else 400
             await self._send(send, status, b"", _HTML)
             return
-        body = await _body(receive)
-        if body is None:
-            return
-        status, answer = await self._answer(scope["method"], path, scope["headers"], body)
-        await self._send(send, status, answer)
+        with self._budget.hold() as held:
+            body: Body | ServingError | None
+            try:
+                body = await read_body(receive, scope["headers"], held)
+            except ServingError as error:
+                body = error.with_traceback(None)  # which holds what was read
+            if body is None:
+                return
+            status, answer = await self._answer(scope["method"], path, scope["headers"], body, held)
+            if isinstance(body, ServingError):
+                await self._send_early(receive, send, status, answer)
+            else:
+                await self._send(send, status, answer)
 
     async def _send(
         self, send: Send, status: int, body: bytes, kind: bytes = b"application/json"
     ) -> None:
-        length = (b"content-length", b"%d" % len(body))
-        headers = [length, (b"content-type", kind), *self._headers]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send(self._start(status, body, (b"content-type", kind)))
         await send({"type": "http.response.body", "body": body})
+
+    async def _send_early(self, receive: Receive, send: Send, status: int, body: bytes) -> None:
+        """Answer a request whose body is not read to its end, which ends the connection."""
+        kind, close = (b"content-type", b"application/json"), (b"connection", b"close")
+        await send(self._start(status, body, kind, close))
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await discard_body(receive)
+        await send({"type": "http.response.body", "body": b""})
+
+    def _start(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> Message:
+        length = (b"content-length", b"%d" % len(body))
+        return {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [length, *headers, *self._headers],
+        }
 
     def _read_metrics(self, scope: Scope) -> Response:
         headers = {"content-type": "text/plain"}
@@ -150,22 +168,26 @@ class Api:
         return Response(self._metrics.render(), headers=headers)
 
     async def _answer(
-        self, method: str, path: bytes, headers: Headers, body: bytes
+        self, method: str, path: bytes, headers: Headers, body: Body | ServingError, held: Held
     ) -> tuple[int, bytes]:
         started = time.perf_counter()
-        match = (_POST if method == "POST" else _GET).fullmatch(path)
-        model = _unquote(match["model"]) if match else ""
+        match = (POST if method == "POST" else GET).fullmatch(path)
+        model = unquote(match["model"]) if match else ""
         verb = match["verb"].decode().lower() if match and method == "POST" else ""
         code = Code.CANCELLED
         note(model)
         try:
-            answer = await self._result(method, path, match, headers, body)
+            if isinstance(body, ServingError):
+                raise body
+            answer = await self._result(method, path, match, headers, body, held)
             code = Code.OK
             return 200, answer
         except ServingError as error:
             code = error.code
             status, text = encode_error(error)
-            return status, b"" if isinstance(error, _EmptyError) else text
+            if isinstance(error, BodyTooLarge):
+                status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            return status, b"" if isinstance(error, EmptyError) else text
         except Exception as error:
             code = Code.INTERNAL
             log.exception("%s %s failed", method, path.decode("utf-8", "replace"))
@@ -175,35 +197,44 @@ class Api:
             note_status(code.name)
 
     async def _result(
-        self, method: str, path: bytes, match: re.Match[bytes] | None, headers: Headers, body: bytes
+        self,
+        method: str,
+        path: bytes,
+        match: re.Match[bytes] | None,
+        headers: Headers,
+        body: Body,
+        held: Held,
     ) -> bytes:
         if match and method == "POST":
-            target = _target(match)
+            target = target_of(match)
             # The match ignores case, the choice of what to answer does not.
             if match["verb"] == b"predict":
-                return await self._predict(target, headers, body)
-            if match["verb"] == b"classify":
-                return await self._threads.run(self._classify, target, _unpack(headers, body))
-            if match["verb"] == b"regress":
-                return await self._threads.run(self._regress, target, _unpack(headers, body))
+                return await self._predict(target, headers, body, held)
+            if match["verb"] in (b"classify", b"regress"):
+                answer = self._classify if match["verb"] == b"classify" else self._regress
+                if len(body) <= LARGE and not is_packed(headers):
+                    return await self._threads.run(_of_examples, answer, target, body)
+                (examples, name), _ = await self._parse(parse_examples, body, headers, held)
+                return await self._threads.run(answer, target, examples, name)
         elif match and method == "GET":
-            return await self._threads.run(self._describe, _target(match), match["metadata"])
+            return await self._threads.run(self._describe, target_of(match), match["metadata"])
         shown = path.decode("utf-8", "replace")
         raise InvalidArgument(f"Malformed request: {method} {shown}")
 
-    def _describe(self, target: _Target, metadata: bytes | None) -> bytes:
+    def _describe(self, target: Target, metadata: bytes | None) -> bytes:
         if not target.model:
             raise InvalidArgument("Missing model name in request.")
         if metadata == b"/metadata":
             return self._metadata(target)
         return encode_status(status_response(self._repository.status(target.model, target.version)))
 
-    async def _predict(self, target: _Target, headers: Headers, raw: bytes) -> bytes:
-        large = len(raw) > _LARGE or _is_packed(headers)
-        if large:
-            body = await self._threads.run(_parse_packed, headers, raw)
-        else:
-            body = parse_predict(raw)
+    async def _parse(
+        self, parse: Callable[[Body], T], body: Body, headers: Headers, held: Held
+    ) -> tuple[T, int]:
+        return await parse_body(parse, body, headers, held, self._budget, self._threads)
+
+    async def _predict(self, target: Target, headers: Headers, raw: Body, held: Held) -> bytes:
+        body, size = await self._parse(parse_predict, raw, headers, held)
         with self._repository.acquire(target.model, target.version, target.label) as (
             model,
             version,
@@ -215,8 +246,9 @@ class Api:
                 raise InvalidArgument(
                     f'Serving signature name: "{name}" not found in signature def'
                 )
-            if large:
-                inputs, row = await self._threads.run(decode_inputs, body, signature)
+            if size > LARGE:
+                async with self._budget.turn(size):
+                    inputs, row = await self._threads.run(decode_inputs, body, signature)
             else:
                 inputs, row = decode_inputs(body, signature)
             with self._metrics.runtime(target.model, "Predict"):
@@ -224,13 +256,18 @@ class Api:
                     self._threads, inputs, name, timeout_ms=self._timeout_ms
                 )
         spec = _spec(target.model, version, name)
-        note_exchange("predict", lambda: predict_messages(spec(), inputs, outputs))
-        if sum(array.nbytes for array in outputs.values()) > _LARGE_OUTPUT:
-            return await self._threads.run(encode_outputs, outputs, row)
+        answered = _bytes(outputs)
+        note_exchange(
+            "predict",
+            size + _bytes(inputs) + answered,
+            lambda: predict_messages(spec(), inputs, outputs),
+        )
+        if answered > _LARGE_OUTPUT:
+            async with self._budget.turn(answered):
+                return await self._threads.run(encode_outputs, outputs, row)
         return encode_outputs(outputs, row)
 
-    def _classify(self, target: _Target, raw: bytes) -> bytes:
-        examples, name = parse_examples(raw)
+    def _classify(self, target: Target, examples: Input, name: str) -> bytes:
         with self._repository.acquire(target.model, target.version, target.label) as (
             model,
             version,
@@ -240,11 +277,12 @@ class Api:
             with self._metrics.runtime(target.model, "Classify"):
                 result = classify(model, name, listed, self._timeout_ms)
         spec = _spec(target.model, version, name)
-        note_exchange("classify", lambda: classify_messages(spec(), examples, result))
+        note_exchange(
+            "classify", sum(map(len, listed)), lambda: classify_messages(spec(), examples, result)
+        )
         return encode_classifications(result.rows())
 
-    def _regress(self, target: _Target, raw: bytes) -> bytes:
-        examples, name = parse_examples(raw)
+    def _regress(self, target: Target, examples: Input, name: str) -> bytes:
         with self._repository.acquire(target.model, target.version, target.label) as (
             model,
             version,
@@ -254,32 +292,18 @@ class Api:
             with self._metrics.runtime(target.model, "Regress"):
                 values = regress(model, name, listed, self._timeout_ms)
         spec = _spec(target.model, version, name)
-        note_exchange("regress", lambda: regress_messages(spec(), examples, values))
+        note_exchange(
+            "regress", sum(map(len, listed)), lambda: regress_messages(spec(), examples, values)
+        )
         return encode_regressions(values)
 
-    def _metadata(self, target: _Target) -> bytes:
+    def _metadata(self, target: Target) -> bytes:
         with self._repository.acquire(target.model, target.version, target.label) as held:
             model, version = held
             note(target.model, version)
             spec = ModelSpec(name=target.model)
             spec.version.value = version
             return encode_metadata(spec, model.signature_defs)
-
-
-def _target(match: re.Match[bytes]) -> _Target:
-    version = None
-    if match["version"]:
-        digits = match["version"].lstrip(b"0")
-        if len(digits) > _INT64_DIGITS or int(digits or b"0") >= 1 << 63:
-            shown = match["version"].decode()
-            raise _EmptyError(f"Failed to convert version: {shown} to numeric.")
-        version = int(digits or b"0")
-    label = _unquote(match["label"]) if match["label"] else None
-    return _Target(_unquote(match["model"]), version, label)
-
-
-def _unquote(part: bytes | None) -> str:
-    return unquote_to_bytes(part or b"").decode("utf-8", "surrogateescape")
 
 
 def _spec(model: str, version: int, signature: str) -> Callable[[], ModelSpec]:
@@ -293,37 +317,12 @@ def _spec(model: str, version: int, signature: str) -> Callable[[], ModelSpec]:
     return made
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """The whole body; None when the client went away meanwhile."""
-    parts = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
+def _of_examples(answer: Callable[[Target, Input, str], bytes], target: Target, raw: Body) -> bytes:
+    return answer(target, *parse_examples(raw))
 
 
-def _is_packed(headers: Headers) -> bool:
-    encodings = (value for name, value in headers if name == b"content-encoding")
-    return b"gzip" in next(encodings, b"")
-
-
-def _parse_packed(headers: Headers, body: bytes) -> PredictBody:
-    return parse_predict(_unpack(headers, body))
-
-
-def _unpack(headers: Headers, body: bytes) -> bytes:
-    """The body, unpacked where it is packed; one that cannot be unpacked counts as empty."""
-    if not _is_packed(headers):
-        return body
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        unpacked = unpacker.decompress(body, _MAX_UNPACKED)
-    except zlib.error:
-        return b""
-    return unpacked if unpacker.eof and not unpacker.unused_data else b""
+def _bytes(arrays: Mapping[str, np.ndarray]) -> int:
+    return sum(array.nbytes for array in arrays.values())
 
 
 def _page(status: HTTPStatus, text: str = "") -> Response:
@@ -341,6 +340,7 @@ def create_app(
     draining: Callable[[], bool] = lambda: False,
     metrics: Metrics | None = None,
     metrics_path: str = "",
+    budget: ByteBudget | None = None,
 ) -> Api:
     """The REST application: TF Serving's API; /healthz, /readyz and /models beside it.
 
@@ -352,6 +352,7 @@ def create_app(
         draining: Whether the server is about to stop.
         metrics: Where requests are counted.
         metrics_path: Where the counts can be read; empty for nowhere.
+        budget: Counts the bytes of requests.
     """
 
     async def healthz(_: Request) -> Response:
@@ -377,4 +378,4 @@ def create_app(
         ],
         exception_handlers={404: missing},
     )
-    return Api(others, repository, threads, timeout_ms, cors, metrics, metrics_path)
+    return Api(others, repository, threads, timeout_ms, cors, metrics, metrics_path, budget)

@@ -50,6 +50,7 @@ _CODES = {
     403: Code.PERMISSION_DENIED,
     404: Code.NOT_FOUND,
     409: Code.ABORTED,
+    413: Code.RESOURCE_EXHAUSTED,
     429: Code.RESOURCE_EXHAUSTED,
     499: Code.CANCELLED,
     500: Code.INTERNAL,
@@ -58,6 +59,8 @@ _CODES = {
     503: Code.UNAVAILABLE,
     504: Code.DEADLINE_EXCEEDED,
 }
+# Of the text of an error.
+_LONGEST_ERROR = 1 << 14
 
 
 def encode_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
@@ -72,8 +75,11 @@ def encode_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
 
 
 def encode_error(error: ServingError) -> tuple[int, bytes]:
-    """HTTP status and body of an error."""
-    return HTTP_STATUS[error.code], json_writer.error(error.message)
+    """HTTP status and body of an error, whose text may show what was asked."""
+    text = error.message
+    if len(text) > _LONGEST_ERROR:
+        text = text[:_LONGEST_ERROR] + "...TRUNCATED"
+    return HTTP_STATUS[error.code], json_writer.error(text)
 
 
 def encode_status(response: Message) -> bytes:

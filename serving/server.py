@@ -12,11 +12,13 @@ from collections.abc import Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serving.additions import Additions
+from serving.byte_budget import ByteBudget
 from serving.errors import InvalidArgument, ServingError
 from serving.exposure import exposure
 from serving.flags import Flags, HelpRequested, check, notes, parse_flags, usage
 from serving.imports import for_good, without_keras
 from serving.metrics import DEFAULT_PATH, Metrics
+from serving.server_log import start_log
 from serving.transports import GrpcTransport, RestTransport, prefer_classic_polling
 from serving.worker_threads import WorkerThreads
 
@@ -55,9 +57,7 @@ def main(argv: Sequence[str]) -> int:
     if flags.version:
         print(_versions())
         return 0
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(message)s"
-    )
+    start_log()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     prefer_classic_polling()
     try:
@@ -180,16 +180,17 @@ class Server:
         additions: Additions,
     ) -> None:
         flags = self._flags
+        budget = ByteBudget(flags.max_request_mib << 20, flags.max_requests_mib << 20)
         with (
             WorkerThreads(max(1, flags.grpc_max_threads), "grpc") as grpc_threads,
             WorkerThreads(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
             try:
-                await grpc.start(repository, grpc_threads, self._metrics, additions)
+                await grpc.start(repository, grpc_threads, self._metrics, additions, budget)
                 if rest is not None:
                     await rest.start(
-                        repository, rest_threads, self._metrics, metrics_path, additions
+                        repository, rest_threads, self._metrics, metrics_path, additions, budget
                     )
                 await self._stop.wait()
                 log.info(

@@ -16,6 +16,7 @@ from serving.tls import grpc_credentials, rest_context
 
 if TYPE_CHECKING:
     from serving.additions import Additions
+    from serving.byte_budget import ByteBudget
     from serving.metrics import Metrics
     from serving.repository import Repository
     from serving.worker_threads import WorkerThreads
@@ -62,6 +63,7 @@ class GrpcTransport:
         threads: WorkerThreads,
         metrics: Metrics,
         additions: Additions,
+        budget: ByteBudget,
     ) -> None:
         """Open the port.
 
@@ -83,14 +85,14 @@ class GrpcTransport:
         flags = self._flags
         self._server = grpc.aio.server(
             interceptors=additions.interceptors(),
-            options=_channel_options(flags.grpc_channel_arguments),
+            options=_channel_options(flags.grpc_channel_arguments, budget.one),
         )
         content = flags.enable_serialization_as_tensor_content
-        prediction = PredictionService(repository, threads, metrics, content)
+        prediction = PredictionService(repository, threads, metrics, content, budget)
         services = {
             PREDICTION_SERVICE: prediction,
             MODEL_SERVICE: ModelService(
-                repository, threads, metrics, bool(flags.prediction_log_directory)
+                repository, threads, metrics, bool(flags.prediction_log_directory), budget
             ),
         }
         if flags.enable_profiler:
@@ -168,6 +170,7 @@ class RestTransport:
         metrics: Metrics,
         metrics_path: str,
         additions: Additions,
+        budget: ByteBudget,
     ) -> None:
         """Open the port.
 
@@ -200,6 +203,7 @@ class RestTransport:
             draining=lambda: self._draining,
             metrics=metrics,
             metrics_path=metrics_path,
+            budget=budget,
         )
         self._gate = DrainGate(app)
         config = uvicorn.Config(
@@ -264,11 +268,12 @@ def host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _channel_options(text: str) -> list[tuple[str, int | str]]:
+def _channel_options(text: str, most: int) -> list[tuple[str, int | str]]:
     # A dictionary: of an option given twice, gRPC would take the first, not the user's.
     options: dict[str, int | str] = {
         "grpc.max_send_message_length": (1 << 31) - 1,
-        "grpc.max_receive_message_length": (1 << 31) - 1,
+        # Packed messages are measured unpacked.
+        "grpc.max_receive_message_length": min(most, (1 << 31) - 1),
         # Else a second server on the same port would start and take half of the requests.
         "grpc.so_reuseport": 0,
     }

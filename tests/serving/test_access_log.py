@@ -84,11 +84,11 @@ def test_appends_and_follows_rotation(tmp_path):
     assert [one["model"] for one in lines(path)] == ["b"]
 
 
-def test_stdout(capsys):
+def test_stdout(capfd):
     log = AccessLog("-")
     log(record(model="a"))
     log.close()
-    assert json.loads(capsys.readouterr().out)["model"] == "a"
+    assert json.loads(capfd.readouterr().out)["model"] == "a"
 
 
 def test_refused_path(tmp_path):
@@ -112,7 +112,7 @@ def test_line_that_did_not_fit_leaves_no_half(tmp_path, caplog):
     wait_until(lambda: path.stat().st_size)
     with largest_file(path.stat().st_size + 20):
         log(record(model="too long"))
-        wait_until(lambda: "1 entries lost so far" in caplog.text)
+        wait_until(lambda: "1 entry lost so far" in caplog.text)
     log(record(model="b"))
     log.close()
     assert [one["model"] for one in lines(path)] == ["a", "b"]

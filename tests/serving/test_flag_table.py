@@ -120,6 +120,8 @@ SHOWN = {
     "load_timeout_seconds": "test_trial::test_a_warmup_without_end_ends_by_its_time_or_a_signal",
     "rest_ssl_config_file": "test_additions::test_rest_speaks_tls_only",
     "auth_token_file": "test_additions::test_rest_refuses_without_token",
+    "max_request_mib": "test_budgets::test_bodies_beyond_the_limit",
+    "max_requests_mib": "test_budgets::test_bodies_that_wait_and_are_refused",
     "access_log": "test_additions::test_access_log_of_rest",
     "prediction_log_directory": "test_additions::test_prediction_log",
     "prediction_log_sampling_rate": "test_prediction_log::test_rate_of_the_model_counts",

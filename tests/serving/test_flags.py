@@ -52,9 +52,9 @@ def test_all_flags_with_their_defaults():
     assert ours == UPSTREAM | DEVIATIONS
     assert {f.name for f in FLAGS} - UPSTREAM.keys() == {
         "access_log", "allowed_hosts", "auth_token_file", "bind_address", "drain_seconds",
-        "isolate_models", "load_timeout_seconds", "prediction_log_directory",
-        "prediction_log_file_mib", "prediction_log_files", "prediction_log_sampling_rate",
-        "rest_ssl_config_file", "trial_load",
+        "isolate_models", "load_timeout_seconds", "max_request_mib", "max_requests_mib",
+        "prediction_log_directory", "prediction_log_file_mib", "prediction_log_files",
+        "prediction_log_sampling_rate", "rest_ssl_config_file", "trial_load",
     }  # fmt: skip
     assert Flags().bind_address == "127.0.0.1"
 

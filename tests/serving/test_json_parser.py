@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from serving.errors import InvalidArgument
 from serving.json_debug import debug_text
-from serving.json_parser import Document, Reader, parse
+from serving.json_parser import Document, parse
+from serving.json_reader import Reader
 
 
 def read(body):
@@ -141,10 +142,24 @@ def test_not_an_object(body, shown):
     assert str(caught.value) == f"JSON Value: {shown} Is not object"
 
 
-def test_nesting_has_no_limit():
-    depth = 500_000
-    body = '{"deep":' + "[" * depth + "]" * depth + ',"a":7}'
-    assert read(body)["a"] == 7
+@pytest.mark.parametrize("padding", [0, 2_000_000])
+def test_nesting_has_a_limit_of_our_own(padding):
+    """As deep as a request can need; what comes after the document does not count."""
+
+    def nested(depth):
+        return f'{{"deep":{"[" * depth}{"]" * depth},"a":{" " * padding}7}}'
+
+    assert read(nested(256) + "[" * 1000)["a"] == 7
+    for depth in (257, 1000, 500_000):
+        with pytest.raises(InvalidArgument) as caught:
+            read(nested(depth))
+        assert str(caught.value) == "JSON Parse error: Nesting is deeper than 257. at offset: 264"
+
+
+def test_what_is_wrong_before_it_is_too_deep_goes_first():
+    for padding in ("", " " * 2_000_000):
+        with pytest.raises(InvalidArgument, match=r"Invalid value\. at offset: 6"):
+            read('{"a":[x' + "[" * 1000 + padding)
 
 
 def test_bytes_that_are_no_text_survive():
