@@ -19,7 +19,7 @@ pytestmark = pytest.mark.docker
 NETWORK = f"{PREFIX}_attempts"
 REPLICAS = ("serving-1", "serving-2")
 SCRIPT = REPOSITORY / "tests" / "docker" / "false_replica.py"
-LONGER_THAN_A_REPLICA_IS_LEFT_OUT = 2.5
+LONGER_THAN_A_REPLICA_IS_LEFT_OUT = 3.5  # two seconds, counted in whole ones
 
 
 class Gateway:

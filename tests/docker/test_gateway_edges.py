@@ -71,7 +71,7 @@ def test_odd_requests(deployment, line, expected):
         (f"//v1/models/{MODEL}", 400),
         (f"/v1//models/{MODEL}", 400),
         (f"/v1/models/{MODEL}/./metadata", 400),
-        (f"/v1/models/%2e%2e/models/{MODEL}", 404),
+        (f"/v1/models/%2e%2e/models/{MODEL}", 400),
         ("/v1/models/a%2F..%2F..%2F..%2Fmodels", 404),
         ("/v1/models/../../models", 404),
         (f"/v1/models/{MODEL}?x=1", 400),
