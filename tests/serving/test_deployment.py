@@ -16,6 +16,7 @@ from benchmarks.sentiment_served import main as served_accuracy
 from serving.__main__ import main
 from serving.async_client import connect_async
 from serving.client import connect
+from serving.digests import FILE as DIGESTS
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from serving.example_request import KINDS, example_request
 from serving.golden import read_golden
@@ -428,6 +429,9 @@ def test_publish_and_prune(exports, tmp_path, capsys):
     broken = tmp_path / "broken"
     shutil.copytree(exports.version("one"), broken / "1")
     retouch(broken / "1")
+    assert main(["publish", str(broken), "--to", str(target)]) == 2
+    assert "golden.json: expected" in capsys.readouterr().err
+    (broken / "1" / DIGESTS).unlink()
     assert main(["publish", str(broken), "--to", str(target)]) == 1
     assert sorted(child.name for child in target.iterdir()) == ["7", "8"]
     capsys.readouterr()
