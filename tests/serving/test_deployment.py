@@ -90,6 +90,7 @@ def test_tampered_model_is_found_in_files_and_on_a_server(exports, tmp_path, cap
     retouch(base / "1")
     assert main(["verify", str(base / "1")]) == 1
     assert "expected" in capsys.readouterr().err
+    (base / "1" / DIGESTS).unlink()  # with it the server would not load the version
     with running(tmp_path / "log", "--model_name=one", f"--model_base_path={base}") as server:
         for url in (server.rest, server.grpc):
             assert main(["verify", str(version), "--url", url]) == 1
@@ -430,7 +431,7 @@ def test_publish_and_prune(exports, tmp_path, capsys):
     shutil.copytree(exports.version("one"), broken / "1")
     retouch(broken / "1")
     assert main(["publish", str(broken), "--to", str(target)]) == 2
-    assert "golden.json: expected" in capsys.readouterr().err
+    assert "/variables/variables." in capsys.readouterr().err
     (broken / "1" / DIGESTS).unlink()
     assert main(["publish", str(broken), "--to", str(target)]) == 1
     assert sorted(child.name for child in target.iterdir()) == ["7", "8"]
