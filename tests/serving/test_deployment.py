@@ -16,6 +16,7 @@ from benchmarks.sentiment_served import main as served_accuracy
 from serving.__main__ import main
 from serving.async_client import connect_async
 from serving.client import connect
+from serving.digests import FILE as DIGESTS
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from serving.example_request import KINDS, example_request
 from serving.golden import read_golden
@@ -89,6 +90,7 @@ def test_tampered_model_is_found_in_files_and_on_a_server(exports, tmp_path, cap
     retouch(base / "1")
     assert main(["verify", str(base / "1")]) == 1
     assert "expected" in capsys.readouterr().err
+    (base / "1" / DIGESTS).unlink()  # with it the server would not load the version
     with running(tmp_path / "log", "--model_name=one", f"--model_base_path={base}") as server:
         for url in (server.rest, server.grpc):
             assert main(["verify", str(version), "--url", url]) == 1
@@ -428,6 +430,9 @@ def test_publish_and_prune(exports, tmp_path, capsys):
     broken = tmp_path / "broken"
     shutil.copytree(exports.version("one"), broken / "1")
     retouch(broken / "1")
+    assert main(["publish", str(broken), "--to", str(target)]) == 2
+    assert "/variables/variables." in capsys.readouterr().err
+    (broken / "1" / DIGESTS).unlink()
     assert main(["publish", str(broken), "--to", str(target)]) == 1
     assert sorted(child.name for child in target.iterdir()) == ["7", "8"]
     capsys.readouterr()

@@ -166,7 +166,7 @@ def test_a_server_ends_what_was_altered_serves_the_rest_and_what_is_mended(
         )
         assert client.predict(ONE, "m")["y"].tolist() == [[9, 12]]
     text = (tmp_path / "log").read_text()
-    assert "Checked files of" in text
+    assert "Checked the files of" in text
     assert "Tried" not in text  # digests are enough
 
 

@@ -138,7 +138,7 @@ def test_files_that_the_server_may_not_read_are_named(models, base, tmp_path, no
     config.write_text(ALL.format(base))
     for path in closed:
         path.chmod(0)
-    flags = (f"--model_config_file={config}", "--max_num_load_retries=0", "--trial_load=auto")
+    flags = (f"--model_config_file={config}", "--max_num_load_retries=0")
     try:
         with (
             running(tmp_path / "log", *flags, prefix=no_superpowers) as server,

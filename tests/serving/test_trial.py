@@ -51,6 +51,7 @@ def status_of(client, version):
     return next((one for one in client.status("m") if one.version == version), None)
 
 
+@pytest.mark.slow
 def test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start(base, tmp_path):
     flags = ("--model_name=m", f"--model_base_path={base}", "--trial_load=auto")
     log = tmp_path / "log"
@@ -74,6 +75,7 @@ def test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start(
     assert re.search(r"Tried .*/1 in \d+\.\d\d s", text)
 
 
+@pytest.mark.slow
 def test_without_a_trial_the_server_dies(base, tmp_path):
     """What the trial is for; should TensorFlow stop to die of this, the tests need another."""
     port, rest_port = free_ports(2)
@@ -104,6 +106,7 @@ def test_a_trial_takes_no_longer_than_it_may(models, tmp_path):
         try_version(version, LoadOptions(), watch)
 
 
+@pytest.mark.slow
 def test_a_trial_ends_with_its_server(models, tmp_path):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "base" / "1")
     write_records(version, [predict_record({"steps": np.int64(10**12)}, "spin")])
@@ -134,6 +137,7 @@ def _is_alive(pid):
     return status.rsplit(")", 1)[1].split()[0] != "Z"
 
 
+@pytest.mark.slow
 def test_a_warmup_without_end_ends_by_its_time_or_a_signal(models, tmp_path):
     """Beside a good model, which serves meanwhile; the server ends at once when told to."""
     for name in ("good", "endless"):
@@ -167,6 +171,7 @@ def test_a_warmup_without_end_ends_by_its_time_or_a_signal(models, tmp_path):
         assert time.monotonic() - started < 18  # less than the load would have had
 
 
+@pytest.mark.slow
 def test_a_warmup_does_not_wait_for_a_batch_to_fill(models, tmp_path):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "base" / "1")
     write_records(version, [predict_record(ONE)] * 3)
@@ -188,6 +193,7 @@ def test_a_warmup_does_not_wait_for_a_batch_to_fill(models, tmp_path):
             httpx.post(f"{server.rest}/v1/models/m:predict", json=body, timeout=2, trust_env=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trial", ["never", "always"])
 def test_a_stop_during_a_load_before_the_ports_open(models, tmp_path, trial):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "base" / "1")
