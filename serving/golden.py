@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from serving.client_errors import read_answer
 from serving.conversation import Target
 from serving.errors import ServingError
 from serving.rest_codec import read_json
@@ -198,7 +199,7 @@ def client_engine(client: Any, target: Target) -> Engine:
             answer: Arrays = client.predict(request["inputs"], **which)
             return answer
         if method == "classify":
-            return classified(client.classify(request["examples"], **which))
+            return read_answer(classified, client.classify(request["examples"], **which))
         return {"outputs": np.array(client.regress(request["examples"], **which), np.float32)}
 
     return ask

@@ -148,14 +148,19 @@ def secure(transport, key, cert, client_verify):
 
 @contextmanager
 def bytes_over_grpc(answer, seconds=0.0):
-    """A gRPC server that has these bytes for an answer to any call, or a function to make them."""
+    """A gRPC server that has these bytes for an answer to any call, or a function to make them.
 
-    def give(request, context):
-        time.sleep(seconds)
-        return answer(request, context) if callable(answer) else answer
+    Or a dictionary of them, by the name of the method.
+    """
 
     class Handler(grpc.GenericRpcHandler):
-        def service(self, _):
+        def service(self, details):
+            def give(request, context):
+                time.sleep(seconds)
+                if isinstance(answer, dict):
+                    return answer[details.method.rpartition("/")[2]]
+                return answer(request, context) if callable(answer) else answer
+
             return grpc.unary_unary_rpc_method_handler(give)
 
     options = [("grpc.max_send_message_length", (1 << 31) - 1)]

@@ -3,12 +3,17 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 from serving.__main__ import main
+from serving.grpc_codec import encode_tensor
+from serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
+from serving.protos.predict_pb2 import PredictResponse
+from serving.protos.tensor_pb2 import TensorProto
 from serving.terminal_text import safe_json, safe_text, share_bar
 
-from .strange_servers import web
+from .strange_servers import bytes_over_grpc, web
 
 EVIL = "a\x1b[2J\x1b]0;owned\x07\x9b31m\r\n\tb\u202egnp.exe\u2066[red]x[/red]\x00\x7f"
 # What may not reach a terminal: all control characters, marks of direction; lines end in "\n".
@@ -227,6 +232,109 @@ def test_names_of_a_server(command):
     )
     assert status == 2
     assert "[red]\\u001b[2J\\u202e" in complained
+
+
+def over_grpc(outputs):
+    """A server of a classifier that answers with these tensors, by the name of the output."""
+    signatures = SignatureDefMap()
+    default = signatures.signature_def["serving_default"]
+    default.inputs["text"].dtype = 7
+    default.inputs["text"].tensor_shape.dim.add(size=-1)
+    for name in GOOD["serving_default"]:
+        default.outputs[name].dtype = 7 if name == "label" else 1
+    metadata = GetModelMetadataResponse()
+    metadata.model_spec.version.value = 1
+    metadata.metadata["signature_def"].Pack(signatures)
+    response = PredictResponse()
+    for name, proto in outputs.items():
+        response.outputs[name].CopyFrom(proto)
+    return {
+        "GetModelMetadata": metadata.SerializeToString(),
+        "Predict": response.SerializeToString(),
+    }
+
+
+def proto(dtype, *dims, **fields):
+    made = TensorProto(dtype=dtype, **fields)
+    made.tensor_shape.SetInParent()
+    for size in dims:
+        made.tensor_shape.dim.add(size=size)
+    return made
+
+
+FINE = {name: encode_tensor(np.array(value, object if name == "label" else np.float32))
+        for name, value in GOOD["serving_default"].items()}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ({}, "no output 'label'"),
+        ({"label": FINE["scores"]}, None),
+        ({"label": proto(7, 1, string_val=[EVIL.encode()])}, None),
+        ({"label": proto(7, 1, string_val=[b"\xff\xfe\x1b"])}, None),
+        ({"scores": proto(99, 1)}, "the server's answer"),
+        ({"scores": proto(1, -5)}, "negative size"),
+        ({"scores": proto(1, 2**40, float_val=[1])}, "the server's answer"),
+        ({"scores": proto(1, *[2] * 70, float_val=[1])}, "the server's answer"),
+        ({"scores": proto(1, 3, tensor_content=b"12345")}, "the server's answer"),
+        ({"probability": proto(1, 0)}, None),
+        ({"probability": proto(9, 2, int64_val=[2**62, -1])}, None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_answers_over_grpc(capsys, outputs, said, output):
+    answer = over_grpc({**FINE, **outputs} if outputs else {})
+    with bytes_over_grpc(answer) as url:
+        status = main(["predict", "--url", url, "--model", "m", "--output", output, "text"])
+    printed, complained = capsys.readouterr()
+    assert (status == 0) == (said is None)
+    assert not RAW.search(printed + complained)
+    assert "Traceback" not in complained
+    assert complained.count("\n") == (said is not None)
+    assert said is None or said in complained
+
+
+GOLDEN = [
+    {"method": "predict", "signature_name": "serving_default", "inputs": {"text": ["a b"]},
+     "outputs": GOOD["serving_default"]},
+    {"method": "classify", "signature_name": "classify", "examples": [{"text": "a"}],
+     "outputs": {"classes": [["bad", "good"]], "scores": [[0.1, 0.9]]}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize(
+    ("predicted", "classes", "wanted"),
+    [
+        (GOOD["serving_default"], CLASSES, 0),
+        ({**GOOD["serving_default"], "label": [EVIL]}, CLASSES, 1),
+        ({**GOOD["serving_default"], "label": ["x" * 1_000_000]}, CLASSES, 1),
+        ({**GOOD["serving_default"], "scores": [[NAN, NAN]]}, CLASSES, 1),
+        ({**GOOD["serving_default"], "scores": [0.1]}, CLASSES, 1),
+        ({**GOOD["serving_default"], "scores": [["a", "b"]]}, CLASSES, 3),
+        ({"label": ["good"]}, CLASSES, 3),
+        (GOOD["serving_default"], {"results": [[["bad", 0.1]], []]}, 3),
+        (GOOD["serving_default"], {"results": [[["bad", 0.1], ["\ud800", 0.9]]]}, 3),
+        (GOOD["serving_default"], {"results": [[["bad", 0.1], [EVIL, 0.9]]]}, 1),
+        (GOOD["serving_default"], {"error": EVIL}, 3),
+    ],
+)  # fmt: skip
+def test_verify(tmp_path, capsys, predicted, classes, wanted, form):
+    version = tmp_path / "m" / "1"
+    (version / "assets.extra").mkdir(parents=True)
+    (version / "saved_model.pb").touch()
+    (version / "assets.extra" / "golden.json").write_text(json.dumps(GOLDEN))
+    predict = json.dumps({"outputs": predicted}).encode()
+    with web(200, Liar(metadata=metadata(), predict=predict, classify=classes),
+             "application/json") as (_, url):  # fmt: skip
+        status = main(["verify", str(version), "--url", url, *form])
+    printed, complained = capsys.readouterr()
+    assert status == wanted, complained
+    assert not RAW.search(printed + complained)
+    assert complained.count("\n") == (wanted != 0)
+    if form:
+        assert json.loads(printed)["status"] == wanted
 
 
 def test_text_of_any_length(command):
