@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import NamedTuple
 
 from serving.errors import ResourceExhausted
-from serving.free_memory import give_back
 
 # Requests up to this size are not counted: connections bound their number.
 FREE = 1 << 16
@@ -19,8 +18,6 @@ _STEP = 1 << 20
 # are, the interpreter runs one, and small requests want threads and turns, too.
 _LONG = 1 << 20
 _TURNS = 2
-_TRIM = 8 << 20
-_TRIM_AFTER_SECONDS = 0.2
 
 
 class _Wish(NamedTuple):
@@ -55,7 +52,6 @@ class ByteBudget:
         self._waiting: deque[_Wish] = deque()
         self._under_way: dict[Held, None] = {}  # the oldest first
         self._turns = asyncio.Semaphore(_TURNS)
-        self._trimming = False
 
     def hold(self) -> Held:
         """The bytes of one request; to be left when it is answered."""
@@ -148,16 +144,6 @@ class ByteBudget:
                 wish.granted.set_result(None)
                 break
 
-    def trim(self) -> None:
-        """Have what a large request has left behind given back to the system soon."""
-        if not self._trimming:
-            self._trimming = True
-            asyncio.get_running_loop().call_later(_TRIM_AFTER_SECONDS, self._trim)
-
-    def _trim(self) -> None:
-        self._trimming = False
-        asyncio.get_running_loop().run_in_executor(None, give_back)
-
 
 class Held:
     """What one request counts for; a context manager.
@@ -166,11 +152,11 @@ class Held:
         budget: Where it counts.
     """
 
-    __slots__ = ("_budget", "_bytes", "_counted", "_most")
+    __slots__ = ("_budget", "_bytes", "_counted")
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
-        self._bytes = self._most = 0
+        self._bytes = 0
         self._counted = False
 
     @property
@@ -187,8 +173,6 @@ class Held:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._most >= _TRIM:
-            self._budget.trim()
         if self._counted:
             self._budget.leave(self, self._bytes)
 
@@ -205,7 +189,6 @@ class Held:
         if size > max(self._bytes, FREE):
             self._counted = True
             self._bytes += await self._budget.take(self, size - self._bytes, in_memory)
-            self._most = max(self._most, self._bytes)
 
     def shrink(self, size: int) -> None:
         """Count for so many bytes only."""

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
+import os
+from pathlib import Path
 from typing import Any
+
+_SECONDS = 2.0
+_WORTH_IT = 32 << 20
+
+
+async def give_back() -> None:
+    """Whenever the process has grown or shrunk, have the C library return what it keeps; no end.
+
+    Large requests leave free memory behind, also those that gRPC refuses by itself; and more of it
+    is free when a process begins to shrink than when it had just grown.
+    """
+    trim = _trim()
+    if trim is None:
+        return
+    before = _resident()
+    while True:
+        await asyncio.sleep(_SECONDS)
+        if abs(_resident() - before) > _WORTH_IT:
+            await asyncio.to_thread(trim, 0)
+            before = _resident()
 
 
 def _trim() -> Any:
@@ -13,10 +36,6 @@ def _trim() -> Any:
         return None
 
 
-_TRIM = _trim()
-
-
-def give_back() -> None:
-    """Have the C library return what it keeps for later; takes some milliseconds."""
-    if _TRIM is not None:
-        _TRIM(0)
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -16,6 +16,7 @@ from serving.byte_budget import ByteBudget
 from serving.errors import InvalidArgument, ServingError
 from serving.exposure import exposure
 from serving.flags import Flags, HelpRequested, check, notes, parse_flags, usage
+from serving.free_memory import give_back
 from serving.imports import for_good, without_keras
 from serving.metrics import DEFAULT_PATH, Metrics
 from serving.server_log import start_log
@@ -186,6 +187,7 @@ class Server:
             WorkerThreads(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
         ):
             polling = asyncio.ensure_future(self._poll_config(repository))
+            trimming = asyncio.ensure_future(give_back())
             try:
                 await grpc.start(repository, grpc_threads, self._metrics, additions, budget)
                 if rest is not None:
@@ -199,6 +201,7 @@ class Server:
                 )
             finally:
                 polling.cancel()
+                trimming.cancel()
                 self._give_up(repository)
                 ending = asyncio.ensure_future(self._end_runs(repository))
                 # What is ended still has an answer to send.

@@ -73,6 +73,8 @@ def test_round_trip(tmp_path):
         assert one.log_metadata.timestamp_secs == 1234567890
         assert list(one.log_metadata.saved_model_tags) == ["serve"]
     assert counted == [("m", "OK")] * 5
+    (file,) = (tmp_path / "logs").glob("*.tfrecord")
+    assert file.stat().st_mode & 0o777 == 0o600  # people's texts are in it
 
 
 def test_rate_of_the_model_counts(tmp_path):
