@@ -83,7 +83,8 @@ bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax wher
 
 lock: $(UV)  ## resolve requirements.lock anew for all supported Pythons
 	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-	    --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+	    --generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
+	    --output-file requirements.lock
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
