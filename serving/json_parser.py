@@ -55,7 +55,7 @@ def parse(body: bytes | bytearray) -> Document:
     if len(body) > _LONG:
         value = LongReader(body).read()
     else:
-        body = bytes(body)
+        body = body if isinstance(body, bytes) else bytes(body)
         value = read_fast(body)
         if value is None:
             value = Reader(body).read()

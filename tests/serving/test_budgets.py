@@ -102,7 +102,7 @@ def bounded(server, mib, left=64):
 @pytest.mark.parametrize("verb", ["predict", "classify", "regress"])
 def test_blanks_that_are_unpacked(counted, verb):
     body = gzip.compress(b" " * (20 * MIB))
-    with bounded(counted, 100), ThreadPoolExecutor(8) as threads:
+    with bounded(counted, 2 * 5 * 20), ThreadPoolExecutor(8) as threads:
         path = f"/v1/models/text:{verb}"
         for answer in threads.map(lambda _: post(counted, path, body, GZIP), range(8)):
             assert answer[0] == 400
