@@ -3,11 +3,25 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+UV     := build/uv/bin/uv
+# The certificates of the system, as pip uses them.
+export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help setup demo test docker-test robustness lint lock bench-layer bench-serving clean
+OLDEST    := 3.11
+NEWEST    := 3.13
+ON_PYTHON := UV=$(UV) tests/on_python.sh
+TESTS     ?= tests
+DEMO      ?= demo.py
+# Every module, the layer's contract, export and serving, foreign messages, pictures.
+DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
+             tests/training/test_classification_pictures.py \
+             tests/training/test_forecasting_signatures.py tests/serving/test_portability.py \
+             tests/serving/test_protos.py tests/serving/test_forecasters.py
+
+.PHONY: help setup demo test test-lowest test-pythons test-lowest-short test-pythons-short docker-test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 15
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
 
 setup: $(STAMP)  ## make .venv and install the locked dependencies
 
@@ -22,6 +36,25 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
+	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
+	    --resolution lowest-direct --no-header --output-file build/lowest.txt
+	$(ON_PYTHON) $(OLDEST) build/lowest build/lowest.txt $(TESTS)
+
+test-pythons: $(UV)  ## run the demo and the tests on the oldest and the newest Python supported
+	$(ON_PYTHON) $(OLDEST) build/oldest requirements.lock $(DEMO) $(TESTS)
+	$(ON_PYTHON) $(NEWEST) build/newest requirements.lock $(DEMO) $(TESTS)
+
+test-lowest-short:  ## the same, of what depends on versions most
+	$(MAKE) test-lowest TESTS="$(DEPENDENT)"
+
+test-pythons-short:  ## the same without the demo, of what depends on versions most
+	$(MAKE) test-pythons TESTS="$(DEPENDENT)" DEMO=
+
+$(UV):
+	$(PYTHON) -m venv build/uv
+	$(@D)/python -m pip install --quiet --disable-pip-version-check uv
 
 docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker Engine if none answers
 	@mkdir -p build && rm -f build/docker-test.txt
@@ -47,9 +80,8 @@ bench-serving: $(STAMP)  ## the server beside the bare model, empty servers and 
 bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax where installed
 	$(BIN)/python -m benchmarks.layer
 
-lock: $(STAMP)  ## resolve requirements.lock anew for all supported Pythons
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+lock: $(UV)  ## resolve requirements.lock anew for all supported Pythons
+	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 	    --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
 
 clean:  ## remove what the targets made

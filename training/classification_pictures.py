@@ -77,8 +77,9 @@ def draw_calibration(
         low, high = np.transpose(
             [wilson_interval(*of) for of in zip(curve.accuracy, curve.rows, strict=True)]
         )
+        errors = _error_bars(curve.accuracy, low, high)
         above.errorbar(
-            curve.confidence, curve.accuracy, (curve.accuracy - low, high - curve.accuracy),
+            curve.confidence, curve.accuracy, errors,
             fmt=style, color=colour, elinewidth=0.8, markersize=4,
             label=f"{name}: calibration error {curve.expected_error:.1%}",
         )  # fmt: skip
@@ -113,7 +114,7 @@ def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], p
         share, low, high = np.transpose(bins.accuracy(rows))
         axes.errorbar(
             np.arange(count) + 0.12 * (number - (len(right) - 1) / 2), share,
-            (share - low, high - share), fmt="o-", color=colour, elinewidth=1, capsize=3,
+            _error_bars(share, low, high), fmt="o-", color=colour, elinewidth=1, capsize=3,
             linewidth=1, label=name,
         )  # fmt: skip
     names = [
@@ -129,3 +130,8 @@ def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], p
     axes.grid(alpha=0.25, axis="y")
     axes.legend(fontsize="small")
     save_figure(figure, path)
+
+
+def _error_bars(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[list[float]]:
+    """Lengths below and above; lists, as Matplotlib asks of an array first whether it is finite."""
+    return [(middle - low).tolist(), (high - middle).tolist()]

@@ -23,13 +23,13 @@ from training.ridge_forecaster import filled
 from training.series import Series
 
 
-def seasonal_series(rows=400, season=12, noise=0.1, seed=0):
+def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):
     rng = np.random.default_rng(seed)
     t = np.arange(rows)
     wave = np.sin(2 * np.pi * t / season)
     values = np.column_stack([wave + 0.005 * t, -2 * wave]) + noise * rng.normal(size=(rows, 2))
-    times = pd.date_range("1990-01-01", periods=rows, freq="MS")
-    return Series("waves", "waves.csv", ("up", "down"), values, times, "MS")
+    times = pd.date_range("1990-01-01", periods=rows, freq=frequency)
+    return Series("waves", "waves.csv", ("up", "down"), values, times, frequency)
 
 
 def test_naive_forecasts_repeat_what_they_say():
@@ -137,7 +137,7 @@ def test_smoothing_needs_ten_training_rows_and_a_season_before_an_origin():
 def test_smoothing_is_for_small_series():
     data = prepare(seasonal_series(), SeriesConfig())
     assert suits(data)
-    assert not suits(prepare(seasonal_series(5001), SeriesConfig()))
+    assert not suits(prepare(seasonal_series(5001, frequency="D"), SeriesConfig()))
 
 
 def test_naive_forecasts_know_values_from_before_a_gap():

@@ -101,7 +101,9 @@ def test_wide_encodings_are_named_with_the_remedy(tmp_path, encoding):
         read_series(path)
 
 
-@pytest.mark.parametrize("last", ["2030-01-01 00:00:00", "2100-01-01 00:00:00", "2261-12-31 00:00:00"])
+@pytest.mark.parametrize(
+    "last", ["2030-01-01 00:00:00", "2100-01-01 00:00:00", "2261-12-31 00:00:00"]
+)
 def test_a_time_axis_far_longer_than_its_file_is_refused(tmp_path, last):
     rows = "".join(f"2020-01-01 00:00:0{second},{second}\n" for second in range(3))
     path = write(tmp_path, f"date,a\n{rows}{last},3\n")

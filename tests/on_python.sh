@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs tests, and the demo where it is named, on a Python in an environment of its own.
+#
+# Usage: UV=path/to/uv tests/on_python.sh VERSION ENVIRONMENT REQUIREMENTS [demo.py] TEST ...
+# A Python that is not found is an error; with SKIP_MISSING=1 it is said, and skipped.
+set -euo pipefail
+version=$1 environment=$2 requirements=$3
+shift 3
+
+for folder in "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin; do
+    PATH=$PATH:$folder
+done
+if ! python=$("$UV" python find --no-python-downloads --no-project "$version" 2>/dev/null); then
+    echo "Python $version: not found, neither on PATH nor among pyenv's versions" >&2
+    [ "${SKIP_MISSING:-}" = 1 ] && echo "SKIPPED: tests on Python $version" >&2 && exit 0
+    exit 1
+fi
+"$python" -m venv --clear "$environment"
+"$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
+"$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+"$environment/bin/python" --version
+if [ "${1:-}" = demo.py ]; then
+    shift
+    "$environment/bin/python" demo.py
+fi
+exec "$environment/bin/python" -m pytest -n auto --dist loadfile "$@"
