@@ -18,7 +18,8 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/test_forecasting_signatures.py tests/serving/test_portability.py \
              tests/serving/test_protos.py tests/serving/test_forecasters.py
 
-.PHONY: help setup demo test test-lowest test-pythons test-lowest-short test-pythons-short docker-test robustness lint lock bench-layer bench-serving clean
+.PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
+        test-newest-short docker-test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -42,15 +43,19 @@ test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml 
 	    --resolution lowest-direct --no-header --output-file build/lowest.txt
 	$(ON_PYTHON) $(OLDEST) build/lowest build/lowest.txt $(TESTS)
 
-test-pythons: $(UV)  ## run the demo and the tests on the oldest and the newest Python supported
+test-pythons: test-oldest test-newest  ## run demo and tests on the oldest and the newest Python
+
+test-oldest: $(UV)
 	$(ON_PYTHON) $(OLDEST) build/oldest requirements.lock $(DEMO) $(TESTS)
+
+test-newest: $(UV)
 	$(ON_PYTHON) $(NEWEST) build/newest requirements.lock $(DEMO) $(TESTS)
 
 test-lowest-short:  ## the same, of what depends on versions most
 	$(MAKE) test-lowest TESTS="$(DEPENDENT)"
 
-test-pythons-short:  ## the same without the demo, of what depends on versions most
-	$(MAKE) test-pythons TESTS="$(DEPENDENT)" DEMO=
+test-newest-short:  ## the same, on the newest Python, of what depends on versions most
+	$(MAKE) test-newest TESTS="$(DEPENDENT)" DEMO=
 
 $(UV):
 	$(PYTHON) -m venv build/uv
