@@ -18,7 +18,8 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/test_forecasting_signatures.py tests/serving/test_portability.py \
              tests/serving/test_protos.py tests/serving/test_forecasters.py
 
-.PHONY: help setup demo test test-lowest test-pythons test-lowest-short test-pythons-short docker-test robustness lint lock bench-layer bench-serving clean
+.PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
+        test-newest-short docker-test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -42,15 +43,19 @@ test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml 
 	    --resolution lowest-direct --no-header --output-file build/lowest.txt
 	$(ON_PYTHON) $(OLDEST) build/lowest build/lowest.txt $(TESTS)
 
-test-pythons: $(UV)  ## run the demo and the tests on the oldest and the newest Python supported
+test-pythons: test-oldest test-newest  ## run demo and tests on the oldest and the newest Python
+
+test-oldest: $(UV)
 	$(ON_PYTHON) $(OLDEST) build/oldest requirements.lock $(DEMO) $(TESTS)
+
+test-newest: $(UV)
 	$(ON_PYTHON) $(NEWEST) build/newest requirements.lock $(DEMO) $(TESTS)
 
 test-lowest-short:  ## the same, of what depends on versions most
 	$(MAKE) test-lowest TESTS="$(DEPENDENT)"
 
-test-pythons-short:  ## the same without the demo, of what depends on versions most
-	$(MAKE) test-pythons TESTS="$(DEPENDENT)" DEMO=
+test-newest-short:  ## the same, on the newest Python, of what depends on versions most
+	$(MAKE) test-newest TESTS="$(DEPENDENT)" DEMO=
 
 $(UV):
 	$(PYTHON) -m venv build/uv
@@ -66,8 +71,8 @@ robustness: $(STAMP)  ## the long form of the tests that try to break the server
 	KERAS_GRU_ROBUSTNESS=full KERAS_GRU_FIGURES=$(CURDIR)/build/robustness.txt \
 	    $(BIN)/python -m pytest tests/serving/test_hostile_codecs.py \
 	    tests/serving/test_hostile_requests.py tests/serving/test_killers.py \
-	    tests/serving/test_faults.py \
-	    tests/serving/test_swaps_under_load.py
+	    tests/serving/test_budgets.py tests/serving/test_client_limits.py \
+	    tests/serving/test_faults.py tests/serving/test_swaps_under_load.py
 	@cat build/robustness.txt
 
 lint: $(STAMP)  ## ruff and mypy
