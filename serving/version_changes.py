@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 
 from serving.catalogue import Catalogue
@@ -153,7 +154,8 @@ class VersionChanges:
             )
         except ServingError as error:
             with self._catalogue.changed:
-                self._catalogue.change(version, State.END, error)
+                # The frames of its traceback hold what was half loaded, for as long as it is known.
+                self._catalogue.change(version, State.END, copy(error))
                 self._refusals += isinstance(error, RefusedVersion)
         else:
             self._loaded(model.config.name, version.number, version.path)
