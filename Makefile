@@ -50,7 +50,7 @@ bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax wher
 lock: $(STAMP)  ## resolve requirements.lock anew for all supported Pythons
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 \
-	    --no-emit-index-url --custom-compile-command "make lock" --output-file requirements.lock
+	    --no-emit-index-url --generate-hashes --custom-compile-command "make lock" --output-file requirements.lock
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

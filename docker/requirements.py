@@ -1,10 +1,11 @@
 """Print what an image installs: the project's requirements with some extras.
 
 TensorFlow becomes its CPU build, of the locked version: half the size. (On arm64 the ordinary
-package is the CPU build.) Everything else is pinned by `pip install --constraint
-requirements.lock`.
+package is the CPU build.) Everything else is pinned by `pip install --constraint` with what
+--constraints prints: the lock without its hashes, since that build has none there and pip wants all
+or none.
 
-Usage: python3 docker/requirements.py [EXTRA ...]
+Usage: python3 docker/requirements.py [EXTRA ...] | --constraints
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ def requirements(extras: list[str], machine: str) -> list[str]:
     return [_tensorflow(machine) if _name(line) == "tensorflow" else line for line in wanted]
 
 
+def constraints() -> list[str]:
+    """The versions of the lock, each with the condition under which it holds."""
+    lock = Path("requirements.lock").read_text("utf-8")
+    return [line.rstrip(" \\") for line in lock.splitlines() if re.match(r"[A-Za-z0-9]", line)]
+
+
 def _name(requirement: str) -> str:
     return re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
 
@@ -48,4 +55,7 @@ def _tensorflow(machine: str) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(requirements(sys.argv[1:], platform.machine())))
+    if sys.argv[1:] == ["--constraints"]:
+        print("\n".join(constraints()))
+    else:
+        print("\n".join(requirements(sys.argv[1:], platform.machine())))

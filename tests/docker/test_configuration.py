@@ -144,3 +144,26 @@ def test_images_requirements(monkeypatch):
     assert f"tensorflow=={locked}" in arm
     assert [a for a, b in zip(intel, arm, strict=True) if a != b] == [f"tensorflow-cpu=={locked}"]
     assert any(line.startswith("grpcio>=") for line in intel)
+
+
+def test_images_constraints(monkeypatch):
+    """The versions of the lock, all of them, in lines of which pip makes no hashes' business."""
+    import runpy
+
+    from packaging.requirements import Requirement
+
+    monkeypatch.chdir(DOCKER.parent)
+    constraints = runpy.run_path(str(DOCKER / "requirements.py"))["constraints"]()
+    read = [Requirement(line) for line in constraints]
+    assert all(str(one.specifier).startswith("==") for one in read)
+    assert len(read) == len(re.findall(r"^\S+==", Path("requirements.lock").read_text(), re.M))
+
+
+def test_every_package_of_the_lock_has_hashes():
+    """pip then refuses what is not one of these files; and no address of an index is among them."""
+    lock = (DOCKER.parent / "requirements.lock").read_text()
+    entries = re.split(r"(?m)^(?=[A-Za-z0-9])", lock)[1:]
+    assert len(entries) > 100
+    for entry in entries:
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry.splitlines()[0]
+    assert "://" not in lock
