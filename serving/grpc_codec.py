@@ -16,6 +16,8 @@ from serving.varint import read_varint, write_varint
 
 # Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
+# Other threads get a turn after so many strings.
+_SLICE = 1 << 16
 # Up to so many elements, one by one is faster than that.
 _FEW = 32
 # A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
@@ -92,7 +94,8 @@ def _decode_field(proto: TensorProto, dtype: DType) -> np.ndarray:
         return np.array(values, np.int32).astype(np.uint16).view(dtype.numpy)
     if dtype is STRING:
         flat = np.empty(len(values), object)
-        flat[:] = list(values)
+        for start in range(0, len(values), _SLICE):
+            flat[start : start + _SLICE] = values[start : start + _SLICE]
         return flat
     if dtype.field == "int_val":
         return np.array(values, np.int32).astype(dtype.numpy)
