@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from serving.flags import Flags
+from serving.host_guard import is_loopback
 
 
 def exposure(flags: Flags) -> str:
     """One line on what is open beyond this machine and how to close it; empty if nothing is."""
     ports = [f"{port}" for port in (flags.port, flags.rest_api_port) if port]
-    if flags.auth_token_file or not ports or _is_loopback(flags.bind_address):
+    if flags.auth_token_file or not ports or is_loopback(flags.bind_address):
         return ""
     open_at = f"{flags.bind_address}:{' or :'.join(ports)}"
     reload = " and, over gRPC, change which models are served" if flags.port else ""
@@ -19,10 +18,3 @@ def exposure(flags: Flags) -> str:
         f"Without --auth_token_file, whoever reaches {open_at} may ask{reload}{profiler}. "
         "Set --auth_token_file, or let nothing but a gateway reach it."
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
