@@ -23,7 +23,7 @@ from tensorflow.python.client import pywrap_tf_session
 from serving.config_files import read_text_proto
 from serving.cpus import schedulable_cpus
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
-from serving.flat_strings import FlatStrings
+from serving.flat_strings import FlatStrings, join, split
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 from serving.saved_model_loader import Guard, load, unguarded
 
@@ -195,9 +195,10 @@ class GraphSession:
     def _run(
         self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], options: Any
     ) -> list[np.ndarray]:
+        parts = self._flat.choose(feeds)
         try:
             outputs = self._session._call_tf_sessionrun(
-                options, dict(feeds), self._flat.fetches(fetches), [], None
+                options, dict(feeds), split(fetches, parts), [], None
             )
         except tf.errors.InternalError as error:
             # What NumPy has too few dimensions for is the fault of whoever sent so many.
@@ -213,7 +214,7 @@ class GraphSession:
         finally:
             if options is not None:
                 pywrap_tf_session.TF_DeleteBuffer(options)
-        return self._flat.join(fetches, outputs)
+        return join(fetches, outputs, parts)
 
     def interrupt(self) -> None:
         """End the runs under way, with the code CANCELLED; there can be no others after it."""

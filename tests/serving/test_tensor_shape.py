@@ -132,3 +132,15 @@ def test_answers_of_too_many_dimensions_are_refused(growing, signature, rank, va
     kind = object if isinstance(value, bytes) else np.float32
     with pytest.raises(InvalidArgument):
         growing.predict({"x": np.full([1] * rank, value, kind)}, signature)
+
+
+def test_inputs_of_the_declared_shape_are_run_as_ever(growing, models):
+    """In parts a run makes TensorFlow optimize the graph anew, which takes time and memory."""
+    text = Predictor(models / "text" / "1")
+    session = text._session
+    handle = session.tensor(text.signatures["serving_default"].inputs["text"].name)
+    assert not session._flat.choose({handle: np.empty(3, object)})
+    assert session._flat.choose({handle: np.empty((3, 1), object)})
+    text.close()
+    unknown = growing._session.tensor(growing.signatures["strings"].inputs["x"].name)
+    assert growing._session._flat.choose({unknown: np.empty(3, object)})
