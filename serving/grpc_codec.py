@@ -26,6 +26,8 @@ _MAX_FILLED = 16 << 20
 # Models make far more of a text than its bytes. Each takes so many in TensorFlow, beside its own.
 _MAX_FILLED_STRINGS = 1 << 20
 _STRING_OVERHEAD = 24
+# Up to so many bytes a context is repeated, once for each example.
+_MAX_CONTEXTS = 64 << 20
 
 
 def decode_tensor(proto: TensorProto) -> np.ndarray:
@@ -181,10 +183,10 @@ def decode_input(proto: Input) -> list[bytes]:
     if proto.HasField("example_list_with_context"):
         listed = proto.example_list_with_context
         context = listed.context.SerializeToString()
-        if len(context) * len(listed.examples) > _MAX_FILLED:
+        if len(context) * len(listed.examples) > _MAX_CONTEXTS:
             raise InvalidArgument(
                 f"a context of {len(context)} bytes for {len(listed.examples)} examples; it is "
-                f"repeated up to {_MAX_FILLED >> 20} MiB only"
+                f"repeated up to {_MAX_CONTEXTS >> 20} MiB only"
             )
         return [context + example.SerializeToString() for example in listed.examples]
     return [example.SerializeToString() for example in proto.example_list.examples]
