@@ -10,6 +10,8 @@ from typing import Any
 
 _SECONDS = 2.0
 _WORTH_IT = 32 << 20
+# What is free once the last large request is done does not show as a change.
+_TIMES = 5
 
 
 async def give_back() -> None:
@@ -22,9 +24,13 @@ async def give_back() -> None:
     if trim is None:
         return
     before = _resident()
+    left = 0
     while True:
         await asyncio.sleep(_SECONDS)
         if abs(_resident() - before) > _WORTH_IT:
+            left = _TIMES
+        if left:
+            left -= 1
             await asyncio.to_thread(trim, 0)
             before = _resident()
 

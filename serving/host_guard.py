@@ -82,7 +82,8 @@ def is_loopback(host: str) -> bool:
 class HostGuard:
     """Refuses requests whose Host, or Origin, is none of those expected.
 
-    Requests without a Host pass: browsers always send one.
+    Requests without a Host pass: browsers always send one. OPTIONS passes from any origin, as it
+    runs nothing and gives nothing away.
 
     Args:
         app: Answers the others.
@@ -114,7 +115,7 @@ class HostGuard:
                         f"{self._names()}; --allowed_hosts=NAME adds a name",
                     )
                     return
-            elif name == b"origin" and not self._origins:
+            elif name == b"origin" and not self._origins and scope["method"] != "OPTIONS":
                 origin = _ORIGIN.fullmatch(value)
                 if origin is None or not self._expects(origin[1]):
                     await _refuse(

@@ -59,7 +59,7 @@ def count_elements(sizes: Iterable[int], dtype: DType) -> int:
     count, empty = 1, False
     for size in sizes:
         if size < 0:
-            raise InvalidArgument(f"a tensor with a dimension of {size}; expected at least 0")
+            raise InvalidArgument(f"a tensor with a dimension of negative size, {size}")
         if size == 0:
             empty = True
             continue

@@ -71,7 +71,7 @@ def test_losses_are_said_whole_after_a_while(caplog, monkeypatch):
     writer = BackgroundWriter("t", full, at_once=1)
     for i in range(791):
         writer.put(i)
-    wait_until(lambda: "791 entry lost so far: disk full" in caplog.text)
+    wait_until(lambda: "791 entries lost so far: disk full" in caplog.text)
     writer.close()
 
 

@@ -40,6 +40,10 @@ def counted(models, tmp_path_factory):
         for _ in range(3):  # what the first requests allocate for good
             assert post(server, PREDICT, b'{"instances": ["good"]}')[0] == 200
             assert post(server, PREDICT, padded(4 * MIB))[0] == 200
+        packed = gzip.compress(b" " * (20 * MIB))
+        with ThreadPoolExecutor(8) as threads:  # and all the threads
+            for answer in threads.map(lambda _: post(server, PREDICT, packed, GZIP), range(8)):
+                assert answer[0] == 400
         yield server
 
 
@@ -71,7 +75,7 @@ def memory(server, key):
 
 
 @contextmanager
-def bounded(server, mib, left=64):
+def bounded(server, mib, left=96):
     """In the block memory grows by so much at most; after it, it is back; health is quick."""
     waits, stop = [], threading.Event()
 

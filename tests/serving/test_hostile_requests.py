@@ -22,7 +22,8 @@ from .conftest import flags_for, running
 PATIENCE = 60.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # 501 says that JSON has no form for a type, which is TF Serving's answer.
-NO_FAULT = {200, 400, 404, 405, 411, 413, 414, 431, 501}
+# 403 and 421 are for pages of other sites, and hosts of other names.
+NO_FAULT = {200, 400, 403, 404, 405, 411, 413, 414, 421, 431, 501}
 GRPC_NO_FAULT = {
     "OK",
     "INVALID_ARGUMENT",
