@@ -2,10 +2,10 @@
 
 import keras
 
-from keras_gru import initializers
+from keras_gru import functional, initializers
 from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
-from keras_gru.execution import portable
+from keras_gru.kernel.execution import portable
 from keras_gru.layer import GRU
 from keras_gru.variant_layers import MGU, CoupledGRU
 from keras_gru.variants import CoupledGRUCell, MGUCell
@@ -26,6 +26,7 @@ __all__ = [
     "GRUCell",
     "GRUEncoder",
     "MGUCell",
+    "functional",
     "initializers",
     "portable",
 ]

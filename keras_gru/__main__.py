@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +12,14 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from keras_gru.network import Network, read_network
-from keras_gru.network_fields import NetworkError
-from keras_gru.trace import trace
-from keras_gru.trace_report import Layout, render
-from keras_gru.worked_example import example_paths, load_example, load_examples
-from keras_gru.worked_example_report import summary_table, write_markdown
+from keras_gru.teaching.network import Network, read_network
+from keras_gru.teaching.network_fields import NetworkError
+from keras_gru.teaching.trace import trace
+from keras_gru.teaching.trace_report import Layout, render
+from keras_gru.teaching.worked_example import example_paths, load_example, load_examples
+from keras_gru.teaching.worked_example_report import summary_table, write_markdown
+
+_READER_GONE = 128 + 13  # as shells report SIGPIPE, which Windows has not
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return _READER_GONE
     except (NetworkError, OSError, ValueError, ModuleNotFoundError) as error:
         sys.stderr.write(f"{parser.prog}: error: {error}\n")
         return 2
@@ -151,9 +152,9 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from keras_gru.comparison import ComparisonConfig, Run
-    from keras_gru.comparison_report import write_report, write_runs
-    from keras_gru.comparison_tasks import read_corpus, run_comparison
+    from keras_gru.teaching.comparison import ComparisonConfig, Run
+    from keras_gru.teaching.comparison_report import write_report, write_runs
+    from keras_gru.teaching.comparison_tasks import read_corpus, run_comparison
 
     config = ComparisonConfig(
         lengths=tuple(options.lengths),

@@ -8,8 +8,12 @@ import keras
 import tensorflow as tf
 
 from keras_gru.dropout import VariationalDropout, check_rate
-from keras_gru.step import Convention, step, step_inputs
-from keras_gru.weights import (
+from keras_gru.kernel.convention import UPDATE_GATES, Convention
+from keras_gru.kernel.products import masked_states
+from keras_gru.kernel.step import joint_step, step
+from keras_gru.kernel.step_inputs import joint_step_inputs, step_inputs
+from keras_gru.kernel.weights import (
+    Gates,
     bias_shape,
     feature_count,
     kernel_shape,
@@ -17,17 +21,17 @@ from keras_gru.weights import (
     positive_integer,
     recurrent_kernel_shape,
 )
+from keras_gru.quantization import Int8Kernels
 
 Tensor = Any
 
-UPDATE_GATES = ("keep", "replace")
 # Up to that many elements of the state, a step takes less for its arithmetic than for the number of
 # its operations.
 _SMALL_STATE = 2048
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
-class GRUCell(keras.layers.Layer, VariationalDropout):
+class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
     """Cell of a gated recurrent unit; drop-in for `keras.layers.GRUCell`.
 
     With `x` the input, `h` the previous and `h′` the new state (numbers of DERIVATION.md)::
@@ -57,7 +61,8 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
         kernel_constraint: Constraint of `kernel`.
         recurrent_constraint: Constraint of `recurrent_kernel`.
         bias_constraint: Constraint of `bias`.
-        dropout: Rate in [0, 1) at which inputs are dropped in training; one mask for all gates.
+        dropout: Rate in [0, 1) at which inputs are dropped in training; one mask for all gates,
+            or with `recurrent_dropout` one per gate, as Keras draws them.
         recurrent_dropout: Rate in [0, 1) at which states are dropped on their way into the
             matmuls in training; one mask per gate.
         reset_after: Reset gate after the matmul (3a; cuDNN, PyTorch, Keras' default) or before
@@ -167,19 +172,9 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Create the weights for inputs (B, D)."""
         features = feature_count(self.name, input_shape)
-        self.kernel = self.add_weight(
-            shape=kernel_shape(features, self.units),
-            name="kernel",
-            initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )
-        self.recurrent_kernel = self.add_weight(
-            shape=recurrent_kernel_shape(self.units),
-            name="recurrent_kernel",
-            initializer=self.recurrent_initializer,
-            regularizer=self.recurrent_regularizer,
-            constraint=self.recurrent_constraint,
+        self.add_kernels(
+            kernel=kernel_shape(features, self.units),
+            recurrent_kernel=recurrent_kernel_shape(self.units),
         )
         self.bias = None
         if self.use_bias:
@@ -210,22 +205,26 @@ class GRUCell(keras.layers.Layer, VariationalDropout):
         recurrent_mask = None
         if training:
             mask = self.get_dropout_mask(inputs)
-            inputs = inputs if mask is None else inputs * mask
+            if isinstance(mask, Gates):
+                inputs = masked_states(inputs, mask)
+            elif mask is not None:
+                inputs *= mask
             recurrent_mask = self.get_recurrent_dropout_mask(h)
         bias, gain = (
             None if weight is None else tf.convert_to_tensor(weight)
             for weight in (self.bias, self.layer_norm_gain)
         )
-        x, weights = step_inputs(
-            inputs,
-            self.kernel,
-            self.effective_recurrent_kernel(training),
-            bias,
-            gain,
-            self.reset_after,
-            joint=recurrent_mask is None and _is_small(h),
-        )
-        h_new, _ = step(x, h, weights, self.convention, recurrent_mask)
+        recurrent_kernel = self.effective_recurrent_kernel(training)
+        if recurrent_mask is None and gain is None and _is_small(h):
+            joint, weights = joint_step_inputs(
+                inputs, self.kernel, recurrent_kernel, bias, self.reset_after
+            )
+            h_new, _ = joint_step(joint, h, weights, self.convention)
+        else:
+            x, weights = step_inputs(
+                inputs, self.kernel, recurrent_kernel, bias, gain, self.reset_after
+            )
+            h_new, _ = step(x, h, weights, self.convention, recurrent_mask)
         share = self.zoneout_share(tf.shape(h), training)
         if share is not None:
             h_new = share * h + (1 - share) * h_new

@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras.src.backend.common import global_state
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 
-from keras_gru.weights import GATE_COUNT, Gates
+from keras_gru.kernel.weights import GATE_COUNT, Gates
 
 Tensor = Any
 
@@ -21,7 +21,7 @@ Tensor = Any
 class VariationalDropout(DropoutRNNCell):
     """Mixin of a recurrent cell: random masks that stay the same at every time step.
 
-    One mask of the inputs and one of the state per gate (Gal & Ghahramani 2016, arXiv:1512.05287),
+    One mask of the state per gate, and of the inputs (Gal & Ghahramani 2016, arXiv:1512.05287),
     and one of the recurrent kernel (DropConnect; Wan et al. 2013, on recurrent weights Merity et
     al. 2017, arXiv:1708.02182). Unlike Keras' own mixin it draws nothing outside training, so
     that an inference graph holds no random operation and writes no seed.
@@ -35,25 +35,26 @@ class VariationalDropout(DropoutRNNCell):
     dropconnect: float
     recurrent_kernel: Any
     seed_generator: keras.random.SeedGenerator
-    _dropout_mask: Tensor | None = None
+    _dropout_mask: Tensor | Gates | None = None
     _recurrent_dropout_mask: Gates | None = None
     _dropconnect_mask: Tensor | None = None
 
-    def get_dropout_mask(self, step_input: Tensor) -> Tensor | None:
-        """Mask of the inputs, shaped and typed like `step_input` (B, D); None if none applies."""
+    def get_dropout_mask(self, step_input: Tensor) -> Tensor | Gates | None:
+        """Mask of the inputs, shaped and typed like `step_input` (B, D); None if none applies.
+
+        With `recurrent_dropout` one per gate, as `keras.layers.GRU` draws them.
+        """
         if self._dropout_mask is None and in_training_call(self.dropout):
-            self._dropout_mask = self._draw(tf.ones_like(step_input), self.dropout)
+            draw = self._draw_gates if self.recurrent_dropout else self._draw
+            self._dropout_mask = draw(tf.ones_like(step_input), self.dropout)
         return self._dropout_mask
 
     def get_recurrent_dropout_mask(self, step_input: Tensor) -> Gates | None:
         """Masks of the state, one per gate, each like `step_input` (B, U); None if none apply."""
         self.get_dropconnect_mask()  # keras.layers.RNN asks for masks before its loop only here
         if self._recurrent_dropout_mask is None and in_training_call(self.recurrent_dropout):
-            # One draw of (3, B, U): three draws would be three random ops.
-            ones = tf.stack([tf.ones_like(step_input)] * GATE_COUNT)
-            self._recurrent_dropout_mask = Gates(
-                *tf.unstack(self._draw(ones, self.recurrent_dropout))
-            )
+            ones = tf.ones_like(step_input)
+            self._recurrent_dropout_mask = self._draw_gates(ones, self.recurrent_dropout)
         return self._recurrent_dropout_mask
 
     def get_dropconnect_mask(self) -> Tensor | None:
@@ -67,6 +68,10 @@ class VariationalDropout(DropoutRNNCell):
         """Forget the masks of the state and of the recurrent kernel."""
         super().reset_recurrent_dropout_mask()
         self._dropconnect_mask = None
+
+    def _draw_gates(self, ones: Tensor, rate: float) -> Gates:
+        """One mask per gate, drawn one by one: by the same seed those of Keras' own layer."""
+        return Gates(*(self._draw(ones, rate) for _ in range(GATE_COUNT)))
 
     def _draw(self, ones: Tensor, rate: float) -> Tensor:
         return keras.random.dropout(ones, rate, seed=self.seed_generator)

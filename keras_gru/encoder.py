@@ -9,8 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_gru.dropout import check_rate
+from keras_gru.kernel.weights import positive_integer
 from keras_gru.layer import GRU
-from keras_gru.weights import positive_integer
+from keras_gru.quantization import Int8ByCell, plain_policy
 
 Tensor = Any
 
@@ -19,7 +20,7 @@ NOT_FOR_LAYERS = ("go_backwards", "stateful", "return_gates")
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
-class GRUEncoder(keras.layers.Layer):
+class GRUEncoder(Int8ByCell, keras.layers.Layer):
     """A stack of GRU layers, optionally bidirectional, with dropout between the layers.
 
     Layer k reads the outputs of layer k−1 at every step; in a bidirectional stack those are the
@@ -133,7 +134,9 @@ class GRUEncoder(keras.layers.Layer):
         self.layers = [self._make_layer(index) for index in range(self.num_layers)]
         self.dropouts = [
             keras.layers.Dropout(
-                self.dropout, seed=self._seed(2 * self.num_layers + index), dtype=self.dtype_policy
+                self.dropout,
+                seed=self._seed(2 * self.num_layers + index),
+                dtype=plain_policy(self.dtype_policy),
             )
             for index in range(self.num_layers - 1)
         ]
@@ -163,7 +166,7 @@ class GRUEncoder(keras.layers.Layer):
             directions[0],
             backward_layer=directions[1],
             name=f"bidirectional_{index}",
-            dtype=self.dtype_policy,
+            dtype=plain_policy(self.dtype_policy),
         )
 
     def _seed(self, index: int) -> int | None:
@@ -251,6 +254,7 @@ class GRUEncoder(keras.layers.Layer):
         of_layer = (first.forward_layer if self.bidirectional else first).get_config()
         return {
             **super().get_config(),
+            "dtype": of_layer["dtype"],
             "units": self.units,
             "num_layers": self.num_layers,
             "bidirectional": self.bidirectional,

@@ -16,8 +16,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_gru.cell import UPDATE_GATES
-from keras_gru.weights import GATE_COUNT
+from keras_gru.kernel.convention import UPDATE_GATES
+from keras_gru.kernel.weights import GATE_COUNT
 
 Tensor = Any
 

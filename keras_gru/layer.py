@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from keras_gru.call_arguments import check_initial_state, checked_mask
 from keras_gru.cell import GRUCell
-from keras_gru.cudnn import cudnn_sequence, obstacle
-from keras_gru.recurrence import Rows, without_masked
-from keras_gru.sequence import Sequence, gru_sequence
+from keras_gru.fused_loop import FusedLoop, taken_gates
+from keras_gru.quantization import Int8ByCell, saved_policy
 from keras_gru.session import CarriedState
 
 Tensor = Any
 
 PATHS = ("auto", "fused", "xla", "plain", "cudnn", "loop")
-
-# From `GRU.inner_loop` to the `GRU.call` around it: RNN.call between them hands on no gates, and on
-# the layer they would meet those of another thread.
-_gates: ContextVar[tuple[Tensor, ...]] = ContextVar("keras_gru_gates", default=())
 
 
 class _OfCell:
@@ -34,7 +29,7 @@ class _OfCell:
 
 
 @keras.saving.register_keras_serializable(package="keras_gru")
-class GRU(CarriedState, keras.layers.RNN):
+class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
     """Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078); drop-in for `keras.layers.GRU`.
 
     The equations, the weights and all arguments not named here are those of `GRUCell`. The
@@ -47,7 +42,7 @@ class GRU(CarriedState, keras.layers.RNN):
     `path` tells how the layer runs, `last_path` how its latest call or trace did:
 
     - `"fused"`: input projections and weight gradients as large matrix products, and hand-derived
-      backpropagation through time (`sequence.gru_sequence`), by the rule of `execution`: `"xla"`
+      backpropagation through time (`functional.sequence`), by the rule of `execution`: `"xla"`
       in graphs, `"plain"` operations in eager code and in exports; and on a GPU `"cudnn"` for
       what it can compute (`cudnn.obstacle`). Taken whenever both activations are among sigmoid,
       hard_sigmoid, tanh, relu and linear.
@@ -214,25 +209,11 @@ class GRU(CarriedState, keras.layers.RNN):
         # without cuDNN; on a CPU it compiles only what `compile(jit_compile=True)` asks for.
         self.supports_jit = not tf.config.list_physical_devices("GPU")
 
-    @property
-    def path(self) -> str:
-        """How the layer runs: `"fused"`, `"loop"`, or the path asked for; see the class."""
-        if self._asked_path != "auto":
-            return self._asked_path
-        if self.use_cudnn is True:
-            return "cudnn"
-        return "fused" if self._can_fuse else "loop"
-
-    @property
-    def _can_fuse(self) -> bool:
-        if type(self.cell).call is not GRUCell.call:  # a cell put in the place of the layer's own
-            return False
-        by_hand = self.cell.convention.differentiable_by_hand and not self.layer_norm
-        return by_hand and not self.unroll
-
-    def build(self, sequences_shape: tuple[int | None, ...], **kwargs: Any) -> None:
+    def build(
+        self, sequences_shape: tuple[int | None, ...], initial_state_shape: Any = None
+    ) -> None:
         """Create the weights for sequences (B, T, D)."""
-        super().build(sequences_shape, **kwargs)
+        super().build(sequences_shape, initial_state_shape)
         self.input_spec = keras.layers.InputSpec(ndim=3, axes={-1: sequences_shape[-1]})
 
     def call(
@@ -249,8 +230,8 @@ class GRU(CarriedState, keras.layers.RNN):
                 f"Received: sequences of shape {tuple(sequences.shape)}"
             )
         sequences = tf.cast(sequences, self.cell.compute_dtype)
-        self._check_initial_state(initial_state, sequences.shape[0])
-        mask = self._checked_mask(mask, sequences.shape)
+        check_initial_state(self.name, initial_state, sequences.shape[0], self.units)
+        mask = checked_mask(self.name, mask, sequences.shape)
         try:
             results = super().call(
                 sequences, initial_state=initial_state, mask=mask, training=training
@@ -260,41 +241,8 @@ class GRU(CarriedState, keras.layers.RNN):
             self._maybe_reset_dropout_masks(self.cell)
         if not self.return_gates:
             return results
-        gates = _gates.get()
-        _gates.set(())
+        gates = taken_gates()
         return (*results, *gates) if self.return_state else (results, *gates)
-
-    def _check_initial_state(self, initial_state: Any, batch: int | None) -> None:
-        if initial_state is None:
-            return
-        states = tf.nest.flatten(initial_state)
-        shapes = [tuple(state.shape) if hasattr(state, "shape") else state for state in states]
-        wanted = tf.TensorShape((batch, self.units))
-        if len(states) != 1 or not (
-            isinstance(shapes[0], tuple) and wanted.is_compatible_with(shapes[0])
-        ):
-            raise ValueError(
-                f"Argument `initial_state` of layer {self.name!r} must be one state of shape "
-                f"(batch, {self.units}), for a batch of {batch}. Received: shapes {shapes}"
-            )
-
-    def _checked_mask(self, mask: Any, shape: Any) -> Tensor | None:
-        """The mask as bool (B, T), whatever its dtype, or (B, T, 1); Keras may put it in a list."""
-        if isinstance(mask, list | tuple):
-            mask = mask[0] if mask else None
-        if mask is None:
-            return None
-        received = tuple(mask.shape) if hasattr(mask, "shape") else mask
-        mask = tf.convert_to_tensor(mask)
-        if mask.shape.rank == 3 and mask.shape[-1] == 1:
-            mask = mask[..., 0]
-        batch, steps = shape[:2]
-        if not any(mask.shape.is_compatible_with((rows, steps)) for rows in (batch, 1)):
-            raise ValueError(
-                f"Argument `mask` of layer {self.name!r} must be a boolean tensor or array of "
-                f"shape {(batch, steps)}. Received: {received}"
-            )
-        return tf.cast(mask, tf.bool)
 
     def __call__(self, sequences: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the layer; ragged sequences become padded ones with a mask, and back."""
@@ -311,82 +259,6 @@ class GRU(CarriedState, keras.layers.RNN):
         return tf.nest.map_structure(
             lambda t: tf.ragged.boolean_mask(t, shown) if t.shape.rank == 3 else t, results
         )
-
-    def inner_loop(
-        self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """Last output, outputs and final states, as `keras.layers.RNN` asks its loop for them."""
-        if self.path == "loop":
-            self.last_path = "loop"
-            sequences = without_masked(sequences, mask)
-            looped: tuple[Tensor, Tensor, list[Tensor]] = super().inner_loop(
-                sequences, initial_state, mask=mask, training=training
-            )
-            return looped
-        cell = self.cell
-        h0 = tf.convert_to_tensor(tf.nest.flatten(initial_state)[0])
-        recurrent_mask = None
-        if training:
-            input_mask = cell.get_dropout_mask(sequences[:, 0, :])
-            if input_mask is not None:
-                sequences *= input_mask[:, tf.newaxis, :]
-            recurrent_mask = cell.get_recurrent_dropout_mask(h0)
-        batch, steps = tf.unstack(tf.shape(sequences)[:2])
-        share = cell.zoneout_share([batch, steps, self.units], training)
-        # A wrapper with another dtype policy, as TimeDistributed, may have cast them to its own.
-        weights = (
-            tf.cast(cell.kernel, cell.compute_dtype),
-            tf.cast(cell.effective_recurrent_kernel(training), cell.compute_dtype),
-            None if cell.bias is None else tf.cast(cell.bias, cell.compute_dtype),
-        )
-        rows = Rows(sequences, h0, mask, share, recurrent_mask)
-        if self._takes_cudnn(rows):
-            result = cudnn_sequence(sequences, h0, *weights, cell.convention, self.go_backwards)
-        else:
-            result = gru_sequence(
-                sequences,
-                h0,
-                *weights,
-                cell.convention,
-                mask=mask,
-                go_backwards=self.go_backwards,
-                recurrent_mask=recurrent_mask,
-                zoneout=share,
-                return_sequences=self.return_sequences,
-                return_gates=self.return_gates,
-                training=bool(training),
-                path=self.path,
-            )
-        self.last_path = result.path
-        _gates.set(tuple(result.gates or ()))
-        last, outputs = self._shown(result, mask)
-        return last, outputs, [result.final]
-
-    def _takes_cudnn(self, rows: Rows) -> bool:
-        if self.use_cudnn is False or self.path not in ("fused", "cudnn"):
-            return False
-        reason: str | None = "unroll or layer_norm"
-        if self._can_fuse:
-            reason = obstacle(self.cell.convention, rows, self.use_bias, self.return_gates)
-        if reason is not None and self.path == "cudnn":
-            raise ValueError(
-                f"Layer {self.name!r} was asked for cuDNN (`path='cudnn'` or `use_cudnn=True`), "
-                f"which cannot run it. Reason: {reason}"
-            )
-        return reason is None
-
-    def _shown(self, result: Sequence, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The last output and all outputs, with Keras' semantics of masked steps."""
-        last, states = result.final, result.states
-        if mask is not None:
-            if self.go_backwards:
-                mask = tf.reverse(mask, [1])
-            started = tf.cumsum(tf.cast(mask, tf.int32), axis=1) > 0
-            shown = mask if self.zero_output_for_mask else started
-            last = tf.where(shown[:, -1:], last, tf.zeros_like(last))
-            if states is not None:
-                states = tf.where(shown[..., tf.newaxis], states, tf.zeros_like(states))
-        return last, (last[:, tf.newaxis] if states is None else states)
 
     def compute_output_shape(
         self, sequences_shape: tuple[int | None, ...], initial_state_shape: Any = None
@@ -414,6 +286,7 @@ class GRU(CarriedState, keras.layers.RNN):
             del of_cell[key]
         return {
             **config,
+            "dtype": saved_policy(self.cell, config["dtype"]),
             **of_cell,
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "use_cudnn": self.use_cudnn,

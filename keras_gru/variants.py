@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_gru.weights import feature_count, positive_integer
+from keras_gru.kernel.weights import feature_count, positive_integer
 
 Tensor = Any
 Activation = Callable[[Tensor], Tensor]

@@ -23,14 +23,25 @@ gate that are only added may be added beforehand.
     to_pytorch(GRUWeights.of(layer))         # a layer -> another framework
     load_pytorch(encoder, torch_gru)         # all layers and directions at once
 
-No other framework is imported: they hand over arrays.
+A whole Keras model changes its GRUs by `keras_model`: ours for Keras', or back.
+
+No other framework is imported: they hand over arrays. Whole models are written as ONNX files, and
+the GRUs of such files read, with the package `onnx`:
+
+    to_onnx_model(model, "model.onnx")
+    load_onnx("model.onnx")                  # GRUWeights by node
+
+`to_tflite(model, "model.tflite")` writes a file for TensorFlow Lite.
 """
 
 from keras_gru.convert.flax import from_flax, from_flax_nnx, to_flax, to_flax_nnx
 from keras_gru.convert.gru_weights import GRUWeights
+from keras_gru.convert.keras_models import keras_model
 from keras_gru.convert.onnx import from_onnx, to_onnx
+from keras_gru.convert.onnx_model import load_onnx, to_onnx_model
 from keras_gru.convert.pytorch import from_pytorch, load_pytorch, pytorch_state_dict, to_pytorch
 from keras_gru.convert.sonnet import from_sonnet, to_sonnet
+from keras_gru.convert.tflite import to_tflite
 
 __all__ = [
     "GRUWeights",
@@ -39,11 +50,15 @@ __all__ = [
     "from_onnx",
     "from_pytorch",
     "from_sonnet",
+    "keras_model",
+    "load_onnx",
     "load_pytorch",
     "pytorch_state_dict",
     "to_flax",
     "to_flax_nnx",
     "to_onnx",
+    "to_onnx_model",
     "to_pytorch",
     "to_sonnet",
+    "to_tflite",
 ]

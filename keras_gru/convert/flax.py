@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.convert.gru_weights import Array, GRUWeights, pack, split, take
-from keras_gru.weights import Gates
+from keras_gru.convert.arrays import take
+from keras_gru.convert.gru_weights import Array, GRUWeights, pack, split
+from keras_gru.functional import Gates
 
 INPUT = Gates("iz", "ir", "in")
 RECURRENT = Gates("hz", "hr", "hn")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import keras
@@ -12,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_gru.cell import UPDATE_GATES, GRUCell
-from keras_gru.weights import (
+from keras_gru.cell import GRUCell
+from keras_gru.functional import (
     GATE_COUNT,
+    UPDATE_GATES,
     Gates,
     bias_shape,
     kernel_shape,
@@ -27,9 +26,9 @@ Array: TypeAlias = npt.NDArray[Any]
 ODD_ABOUT_ONE_HALF = ("sigmoid", "hard_sigmoid")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class GRUWeights:
-    """Weights in the layout of `keras_gru.weights`, packed z | r | g on the last axis.
+    """Weights in the layout of `keras_gru.functional`, packed z | r | g on the last axis.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -145,17 +144,18 @@ class GRUWeights:
         )
 
     @classmethod
-    def of(cls, layer: Any) -> GRUWeights:
+    def of(cls, layer: Any, *, beside: tuple[str, ...] = ()) -> GRUWeights:
         """The weights of a built layer.
 
         Args:
             layer: a `keras_gru` or `keras.layers` GRU or GRUCell.
+            beside: names of further weights that the layer may have, which the caller sees to.
 
         Raises:
             ValueError: The layer is not built, or computes something that these arrays cannot
                 hold.
         """
-        cell = _checked_cell(layer)
+        cell = _checked_cell(layer, beside)
         if not cell.built:
             raise ValueError(
                 f"Layer {layer.name!r} must be built before its weights can be read: call it once, "
@@ -209,6 +209,8 @@ class GRUWeights:
                     f"Layer {layer.name!r} must have {name}={value!r} to take these weights. "
                     f"Received: {name}={theirs!r}"
                 )
+        if cell.quantization_mode:
+            raise ValueError(f"Layer {layer.name!r} must not be quantized to take these weights.")
         if not cell.use_bias and self.bias is not None and self.bias.any():
             raise ValueError(
                 f"Layer {layer.name!r} must have use_bias=True to take these weights, whose biases "
@@ -253,31 +255,12 @@ def pack(gates: Gates) -> Array:
     return np.concatenate(gates, axis=-1)
 
 
-def take(framework: str, arrays: Mapping[str, Any], names: tuple[str, ...]) -> list[Array]:
-    """Named arrays of a mapping, or a ValueError that lists what was expected and what came."""
-    missing = [name for name in names if name not in arrays]
-    if missing:
-        raise ValueError(
-            f"The weights of a {framework} GRU must have {list(names)}; missing: {missing}. "
-            f"Received: {sorted(map(str, arrays))}"
-        )
-    return [to_array(arrays[name]) for name in names]
-
-
-def to_array(value: Any) -> Array:
-    """A framework's tensor as a NumPy array."""
-    if hasattr(value, "detach"):  # PyTorch: NumPy takes neither gradients nor devices
-        value = value.detach().cpu()
-        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-    return np.asarray(value)
-
-
 def _negate_update_gate(packed: Array) -> Array:
     z, r, g = split(packed)
     return pack(Gates(-z, r, g))
 
 
-def _checked_cell(layer: Any) -> Any:
+def _checked_cell(layer: Any, beside: tuple[str, ...] = ()) -> Any:
     """The cell of a layer (or the layer itself), if it is a GRU with nothing but GRU weights."""
     cell = getattr(layer, "cell", layer)
     if not isinstance(cell, GRUCell | keras.layers.GRUCell):
@@ -291,10 +274,11 @@ def _checked_cell(layer: Any) -> Any:
             f"the old state into the new one, which a plain GRU does not. "
             f"Received: zoneout={cell.zoneout}"
         )
-    extra = len(layer.weights) - (3 if cell.use_bias else 2)
-    if cell.built and extra > 0:
+    scales = ("kernel_scale", "recurrent_kernel_scale") if cell.quantization_mode else ()
+    plain = {"kernel", "recurrent_kernel", "bias", *scales, *beside}
+    if extra := [weight.name for weight in layer.weights if weight.name not in plain]:
         raise ValueError(
-            f"Layer {layer.name!r} has {extra} weights that a plain GRU lacks; it must be a plain "
-            f"GRU to be converted. Received: {[w.path for w in layer.weights]}"
+            f"Layer {layer.name!r} has {len(extra)} weights that a plain GRU lacks; it must be a "
+            f"plain GRU to be converted. Received: {[w.path for w in layer.weights]}"
         )
     return cell

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.convert.gru_weights import Array, GRUWeights, take, to_array
+from keras_gru.convert.arrays import take, to_array
+from keras_gru.convert.gru_weights import Array, GRUWeights
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -31,7 +32,7 @@ DEFAULT_ACTIVATIONS = ("Sigmoid", "Tanh")
 # α and β with which an activation is the one of Keras: HardSigmoid is clip(α a + β, 0, 1), Affine
 # α a + β. The attributes list them for the activations that have them, and for no others.
 PARAMETERS = {"HardSigmoid": (1 / 6, 0.5), "Affine": (1.0, 0.0)}
-# What α and β are where a node does not say.
+# Defaults of α and β.
 DEFAULT_PARAMETERS = {"HardSigmoid": (0.2, 0.5), "Affine": (1.0, 0.0)}
 
 

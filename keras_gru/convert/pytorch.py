@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.convert.gru_weights import Array, GRUWeights, pack, split, take
-from keras_gru.weights import GATE_COUNT, Gates
+from keras_gru.convert.arrays import take
+from keras_gru.convert.gru_weights import Array, GRUWeights, pack, split
+from keras_gru.functional import GATE_COUNT, Gates
 
 DIRECTIONS = ("forward", "backward")
 
@@ -23,15 +24,20 @@ INPUT_WEIGHT = re.compile(r"weight_ih(?:_l(\d+)(_reverse)?)?")
 
 
 def from_pytorch(
-    state_dict: Mapping[str, Any], layer: int = 0, direction: str = "forward"
+    state_dict: Mapping[str, Any],
+    layer: int = 0,
+    direction: str = "forward",
+    *,
+    prefix: str = "",
 ) -> GRUWeights:
     """One layer and direction of a `torch.nn.GRU`.
 
     Args:
         state_dict: `module.state_dict()`, or its names with NumPy arrays; of a GRU or a GRUCell.
-            Of a larger model, strip what stands before `weight_ih_l0`.
+            Of a larger model, `prefix` says which GRU.
         layer: which layer of the stack.
         direction: `"forward"` or `"backward"`.
+        prefix: what stands before `weight_ih_l0`, as in `"encoder.gru"`.
 
     Returns:
         The weights, without biases if the module has none.
@@ -40,6 +46,7 @@ def from_pytorch(
         ValueError: A weight is missing.
     """
     suffix = _suffix(layer, direction)
+    state_dict = _of_module(state_dict, prefix)
     if "weight_ih" in state_dict and suffix == "_l0":  # torch.nn.GRUCell
         suffix = ""
     kernel, recurrent = take("PyTorch", state_dict, ("weight_ih" + suffix, "weight_hh" + suffix))
@@ -82,7 +89,7 @@ def to_pytorch(weights: GRUWeights, layer: int = 0, direction: str = "forward") 
     return {name: np.ascontiguousarray(_known(array)) for name, array in arrays.items()}
 
 
-def load_pytorch(target: Any, source: Any) -> None:
+def load_pytorch(target: Any, source: Any, *, prefix: str = "") -> None:
     """Give a layer the weights of a whole `torch.nn.GRU`, or of a `torch.nn.GRUCell`.
 
     A `keras_gru.GRUEncoder(units, num_layers, bidirectional)` computes what
@@ -93,12 +100,15 @@ def load_pytorch(target: Any, source: Any) -> None:
         target: a GRU, a Bidirectional of GRUs, or a GRUEncoder; `keras_gru`'s or Keras'.
         source: the module or its state dict. Weight normalisation, pruning and other
             reparametrisations rename weights and must be removed before.
+        prefix: which GRU of a larger model: what stands before `weight_ih_l0` in its state dict,
+            as in `"encoder.gru"`.
 
     Raises:
         ValueError: A weight is missing, or the two differ in layers, directions or sizes; nothing
             is assigned.
     """
     state_dict = source.state_dict() if hasattr(source, "state_dict") else source
+    state_dict = _of_module(state_dict, prefix)
     layers = dict(_layers_of(target))
     available = {
         (int(found[1] or 0), DIRECTIONS[bool(found[2])])
@@ -144,6 +154,25 @@ def _layers_of(target: Any) -> Iterator[tuple[tuple[int, str], Any]]:
             yield (index, "backward"), layer.backward_layer
         else:
             yield (index, "forward"), layer
+
+
+def _of_module(state_dict: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
+    """The entries of one module, named as it names them.
+
+    Raises:
+        ValueError: It holds no GRU, but others do.
+    """
+    start = prefix + "." if prefix and not prefix.endswith(".") else prefix
+    own = {name[len(start) :]: v for name, v in state_dict.items() if name.startswith(start)}
+    if any(map(INPUT_WEIGHT.fullmatch, own)):
+        return own
+    ends = (name.rpartition(".") for name in state_dict)
+    if there := sorted({module for module, _, name in ends if INPUT_WEIGHT.fullmatch(name)}):
+        raise ValueError(
+            f"Argument `prefix` must name a PyTorch GRU of the state dict: one of {there}. "
+            f"Received: prefix={prefix!r}"
+        )
+    return own
 
 
 def _suffix(layer: int, direction: str) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.convert.gru_weights import Array, GRUWeights, take
+from keras_gru.convert.arrays import take
+from keras_gru.convert.gru_weights import Array, GRUWeights
 
 NAMES = ("w_i", "w_h", "b")
 

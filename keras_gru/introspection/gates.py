@@ -10,9 +10,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_gru import functional
 from keras_gru.cell import GRUCell
 from keras_gru.introspection.trajectory import Array, run
-from keras_gru.step import Convention, step, step_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ def gates_over_time(
             f"Received: {layer!r}"
         )
     trajectory = run(layer, inputs, initial_state, mask)
-    convention = Convention(
+    convention = functional.Convention(
         cell.reset_after,
         getattr(cell, "update_gate", "keep"),
         cell.activation,
@@ -79,21 +79,17 @@ def gates_over_time(
     bias = tf.cast(cell.bias, dtype) if cell.use_bias else None
     gain = getattr(cell, "layer_norm_gain", None)
     # The states are known, so all steps of all rows go through the equations as one batch.
-    x, weights = step_inputs(
-        tf.reshape(trajectory.inputs, (-1, trajectory.inputs.shape[-1])),
+    gates = functional.gates(
+        trajectory.inputs,
+        trajectory.previous,
         tf.cast(cell.kernel, dtype),
         tf.cast(cell.recurrent_kernel, dtype),
         bias,
-        None if gain is None else tf.cast(gain, dtype),
-        cell.reset_after,
+        convention,
+        layer_norm_gain=None if gain is None else tf.cast(gain, dtype),
     )
-    _, gates = step(x, tf.reshape(trajectory.previous, (-1, cell.units)), weights, convention)
     order = slice(None, None, -1 if getattr(layer, "go_backwards", False) else 1)
-    shape = trajectory.states.shape
-    z, r, g = (
-        np.where(trajectory.mask[..., np.newaxis], np.reshape(gate, shape), np.nan)[:, order]
-        for gate in (gates.z, gates.r, gates.g)
-    )
+    z, r, g = (np.where(trajectory.mask[..., np.newaxis], gate, np.nan)[:, order] for gate in gates)
     return GateActivity(z, r, g, trajectory.states.numpy()[:, order], convention.update_gate)
 
 

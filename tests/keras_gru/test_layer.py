@@ -10,7 +10,7 @@ import tensorflow as tf
 import keras_gru
 from keras_gru import GRU, GRUCell
 from keras_gru.variants import MGUCell
-from serving.portability import portability_faults
+from serving.engine.portability import portability_faults
 from tests import oracle
 
 MASK = np.array([[0, 0, 1, 1, 0, 1], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]], bool)

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from keras_gru import GRU, GRUCell
-from keras_gru.sequence import gru_sequence
-from keras_gru.step import Convention
+from keras_gru.kernel.convention import Convention
+from keras_gru.kernel.sequence import gru_sequence
 from tests import oracle
 
 B, T, D, U = 3, 5, 4, 6

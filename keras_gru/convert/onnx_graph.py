@@ -1,0 +1,132 @@
+"""A graph of ONNX operators while it is written down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_gru.convert.gru_weights import Array
+
+# The oldest with LayerNormalization; ONNX Runtime has read it since 1.12.
+OPSET = 17
+IR_VERSION = 8
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of the graph.
+
+    Attributes:
+        name: of the tensor.
+        rank: number of its axes, the batch included.
+        mask: name of a bool tensor (B, T), false at steps to pass over; or None.
+    """
+
+    name: str
+    rank: int
+    mask: str | None = None
+
+
+class OnnxGraph:
+    """Nodes and constants, in the order in which they are added.
+
+    Raises:
+        ImportError: The package `onnx` is missing.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import onnx
+        except ImportError as error:
+            raise ImportError(
+                "Writing ONNX files needs the package `onnx`: pip install onnx"
+            ) from error
+        self._onnx = onnx
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+        self._taken: Counter[str] = Counter()
+
+    def add(
+        self, operator: str, *inputs: str, count: int = 1, name: str = "", **attributes: Any
+    ) -> Any:
+        """Add a node; its output's name, or with `count` above 1 a list of names.
+
+        Args:
+            operator: of the default domain.
+            *inputs: names of tensors; empty for an optional one left out.
+            count: number of outputs.
+            name: of the node; the operator by default. A number makes it unique.
+            **attributes: of the node; those that are None are left out.
+        """
+        name = self._unique(name or operator)
+        outputs = [name] if count == 1 else [f"{name}:{i}" for i in range(count)]
+        given = {key: value for key, value in attributes.items() if value is not None}
+        self._nodes.append(
+            self._onnx.helper.make_node(operator, list(inputs), outputs, name, **given)
+        )
+        return outputs[0] if count == 1 else outputs
+
+    def constant(self, values: Any, name: str = "constant") -> str:
+        """Add a tensor; integers are int64 unless they have a NumPy type."""
+        name = self._unique(name)
+        array = np.ascontiguousarray(values) if np.ndim(values) else np.asarray(values)
+        self._constants.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def weight(self, variable: Any) -> str:
+        """Add a Keras variable as it is."""
+        return self.constant(np.asarray(variable), variable.path)
+
+    def input(self, name: str, dtype: str, shape: tuple[int | None, ...]) -> str:
+        """Declare an input of the model."""
+        name = self._unique(name)
+        self._inputs.append(self._described(name, dtype, shape))
+        return name
+
+    def output(self, name: str, source: str, dtype: str, shape: tuple[int | None, ...]) -> None:
+        """Declare an output of the model."""
+        name = self._unique(name)
+        self._nodes.append(self._onnx.helper.make_node("Identity", [source], [name], name))
+        self._outputs.append(self._described(name, dtype, shape))
+
+    def write(self, path: str | Path, name: str) -> None:
+        """Check the model and write it.
+
+        Raises:
+            onnx.checker.ValidationError: The graph is not valid.
+        """
+        onnx = self._onnx
+        graph = onnx.helper.make_graph(
+            self._nodes, name, self._inputs, self._outputs, self._constants
+        )
+        model = onnx.helper.make_model(
+            graph,
+            opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="keras_gru",
+        )
+        onnx.checker.check_model(model, full_check=True)
+        onnx.save(model, str(path))
+
+    def _described(self, name: str, dtype: str, shape: tuple[int | None, ...]) -> Any:
+        element = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        sizes = [
+            ("batch" if axis == 0 else f"{name}_axis_{axis}") if size is None else size
+            for axis, size in enumerate(shape)
+        ]
+        return self._onnx.helper.make_tensor_value_info(name, element, sizes)
+
+    def _unique(self, name: str) -> str:
+        self._taken[name] += 1
+        return name if self._taken[name] == 1 else f"{name}_{self._taken[name] - 1}"
+
+
+def float32(values: Any) -> Array:
+    """An array in the one precision that all operators here have."""
+    return np.asarray(values, "float32")

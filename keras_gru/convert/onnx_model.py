@@ -1,0 +1,201 @@
+"""Whole models as ONNX files, and the GRUs of ONNX files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_gru.convert.gru_weights import GRUWeights
+from keras_gru.convert.onnx import from_onnx
+from keras_gru.convert.onnx_graph import OnnxGraph, Value
+from keras_gru.convert.onnx_layers import WRITERS
+from keras_gru.convert.onnx_operations import OPERATIONS
+
+
+def to_onnx_model(model: Any, path: str | Path) -> None:
+    """Write a whole model as an ONNX file in which every GRU is a node of ONNX's own.
+
+    Such a node is one kernel of the runtime instead of a loop of small operations, which is what
+    `model.export(path, format="onnx")` writes for every layer. It needs the package `onnx`, and no
+    tf2onnx. Batch and time stay open where the model leaves them open. Masks of any pattern mean
+    what they mean in Keras.
+
+    GRUs may be `keras_gru`'s or Keras', alone, in `keras.layers.Bidirectional` and in
+    `GRUEncoder`; the other layers are those of `onnx_layers.WRITERS`, `TimeDistributed` around any
+    of them, and models inside of models.
+
+    Args:
+        model: a built Sequential or functional model in float32.
+        path: of the file to write.
+
+    Raises:
+        ImportError: The package `onnx` is missing.
+        ValueError: Something in the model has no equivalent; the message names the layer. Nothing
+            is written.
+    """
+    if not _is_graph(model):
+        raise ValueError(
+            "Argument `model` must be a Sequential or functional model that has its inputs: build "
+            f"it, or give it a keras.Input. Received: {model!r}"
+        )
+    graph = OnnxGraph()
+    given = [
+        Value(graph.input(tensor.name, tensor.dtype, tuple(tensor.shape)), len(tensor.shape))
+        for tensor in model.inputs
+    ]
+    results = _model(graph, model, given)
+    names = getattr(model, "output_names", None) or [f"output_{i}" for i in range(len(results))]
+    for name, result, tensor in zip(names, results, model.outputs, strict=True):
+        graph.output(name, result.name, tensor.dtype, tuple(tensor.shape))
+    graph.write(path, model.name)
+
+
+def load_onnx(path: str | Path) -> dict[str, tuple[GRUWeights, ...]]:
+    """The weights of all GRU nodes of an ONNX file, of whatever framework.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        By the name of the node, in the order of the file: one `GRUWeights` per direction, as
+        `from_onnx` gives them. A node without a name gets that of its first output.
+
+    Raises:
+        ImportError: The package `onnx` is missing.
+        ValueError: There is no GRU node, or one whose weights are no constants.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "Reading ONNX files needs the package `onnx`: pip install onnx"
+        ) from error
+    graph = onnx.load(str(path)).graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            constants[node.output[0]] = node.attribute[0].t
+    loaded = {}
+    for node in graph.node:
+        if node.op_type != "GRU" or node.domain not in ("", "ai.onnx"):
+            continue
+        name = node.name or next(filter(None, node.output))
+        tensors = {}
+        for key, source in zip(("W", "R", "B"), node.input[1:4], strict=False):
+            if source and source not in constants:
+                raise ValueError(
+                    f"Input {key} of GRU node {name!r} must be a constant. Received: {source!r}, "
+                    "which is computed"
+                )
+            if source:
+                tensors[key] = onnx.numpy_helper.to_array(constants[source])
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        loaded[name] = from_onnx(tensors, **attributes)
+    if not loaded:
+        raise ValueError(
+            f"File {str(path)!r} must hold a GRU node. Received: nodes "
+            f"{sorted({node.op_type for node in graph.node})}. Keras' own export writes GRUs as "
+            "loops"
+        )
+    return loaded
+
+
+def _model(graph: OnnxGraph, model: Any, given: Sequence[Value]) -> list[Value]:
+    """A model's outputs, from the values of its inputs."""
+    made = {id(tensor): value for tensor, value in zip(model.inputs, given, strict=True)}
+
+    def value_of(tensor: Any) -> Value:
+        if id(tensor) not in made:
+            operation, node_index, _ = tensor._keras_history
+            node = operation._inbound_nodes[node_index]
+            tensors, mask = _inputs(operation, node.arguments)
+            inputs = [value_of(source) for source in tensors]
+            if mask is not None:
+                inputs[0] = dataclasses.replace(inputs[0], mask=value_of(mask).name)
+            if type(operation).__name__ in OPERATIONS:
+                write = OPERATIONS[type(operation).__name__]
+                results = [write(graph, operation, inputs[0], node.arguments)]
+            else:
+                results = _layer(graph, operation, inputs)
+            for result, output in zip(results, node.outputs, strict=True):
+                made[id(output)] = result
+        return made[id(tensor)]
+
+    return [value_of(tensor) for tensor in model.outputs]
+
+
+def _is_graph(layer: Any) -> bool:
+    """Whether it is a model that computes what its graph of layers says, and nothing of its own."""
+    if not isinstance(layer, keras.Model) or not getattr(layer, "inputs", None):
+        return False
+    return str(type(layer).call.__module__).startswith("keras.")
+
+
+def _inputs(layer: Any, arguments: Any) -> tuple[list[Any], Any]:
+    """The tensors that a layer was called on, and the mask that it was given, or None.
+
+    Keras writes the masks that tensors carry among the arguments; those are no gifts.
+    """
+    given = {**arguments.kwargs}
+    masks = keras.tree.flatten(given.pop("mask", None))
+    flat = keras.tree.flatten([arguments.args, given])
+    tensors = [tensor for tensor in flat if isinstance(tensor, keras.KerasTensor)]
+    implied = {id(getattr(tensor, "_keras_mask", None)) for tensor in tensors}
+    explicit = [mask for mask in masks if mask is not None and id(mask) not in implied]
+    usable = len(explicit) < 2 and all(map(keras.utils.is_keras_tensor, explicit))
+    for argument, refused in (("training", bool(given.get("training"))), ("mask", not usable)):
+        if refused:
+            raise ValueError(
+                f"Layer {layer.name!r} must be called without `{argument}` to be written as ONNX. "
+                f"Received: {argument}={arguments.kwargs[argument]!r}"
+            )
+    return tensors, explicit[0] if explicit else None
+
+
+def _layer(graph: OnnxGraph, layer: Any, values: Sequence[Value]) -> list[Value]:
+    policy = getattr(layer, "dtype_policy", None)
+    if policy is not None and policy.compute_dtype != "float32":
+        raise ValueError(
+            f"Layer {layer.name!r} must have the dtype policy 'float32' to be written as ONNX. "
+            f"Received: {policy.name!r}"
+        )
+    if _is_graph(layer):
+        return _model(graph, layer, values)
+    if type(layer) is keras.layers.TimeDistributed:
+        return _time_distributed(graph, layer, values)
+    write = WRITERS.get(type(layer))
+    if write is None:
+        raise ValueError(
+            f"Layer {layer.name!r} cannot be written as ONNX. Received: a "
+            f"{type(layer).__module__}.{type(layer).__qualname__}; known are "
+            f"{sorted({kind.__name__ for kind in WRITERS} | {'TimeDistributed'})}"
+        )
+    states = values[1:] if hasattr(layer, "return_state") else ()
+    results = write(graph, layer, values, states)
+    if getattr(layer, "supports_masking", False):
+        return results
+    return [Value(result.name, result.rank) for result in results]
+
+
+def _time_distributed(graph: OnnxGraph, layer: Any, values: Sequence[Value]) -> list[Value]:
+    """The layer inside on all steps at once: batch and time become one axis, and two again."""
+    (value,) = values
+    if isinstance(layer.layer, keras.layers.Dense):
+        return _layer(graph, layer.layer, values)
+    if value.mask is not None:
+        raise ValueError(
+            f"Layer {layer.name!r} must get no mask to be written as ONNX, unless it holds a Dense "
+            f"layer. Received: a mask, for a {type(layer.layer).__name__}"
+        )
+    joined = graph.constant([-1])
+    sizes = graph.add("Shape", value.name, start=2)
+    merged = graph.add("Reshape", value.name, graph.add("Concat", joined, sizes, axis=0))
+    (result,) = _layer(graph, layer.layer, [Value(merged, value.rank - 1)])
+    front = graph.add("Shape", value.name, start=0, end=2)
+    sizes = graph.add("Shape", result.name, start=1)
+    shape = graph.add("Concat", front, sizes, axis=0)
+    return [Value(graph.add("Reshape", result.name, shape), result.rank + 1)]

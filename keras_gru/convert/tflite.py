@@ -1,0 +1,71 @@
+"""Whole models as TensorFlow Lite files."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+QUANTIZATIONS = (None, "float16", "int8")
+
+
+def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | None = None) -> bytes:
+    """Convert a model for TensorFlow Lite, with its builtin operations alone.
+
+    Batch and time stay open where the model leaves them open: an interpreter is told their sizes by
+    `resize_tensor_input`. Where the sizes are known, so will the converter know them, and the file
+    is smaller and faster: `keras.Input((steps, features), batch_size=1)` for a device.
+
+    Args:
+        model: a built Sequential or functional model.
+        path: of the file to write, if one is wanted.
+        quantize: None for float32; `"float16"` for weights of half the size, in which a runtime may
+            also compute; `"int8"` for weights of a quarter of the size ("dynamic range"), between
+            which values stay in float32.
+
+    Returns:
+        The file's content.
+
+    Raises:
+        ValueError: `quantize` is none of these, or the model has not been built.
+        Exception: The converter's own, where an operation is no builtin one.
+    """
+    if quantize not in QUANTIZATIONS:
+        raise ValueError(
+            f"Argument `quantize` must be one of {QUANTIZATIONS}. Received: quantize={quantize!r}"
+        )
+    if not getattr(model, "inputs", None):
+        raise ValueError(
+            "Argument `model` must be a Sequential or functional model that has its inputs: build "
+            f"it, or give it a keras.Input. Received: {model!r}"
+        )
+    with tempfile.TemporaryDirectory() as directory:
+        archive = keras.export.ExportArchive()
+        archive.track(model)
+        infer = functools.partial(model.__call__, training=False)
+        archive.add_endpoint("serve", infer, input_signature=[_specs(model)])
+        archive.write_out(directory, verbose=False)
+        content = _converted(directory, quantize)
+    if path is not None:
+        Path(path).write_bytes(content)
+    return content
+
+
+def _specs(model: Any) -> Any:
+    """What the model is called on, in its own structure; named as its inputs."""
+    return keras.tree.map_structure(
+        lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype, name=tensor.name), model.input
+    )
+
+
+def _converted(directory: str, quantize: str | None) -> bytes:
+    converter = tf.lite.TFLiteConverter.from_saved_model(directory)
+    if quantize is not None:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantize == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    return bytes(converter.convert())

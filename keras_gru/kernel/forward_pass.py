@@ -1,0 +1,214 @@
+"""The forward pass: what is around the loop, and the loop over each block of rows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_gru.kernel import execution
+from keras_gru.kernel.blocks import Extent, run_block
+from keras_gru.kernel.convention import Convention
+from keras_gru.kernel.execution import Plan
+from keras_gru.kernel.exported_loop import infer_exported
+from keras_gru.kernel.foreign_loop import scan_rows
+from keras_gru.kernel.plain_loop import infer_rows, plain_weights
+from keras_gru.kernel.projection import is_narrow, project, wide
+from keras_gru.kernel.recurrence import (
+    Keep,
+    Mode,
+    Rows,
+    Shared,
+    Trajectory,
+    batch_major,
+    forward,
+    states_of,
+)
+from keras_gru.kernel.weights import (
+    Gates,
+    StepWeights,
+    joint_recurrent,
+    merge_bias,
+    split_gates,
+)
+
+Tensor = Any
+
+
+class Operands(NamedTuple):
+    """What `gru_sequence` has gradients for; shapes as there."""
+
+    inputs: Tensor
+    initial_state: Tensor
+    kernel: Tensor
+    recurrent_kernel: Tensor
+    bias: Tensor | None
+
+
+class Constants(NamedTuple):
+    """What it has none for: tensors per row, and how to run."""
+
+    mask: Tensor | None
+    zoneout: Tensor | None
+    recurrent_mask: Gates | None
+    input_mask: Gates | None
+    convention: Convention
+    go_backwards: bool
+    plan: Plan
+
+    @property
+    def masks_gates(self) -> bool:
+        """Whether dropout masks differ from gate to gate, so that the gates part early."""
+        return self.recurrent_mask is not None or self.input_mask is not None
+
+    @property
+    def mode(self) -> Mode:
+        """How the loop runs by this plan."""
+        compiled = self.plan.path == "xla"
+        return Mode(self.convention, self.go_backwards, compiled, self.plan.unroll)
+
+
+def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
+    """Outputs (B, T, U) if wanted, and the final state, keeping nothing for a backward pass."""
+
+    def run(plan: Plan) -> tuple[Tensor, ...]:
+        chosen = constants._replace(plan=plan)
+        extent = Extent.of(operands.inputs, plan)
+        if plan.foreign and not constants.masks_gates:
+            (rows,) = cut_rows(operands, chosen, extent)
+            unsized = rows.initial_state.shape[0] is None and execution.exporting_tflite()
+            runs = [scan_rows(rows, *operands[2:], chosen.mode, keep_outputs, unsized)]
+        elif plan.exported and plan.nested and not constants.masks_gates:
+            (rows,) = cut_rows(operands, chosen, extent)
+            options = constants.convention, constants.go_backwards, keep_outputs
+            runs = [infer_exported(rows, *operands[2:], *options)]
+        elif plan.path == "plain" and plan.unroll > 1 and not constants.masks_gates:
+            runs = _run_plain(operands, chosen, extent, keep_outputs)
+        else:
+            runs = run_forward(operands, chosen, extent, keep_outputs, False)
+        return joined(runs, chosen, extent, keep_outputs, operands.inputs.dtype)
+
+    plan = constants.plan.for_inference()
+    if plan.exported and not constants.masks_gates:  # a second way to run would be a second loop
+        plan = plan.for_small_state()
+    if plan.path != "plain" or plan.blocks == 1 or operands.inputs.shape[0] is not None:
+        return run(plan)
+    # In blocks or, if the batch turns out to be small, as one.
+    outputs: tuple[Tensor, ...] = tf.cond(
+        tf.size(operands.initial_state) < execution.SMALL_PLAIN_STATE,
+        lambda: run(plan.for_small_state()),
+        lambda: run(plan),
+    )
+    return outputs
+
+
+def _run_plain(
+    operands: Operands, constants: Constants, extent: Extent, keep_outputs: bool
+) -> list[Trajectory]:
+    """As `run_forward`, in a graph without XLA, for an inference."""
+    plan = constants.plan
+    weights = plain_weights(
+        operands.kernel,
+        operands.recurrent_kernel,
+        operands.bias,
+        constants.convention.reset_after,
+        few_rows=plan.blocks == 1,
+    )
+    run = runner(plan)
+    options = constants.mode, keep_outputs, plan.project_in_loop
+    return [
+        run(infer_rows, (row, weights), *options) for row in cut_rows(operands, constants, extent)
+    ]
+
+
+def run_forward(
+    operands: Operands,
+    constants: Constants,
+    extent: Extent,
+    keep_outputs: bool,
+    keep_saved: bool,
+) -> list[Trajectory]:
+    """Run each block of rows.
+
+    Args:
+        operands: all of them.
+        constants: all of them.
+        extent: size of the batch.
+        keep_outputs: whether the states of all steps are wanted.
+        keep_saved: whether a backward pass may follow.
+    """
+    shared = shared_by_rows(operands, constants, extent)
+    run = runner(constants.plan)
+    inputs = operands.inputs
+    if shared.kernel is None:  # all rows at once, so that the blocks then start together
+        bias, _ = merge_bias(operands.bias, constants.convention.reset_after)
+        inputs = project(inputs, operands.kernel, bias, constants.input_mask)
+    rows = cut_rows(operands._replace(inputs=inputs), constants, extent)
+    recall = keep_saved and constants.plan.recall
+    # XLA takes two passes to transpose and TensorFlow one, but that is an operation of its own.
+    later = extent.blocks > 1 and keep_outputs
+    keep = Keep(keep_outputs and not later, keep_saved or later, keep_saved and not recall)
+    runs = [run(forward, (row, shared), constants.mode, keep) for row in rows]
+    if not recall:
+        return runs
+    return [kept._replace(projected=row.inputs) for kept, row in zip(runs, rows, strict=True)]
+
+
+def runner(plan: Plan) -> Callable[..., Any]:
+    """What runs `function` with `(tensors, *options)` for each block of rows."""
+    if plan.nested:
+        return functools.partial(run_block, jit_compile=plan.compiles_blocks)
+    return lambda function, tensors, *options: function(*tensors, *options)
+
+
+def cut_rows(operands: Operands, constants: Constants, extent: Extent) -> list[Rows]:
+    """The rows of each block, with whatever inputs the operands hold, projected or not."""
+    masks = constants.recurrent_mask
+    columns = (
+        extent.cut(operands.inputs, timed=True),
+        extent.cut(wide(operands.initial_state)),
+        extent.cut(constants.mask, timed=True),
+        extent.cut(wide(constants.zoneout), timed=True),
+        extent.cut(masks and Gates(*(wide(mask) for mask in masks))),
+    )
+    return [Rows(*values) for values in zip(*columns, strict=True)]
+
+
+def shared_by_rows(operands: Operands, constants: Constants, extent: Extent) -> Shared:
+    """What the loop needs beside its rows."""
+    reset_after = constants.convention.reset_after
+    projection_bias, candidate_bias = merge_bias(operands.bias, reset_after)
+    recurrent_kernel = wide(operands.recurrent_kernel)
+    joint = constants.recurrent_mask is None
+    kernels = (
+        joint_recurrent(recurrent_kernel, reset_after) if joint else split_gates(recurrent_kernel)
+    )
+    narrow = is_narrow(operands.inputs.dtype)
+    in_loop = constants.plan.project_in_loop and not narrow and constants.input_mask is None
+    return Shared(
+        steps=tf.convert_to_tensor(extent.steps),
+        weights=StepWeights(kernels, wide(candidate_bias)),
+        kernel=operands.kernel if in_loop else None,
+        projection_bias=projection_bias if in_loop else None,
+    )
+
+
+def joined(
+    runs: list[Trajectory],
+    constants: Constants,
+    extent: Extent,
+    keep_outputs: bool,
+    dtype: tf.DType,
+) -> tuple[Tensor, ...]:
+    """Outputs (B, T, U), if wanted, and final state of all rows."""
+    final = tf.cast(extent.join([run.final for run in runs]), dtype)
+    if not keep_outputs:
+        return (final,)
+    after = constants.mode.after
+    outputs = [
+        batch_major(states_of(run.states, after)) if run.outputs is None else run.outputs
+        for run in runs
+    ]
+    return tf.cast(extent.join(outputs, timed=True), dtype), final

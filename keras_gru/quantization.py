@@ -1,0 +1,147 @@
+"""Int8 kernels of a GRU cell, by the protocol of Keras: `model.quantize("int8")`.
+
+Only the weights are quantised, each output channel by its greatest absolute value, as
+`keras.layers.Dense` does it; they are multiplied out once per call, and the recurrence computes in
+floating point. So a file holds a quarter of the kernels' bytes, and the arithmetic is that of the
+layer on every path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+Tensor = Any
+
+# Beside the name of a kernel, what its initializer, regularizer and constraint are called after.
+KERNELS = {"kernel": "kernel", "recurrent_kernel": "recurrent"}
+
+
+class QuantizedKernel:
+    """A kernel in int8, which TensorFlow reads as the tensor that it stands for.
+
+    Args:
+        values: int8 variable (D, V).
+        scale: variable (V,): what a column was multiplied by to become `values`.
+        dtype: of the tensor.
+    """
+
+    def __init__(self, values: Any, scale: Any, dtype: str) -> None:
+        self.values, self.scale, self.dtype = values, scale, dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the kernel."""
+        return tuple(self.values.shape)
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Tensor:
+        """The kernel, for `tf.convert_to_tensor` and every operation of TensorFlow."""
+        kernel = tf.cast(self.values, self.dtype) / tf.cast(self.scale, self.dtype)
+        return tf.convert_to_tensor(kernel, dtype, name=name)
+
+
+class CalledAsEver:
+    """Mixin of a layer that does the same whether its policy is one of int8 or not."""
+
+    call: Any
+
+    def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
+        """What Keras calls instead of `call` once the policy is one of int8."""
+        return self.call(*args, **kwargs)
+
+
+class Int8ByCell(CalledAsEver):
+    """Mixin of a layer around cells, which `model.quantize` turns into int8 one by one."""
+
+    _flatten_layers: Any
+
+    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
+        """Turn the kernels of all its cells into int8; see `Int8Kernels.quantize`."""
+        for layer in self._flatten_layers(include_self=False):
+            if isinstance(layer, Int8Kernels):
+                layer.quantize(mode, **kwargs)
+
+
+class Int8Kernels(CalledAsEver):
+    """Mixin of a recurrent cell whose kernels may be int8."""
+
+    name: str
+    dtype_policy: Any
+    quantization_mode: str | None
+    compute_dtype: str
+    add_weight: Any
+
+    def add_kernels(self, **shapes: tuple[int, ...]) -> None:
+        """Create the kernels of these names and shapes, as the dtype policy has them."""
+        for name, shape in shapes.items():
+            if self.quantization_mode:
+                self._add_quantized(name, shape)
+                self._is_quantized = True
+                continue
+            kernel = self.add_weight(
+                shape=shape,
+                name=name,
+                initializer=getattr(self, f"{KERNELS[name]}_initializer"),
+                regularizer=getattr(self, f"{KERNELS[name]}_regularizer"),
+                constraint=getattr(self, f"{KERNELS[name]}_constraint"),
+            )
+            setattr(self, name, kernel)
+
+    def quantize(
+        self,
+        mode: str | None = None,
+        type_check: bool = True,  # noqa: ARG002  subclasses have the same kernels
+        config: Any = None,  # noqa: ARG002  there is nothing to choose
+    ) -> None:
+        """Turn the kernels into int8, for good.
+
+        Args:
+            mode: `"int8"`.
+            type_check: without effect.
+            config: without effect: Keras' default quantizer of weights is taken.
+
+        Raises:
+            NotImplementedError: Another mode; `model.quantize` makes a warning of it.
+        """
+        if mode != "int8":
+            raise NotImplementedError(
+                f"Cell {self.name!r} can be quantized to 'int8' only. Received: mode={mode!r}"
+            )
+        for name in KERNELS:
+            values, scale = keras.quantizers.abs_max_quantize(
+                getattr(self, name), axis=0, to_numpy=True
+            )
+            delattr(self, name)  # Keras lets go of the variable only so
+            kernel = self._add_quantized(name, tuple(values.shape))
+            kernel.values.assign(values)
+            kernel.scale.assign(scale[0])
+        self._is_quantized = True
+        self.dtype_policy = keras.dtype_policies.get(f"int8_from_{self.dtype_policy.name}")
+
+    def _add_quantized(self, name: str, shape: tuple[int, ...]) -> QuantizedKernel:
+        values = self.add_weight(
+            shape=shape, name=name, initializer="zeros", dtype="int8", trainable=False
+        )
+        scale = self.add_weight(
+            shape=shape[-1:], name=f"{name}_scale", initializer="ones", trainable=False
+        )
+        # Keras tracks variables by the attributes that hold them.
+        setattr(self, f"quantized_{name}", values)
+        setattr(self, f"{name}_scale", scale)
+        kernel = QuantizedKernel(values, scale, self.compute_dtype)
+        setattr(self, name, kernel)
+        return kernel
+
+
+def saved_policy(cell: Any, config: Any) -> Any:
+    """The dtype in the configuration of a layer: its own, or that of its quantised cell."""
+    return keras.dtype_policies.serialize(cell.dtype_policy) if cell.quantization_mode else config
+
+
+def plain_policy(policy: Any) -> Any:
+    """A dtype policy without quantisation, for layers of Keras that have none."""
+    if policy.quantization_mode is None:
+        return policy
+    return keras.dtype_policies.get(policy.name.partition("_from_")[2])

@@ -1,0 +1,168 @@
+"""The worked examples as one Markdown document: texts' numbers beside ours, and the errata."""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from keras_gru.teaching.network_fields import Array
+from keras_gru.teaching.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
+
+_INTRODUCTION = """# Worked examples
+
+Every number that four teaching texts print about the GRU, beside the number that
+`keras_gru.teaching.trace` computes in float64 from the example's weights and inputs alone. The
+examples are JSON files in [worked_examples/](worked_examples/); equation numbers are those of
+[DERIVATION.md](../keras_gru/DERIVATION.md). This file is generated:
+`python -m keras_gru audit docs/worked_examples.md`. See one example from its first gate to its
+updated weights with `python -m keras_gru trace good_movie` ([trace.md](trace.md)).
+
+- **agrees**: equal to the printed precision.
+- **rounding carried**: the printed line follows from the printed line before it, whose rounding
+  it carries; off by a unit or two in the last place.
+- **differs**: neither. Every such number belongs to an erratum.
+
+`tests/keras_gru/teaching/test_worked_examples.py` tests each number against the trace, against a
+TensorFlow tape and against central differences over a plain forward pass (float64), and against
+the layer (float32). `tests/keras_gru/teaching/test_errata.py` confirms the errata about formulas.
+"""
+
+
+def summary_table(examples: Sequence[WorkedExample]) -> Table:
+    """One line per example: its text and how many of its numbers hold."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    for heading in ("lines", "agree", "rounding", "differ", "errata"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("title")
+    for example in examples:
+        count = Counter(verdict.status for verdict in example.verdicts)
+        counts = [len(example.verdicts), count[AGREES], count[CARRIED], count[DIFFERS]]
+        numbers = (str(number) for number in (*counts, len(example.errata)))
+        table.add_row(example.name, *numbers, example.content["title"])
+    return table
+
+
+def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
+    """Write `markdown(examples)` to a file, whole or not at all."""
+    text = markdown(examples)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)  # noqa: PTH101
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def markdown(examples: Sequence[WorkedExample]) -> str:
+    """The whole document."""
+    lines = [_INTRODUCTION, "## Inventory", "", *_inventory(examples), "", "## Errata", ""]
+    lines += [
+        "Confirmed twice each: by the trace and by a second derivation of the same number "
+        "(tape and central differences), or by two independent calculations in "
+        "`test_errata.py`.",
+        "",
+        *_errata(examples),
+        "",
+        "## Number by number",
+    ]
+    for example in examples:
+        lines += ["", *_example(example)]
+    return "\n".join(lines) + "\n"
+
+
+def _inventory(examples: Sequence[WorkedExample]) -> Iterator[str]:
+    yield "| example | text, section | lines | agree | rounding | differ | errata | tested |"
+    yield "|---|---|--:|--:|--:|--:|---|---|"
+    total: Counter[str] = Counter()
+    for example in examples:
+        count = Counter(verdict.status for verdict in example.verdicts)
+        total += count
+        ids = ", ".join(erratum["id"] for erratum in example.errata)
+        place = f"{example.content['text']}: {example.content['section']}"
+        numbers = " | ".join(str(count[status]) for status in (AGREES, CARRIED, DIFFERS))
+        link = f"[{example.name}](worked_examples/{example.name}.json)"
+        tested = "arithmetic" if example.network() is None else "trace, tape, differences, layer"
+        if "also_tested" in example.content:
+            tested += f", {example.content['also_tested']}"
+        yield f"| {link} | {place} | {count.total()} | {numbers} | {ids} | {tested} |"
+    numbers = " | ".join(str(total[status]) for status in (AGREES, CARRIED, DIFFERS))
+    yield f"| all | | {total.total()} | {numbers} | | |"
+
+
+def _errata(examples: Sequence[WorkedExample]) -> Iterator[str]:
+    for example in examples:
+        for erratum in example.errata:
+            yield f"### {erratum['id']}: {erratum['kind']}"
+            yield ""
+            yield f"{example.content['text']}, {erratum['where']} (equation {erratum['equation']})."
+            yield ""
+            if "says" in erratum:
+                yield f"- The text: {erratum['says']}"
+                yield f"- Correct: {erratum['correct']}"
+            yield f"- Cause: {erratum['cause']}"
+            accused = [v for v in example.verdicts if v.claim.get("erratum") == erratum["id"]]
+            if accused:
+                yield ""
+                yield "| where | quantity | text | ours |"
+                yield "|---|---|---|---|"
+            for verdict in accused:
+                yield _row(verdict, _numbers(verdict.computed, verdict.decimals))
+            yield ""
+
+
+def _example(example: WorkedExample) -> Iterator[str]:
+    yield f"### {example.name}: {example.content['title']}"
+    yield ""
+    yield f"{example.content['text']}, {example.content['section']}."
+    yield ""
+    yield "| where | quantity | text | ours | verdict |"
+    yield "|---|---|---|---|---|"
+    for verdict in example.verdicts:
+        ours = _numbers(verdict.computed, verdict.decimals + 2)
+        said = verdict.status
+        if "erratum" in verdict.claim:
+            said += f", {verdict.claim['erratum']}"
+        yield _row(verdict, ours, said)
+    for fact in example.content.get("shapes", []):
+        printed = "; ".join(f"{name} {tuple(shape)}" for name, shape in fact["printed"].items())
+        given = f"shapes for inputs {tuple(fact['inputs'])}"
+        yield f"| {fact['where']} | {given} | {printed} | {printed} | {AGREES} |"
+
+
+def _row(verdict: Verdict, *more: str) -> str:
+    return f"| {' | '.join([_where(verdict), f'`{_quantity(verdict)}`', _text(verdict), *more])} |"
+
+
+def _where(verdict: Verdict) -> str:
+    also = verdict.claim.get("also")
+    return str(verdict.claim["where"]) + (f" (again: {', '.join(also)})" if also else "")
+
+
+def _quantity(verdict: Verdict) -> str:
+    step = verdict.claim.get("step")
+    quantity = verdict.quantity if step is None else f"step {step}: {verdict.quantity}"
+    variant = verdict.claim.get("variant")
+    return quantity if variant is None else f"{quantity} ({variant})"
+
+
+def _text(verdict: Verdict) -> str:
+    if "range" in verdict.claim:
+        low, high = verdict.printed
+        return f"{low:.{verdict.decimals}f} to {high:.{verdict.decimals}f}"
+    if "quantity" in verdict.claim and "printed" not in verdict.claim:
+        return "not printed"
+    return _numbers(verdict.printed, verdict.decimals)
+
+
+def _numbers(values: Array, decimals: int) -> str:
+    if values.ndim == 0:
+        return f"{float(np.round(values, decimals)) + 0.0:.{decimals}f}"
+    return f"[{', '.join(_numbers(value, decimals) for value in values)}]"

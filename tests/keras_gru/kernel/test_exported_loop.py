@@ -1,0 +1,160 @@
+"""Inference in an export: every length, mask and activation, in one small loop."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_gru import GRU, portable
+from keras_gru.kernel import execution, forward_pass
+from keras_gru.kernel.convention import Convention
+from keras_gru.kernel.exported_loop import infer_exported
+from keras_gru.kernel.sequence import gru_sequence
+from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, expected, problem
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """One entry for each loop traced."""
+    ran = []
+
+    def counted(*args):
+        ran.append(args)
+        return infer_exported(*args)
+
+    monkeypatch.setattr(forward_pass, "infer_exported", counted)
+    return ran
+
+
+def exported(function, *specs):
+    """The function as a graph for export."""
+    with portable():
+        return tf.function(function).get_concrete_function(*specs)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+def test_every_length_equals_the_oracle(ran, reset_after, update_gate, go_backwards, masked):
+    convention = {"reset_after": reset_after, "update_gate": update_gate}
+    weights, _ = problem(reset_after=reset_after)
+
+    def run(x, h0, mask):
+        result = gru_sequence(
+            *(x, h0, weights["kernel"], weights["recurrent_kernel"], weights["bias"]),
+            Convention(**convention),
+            mask=mask if masked else None,
+            go_backwards=go_backwards,
+            training=False,
+        )
+        return result.states, result.final
+
+    graph = exported(
+        run,
+        tf.TensorSpec((None, None, 4), tf.float64),
+        tf.TensorSpec((None, 6), tf.float64),
+        tf.TensorSpec((None, None), tf.bool),
+    )
+    for steps in range(1, 2 * execution.EXPORT_UNROLL + 2):
+        inputs, upstream = problem(3, steps, reset_after=reset_after, seed=steps)
+        inputs |= {name: weights[name] for name in ("kernel", "recurrent_kernel", "bias")}
+        mask = np.random.default_rng(steps).uniform(size=(3, steps)) < 0.7
+        states, final, _ = expected(
+            inputs,
+            upstream,
+            mask=mask if masked else None,
+            go_backwards=go_backwards,
+            **convention,
+        )
+        # What masked steps hold reaches nothing.
+        x = np.where(mask[..., np.newaxis] | (not masked), inputs["x"], np.nan)
+        actual = graph(*map(tf.constant, (x, inputs["h0"], mask)))
+        np.testing.assert_allclose(actual[0], states, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(actual[1], final, rtol=0, atol=1e-12)
+    assert len(ran) == 1
+
+
+@pytest.mark.parametrize("steps", [1, 2, 8, 21])
+@pytest.mark.parametrize("zoneout", [None, "share", "shares"])
+@pytest.mark.parametrize(
+    ("activation", "recurrent_activation"),
+    [
+        ("tanh", "sigmoid"),
+        ("hard_sigmoid", "hard_sigmoid"),
+        ("relu", "sigmoid"),
+        ("tanh", "linear"),
+    ],
+)
+def test_known_lengths_equal_eager_code(ran, steps, zoneout, activation, recurrent_activation):
+    inputs, _ = problem(4, steps, reset_after=True, use_bias=steps != 8)
+    inputs = {k: None if v is None else v / 4 for k, v in inputs.items()}
+    shares = np.random.default_rng(0).uniform(size=(4, steps, 6))
+    mask = np.random.default_rng(1).uniform(size=(4, steps)) < 0.7
+    options = {
+        "zoneout": {None: None, "share": np.float64(0.3), "shares": shares}[zoneout],
+        "mask": None if steps == 21 else mask,
+        "go_backwards": steps == 8,
+        "training": False,
+    }
+    convention = Convention(activation=activation, recurrent_activation=recurrent_activation)
+    arguments = [*inputs.values(), convention]
+    eager = gru_sequence(*arguments, **options)
+    assert not ran
+    states, final = exported(lambda: gru_sequence(*arguments, **options)[:2])()
+    assert len(ran) == (steps > 1)
+    np.testing.assert_allclose(states, eager.states, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(final, eager.final, rtol=0, atol=1e-13)
+
+
+def test_masked_steps_keep_the_state_to_the_last_bit():
+    layer = GRU(8, return_sequences=True)
+    x = np.random.default_rng(0).normal(size=(3, 30, 4)).astype("float32")
+    mask = np.arange(30) < [[11], [1], [30]]
+    layer.build(x.shape)
+    states = exported(lambda: layer(x, mask=mask))().numpy()
+    np.testing.assert_array_equal(states[0, 11:], np.broadcast_to(states[0, 10], (19, 8)))
+    np.testing.assert_array_equal(states[1, 1:], np.broadcast_to(states[1, 0], (29, 8)))
+
+
+def test_any_number_of_rows():
+    layer = GRU(8, return_sequences=True)
+    layer.build((None, None, 4))
+    run = exported(layer, tf.TensorSpec((None, None, 4)))
+    rng = np.random.default_rng(0)
+    for rows in (0, 1, 2, 65, 600):
+        x = rng.normal(size=(rows, 5, 4)).astype("float32")
+        np.testing.assert_allclose(run(tf.constant(x)), layer(x), rtol=0, atol=1e-6)
+    assert run(tf.zeros((1, 1, 4))).shape == (1, 1, 8)
+
+
+def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path):
+    """No conditionals; the functions of a model do not grow with its layers."""
+
+    def functions(layers):
+        directions = [
+            keras.layers.Bidirectional(GRU(8, return_sequences=True)) for _ in range(layers)
+        ]
+        model = keras.Sequential(
+            [
+                keras.layers.Input((None,), dtype="int32"),
+                keras.layers.Embedding(9, 4, mask_zero=True),
+                *directions,
+            ]
+        )
+        model.export(tmp_path / str(layers), verbose=False)
+        content = (tmp_path / str(layers) / "saved_model.pb").read_bytes()
+        library = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0].graph_def.library
+        operations = [node.op for f in library.function for node in f.node_def]
+        assert not {"If", "StatelessIf"} & set(operations)
+        # One for the features of the embedding, one for those of the layers.
+        assert sum("While" in operation for operation in operations) == min(layers, 2)
+        return len(library.function)
+
+    assert functions(2) == functions(4)
+
+
+def test_a_recurrent_mask_is_refused():
+    rows = forward_pass.Rows(tf.zeros((1, 2, 3)), tf.zeros((1, 4)), None, None, (1, 1, 1))
+    with pytest.raises(ValueError, match=r"`rows\.recurrent_mask`"):
+        infer_exported(rows, *[None] * 3, Convention(), False, False)

@@ -1,0 +1,297 @@
+"""The fused sequence against the NumPy oracle, finite differences, and the plain step."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_gru.kernel import execution
+from keras_gru.kernel.convention import Convention
+from keras_gru.kernel.sequence import gru_sequence
+from keras_gru.kernel.step import step
+from keras_gru.kernel.weights import merge_bias, split_gates, step_weights
+from tests import oracle
+from tests.keras_gru.kernel.sequence_problem import (
+    CONVENTIONS,
+    MASKS,
+    assert_close,
+    computed,
+    expected,
+    problem,
+)
+
+# What `execution.plan` chooses for a problem of this size, and what it would for larger ones.
+WAYS = {
+    "recall": {},
+    "keep": {"RECALLED": 0},
+    "cut": {"SMALL_WORK": 0, "RECALLED": 0},
+    "cut and recall": {"SMALL_WORK": 0},
+    "cut and project in the loop": {"SMALL_WORK": 0, "UNITS_PER_FEATURE": 0},
+}
+
+
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+def test_equals_oracle(reset_after, update_gate, mask, go_backwards):
+    inputs, upstream = problem(reset_after=reset_after)
+    mask = None if MASKS[mask] is None else np.array(MASKS[mask], bool)
+    convention = {"reset_after": reset_after, "update_gate": update_gate}
+    states, final, grads = expected(
+        inputs, upstream, mask=mask, go_backwards=go_backwards, **convention
+    )
+    actual = computed(
+        inputs,
+        upstream,
+        Convention(**convention),
+        run=tf.function,
+        mask=mask,
+        go_backwards=go_backwards,
+    )
+    assert_close(actual[:2], (states, final), 1e-12)
+    assert_close(actual[2], grads, 1e-11)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 7, 2, 3), (4, 1, 3, 2), (2, 3, 1, 5)])
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_small_shapes(reset_after, use_bias, shape):
+    inputs, upstream = problem(*shape, reset_after=reset_after, use_bias=use_bias)
+    states, final, grads = expected(
+        inputs, upstream, mask=None, go_backwards=False, reset_after=reset_after
+    )
+    actual = computed(inputs, upstream, Convention(reset_after), run=tf.function)
+    assert_close(actual[:2], (states, final), 1e-12)
+    assert_close(actual[2], grads if use_bias else grads[:4], 1e-11)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [lambda f: f, tf.function, lambda f: tf.function(f, jit_compile=True)],
+    ids=["eager", "graph", "xla"],
+)
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_runs_the_same_everywhere(reset_after, run):
+    inputs, upstream = problem(reset_after=reset_after)
+    mask = np.array(MASKS["interior and empty"], bool)
+    states, final, grads = expected(
+        inputs, upstream, mask=mask, go_backwards=False, reset_after=reset_after
+    )
+    actual = computed(
+        inputs, upstream, Convention(reset_after), dtype=tf.float32, run=run, mask=mask
+    )
+    assert_close(actual[:2], (states, final), 1e-5)
+    assert_close(actual[2], grads, 1e-4)
+
+
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("recurrent_dropout", [False, True])
+@pytest.mark.parametrize("reset_after", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_xla_equals_plain_eager_code(
+    monkeypatch, way, reset_after, recurrent_dropout, go_backwards
+):
+    for name, value in WAYS[way].items():
+        monkeypatch.setattr(execution, name, value)
+    inputs, upstream = problem(reset_after=reset_after)
+    with tf.Graph().as_default():
+        plan = execution.plan("auto", *inputs["x"].shape, inputs["h0"].shape[1])
+    assert plan.path == "xla"
+    assert plan.recall == ("recall" in way)
+    assert plan.blocks == (min(execution.cores(), 3) if "cut" in way else 1)
+    assert plan.project_in_loop == ("project" in way)
+    options = {"mask": np.array(MASKS["interior and empty"], bool), "go_backwards": go_backwards}
+    if recurrent_dropout:
+        drop = np.random.default_rng(1).uniform(0, 2, size=(3, 3, 6))
+        options["recurrent_mask"] = type(split_gates(tf.zeros((1, 3))))(*drop)
+    wanted = computed(inputs, upstream, Convention(reset_after), **options)
+    actual = computed(inputs, upstream, Convention(reset_after), run=tf.function, **options)
+    assert_close(actual[:2], wanted[:2], 1e-12)
+    assert_close(actual[2], wanted[2], 1e-11)
+
+
+@pytest.mark.parametrize("steps", [1, 4, 5])
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_inference_that_projects_in_the_loop(monkeypatch, reset_after, go_backwards, steps):
+    """Which takes two steps per iteration, and perhaps one more."""
+    for name, value in WAYS["cut and project in the loop"].items():
+        monkeypatch.setattr(execution, name, value)
+    inputs, upstream = problem(T=steps, reset_after=reset_after)
+    with tf.Graph().as_default():
+        plan = execution.plan("auto", 3, None, 4, 6).for_inference()
+    assert (plan.path, plan.project_in_loop, plan.unroll) == ("xla", True, 2)
+    mask = np.array(MASKS["interior and empty"], bool)[:, :steps]
+    states, final, grads = expected(
+        inputs, upstream, mask=mask, go_backwards=go_backwards, reset_after=reset_after
+    )
+    options = {"mask": mask, "go_backwards": go_backwards, "training": False}
+    actual = computed(inputs, upstream, Convention(reset_after), run=tf.function, **options)
+    assert_close(actual[:2], (states, final), 1e-12)
+    assert_close(actual[2], grads, 1e-11)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_only_the_final_state_and_without_saving(reset_after, training):
+    inputs, upstream = problem(reset_after=reset_after)
+    upstream["states"] *= 0
+    _, final, grads = expected(
+        inputs, upstream, mask=None, go_backwards=False, reset_after=reset_after
+    )
+    states, actual, actual_grads = computed(
+        inputs,
+        upstream,
+        Convention(reset_after),
+        run=tf.function,
+        return_sequences=False,
+        training=training,
+    )
+    assert states is None
+    assert_close([actual], [final], 1e-12)
+    assert_close(actual_grads, grads, 1e-11)
+
+
+@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+@pytest.mark.parametrize("recurrent_dropout", [False, True])
+def test_finite_differences(recurrent_dropout, reset_after, update_gate):
+    """Fourth-order central differences for every element of every input."""
+    inputs, upstream = problem(2, 3, 2, 2, reset_after=reset_after, seed=3)
+    convention = Convention(reset_after, update_gate)
+    mask = np.array([[1, 0, 1], [0, 1, 1]], bool)
+    drop = None
+    if recurrent_dropout:
+        rng = np.random.default_rng(1)
+        drop = type(split_gates(tf.zeros((1, 3))))(*rng.uniform(0, 2, size=(3, 2, 2)))
+    options = {"mask": mask, "recurrent_mask": drop}
+
+    @tf.function(reduce_retracing=True)
+    def loss(*sources):
+        states, final, *_ = gru_sequence(*sources, convention, **options)
+        return tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(final * upstream["final"])
+
+    _, _, grads = computed(inputs, upstream, convention, run=tf.function, **options)
+    step_size = 1e-3
+    for name, grad in zip(inputs, grads, strict=True):
+        numeric = np.zeros_like(inputs[name])
+        for index in np.ndindex(*numeric.shape):
+            values = []
+            for offset in (-2, -1, 1, 2):
+                moved = {k: v.copy() for k, v in inputs.items()}
+                moved[name][index] += offset * step_size
+                values.append(float(loss(*(tf.constant(v) for v in moved.values()))))
+            numeric[index] = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (
+                12 * step_size
+            )
+        np.testing.assert_allclose(grad, numeric, rtol=1e-8, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("activation", "recurrent_activation"),
+    [("relu", "hard_sigmoid"), ("linear", "sigmoid"), ("tanh", "hard_sigmoid")],
+)
+@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+def test_gradients_equal_autodiff_of_the_step(
+    reset_after, update_gate, activation, recurrent_activation
+):
+    inputs, upstream = problem(reset_after=reset_after, seed=5)
+    convention = Convention(
+        reset_after,
+        update_gate,
+        keras.activations.get(activation),
+        keras.activations.get(recurrent_activation),
+    )
+    sources = [tf.constant(v) for v in inputs.values()]
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        x, h, kernel, recurrent_kernel, bias = sources
+        projection_bias, candidate_bias = merge_bias(bias, reset_after)
+        weights = step_weights(recurrent_kernel, candidate_bias)
+        states = []
+        for t in range(x.shape[1]):
+            h, _ = step(split_gates(x[:, t] @ kernel + projection_bias), h, weights, convention)
+            states.append(h)
+        states = tf.stack(states, 1)
+        loss = tf.reduce_sum(states * upstream["states"]) + tf.reduce_sum(h * upstream["final"])
+    plain = tape.gradient(loss, sources)
+    actual = computed(inputs, upstream, convention)
+    assert_close(actual[:2], (states, h), 1e-12)
+    assert_close(actual[2], plain, 1e-11)
+
+
+@pytest.mark.parametrize("reset_after", [True, False])
+def test_second_order_gradients(reset_after):
+    """Hessian-vector product against central differences of the gradient."""
+    inputs, upstream = problem(2, 3, 2, 2, reset_after=reset_after, seed=7)
+    sources = [tf.constant(v) for v in inputs.values()]
+    direction = [tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources]
+
+    def gradient(*sources):
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            states, *_ = gru_sequence(*sources, Convention(reset_after))
+            loss = tf.reduce_sum(states**2 * upstream["states"])
+        return tape.gradient(loss, sources)
+
+    @tf.function
+    def product(*sources):
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            dot = tf.add_n(
+                [tf.reduce_sum(g * d) for g, d in zip(gradient(*sources), direction, strict=True)]
+            )
+        return tape.gradient(dot, sources)
+
+    gradient = tf.function(gradient)
+    epsilon = 1e-4
+    ahead = gradient(*(s + epsilon * d for s, d in zip(sources, direction, strict=True)))
+    behind = gradient(*(s - epsilon * d for s, d in zip(sources, direction, strict=True)))
+    numeric = [(a - b) / (2 * epsilon) for a, b in zip(ahead, behind, strict=True)]
+    assert_close(product(*sources), numeric, 1e-6)
+
+
+def test_unknown_batch_and_time():
+    inputs, upstream = problem(reset_after=True)
+    states, final, _ = expected(inputs, upstream, mask=None, go_backwards=False, reset_after=True)
+    traces = []
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None, 4), tf.float64)])
+    def run(x):
+        traces.append(x.shape)
+        h0 = tf.zeros((tf.shape(x)[0], 6), tf.float64) + inputs["h0"][:1]
+        return gru_sequence(
+            x, h0, inputs["kernel"], inputs["recurrent_kernel"], inputs["bias"], Convention()
+        )
+
+    assert_close(
+        [a[0] for a in run(tf.constant(inputs["x"][:1]))[:2]], [states[0], final[0]], 1e-12
+    )
+    short = run(tf.constant(inputs["x"][:1, :2]))
+    np.testing.assert_allclose(short[0], states[:1, :2], rtol=1e-12, atol=1e-12)
+    assert len(traces) == 1
+
+
+def test_oracle_gradients_by_finite_differences():
+    """The reference itself, so that it cannot agree with a shared mistake."""
+    for reset_after, update_gate in CONVENTIONS:
+        inputs, upstream = problem(1, 3, 2, 2, reset_after=reset_after, seed=11)
+        convention = {"reset_after": reset_after, "update_gate": update_gate}
+
+        def loss(values, convention=convention, upstream=upstream):
+            states, _ = oracle.forward(
+                values["x"][0], values["h0"][0], *list(values.values())[2:], **convention
+            )
+            return np.sum(states * upstream["states"][0]) + np.sum(
+                states[-1] * upstream["final"][0]
+            )
+
+        _, _, grads = expected(inputs, upstream, mask=None, go_backwards=False, **convention)
+        for name, grad in zip(inputs, grads, strict=True):
+            for index in np.ndindex(*inputs[name].shape):
+                values = []
+                for offset in (-2, -1, 1, 2):
+                    moved = {k: v.copy() for k, v in inputs.items()}
+                    moved[name][index] += offset * 1e-3
+                    values.append(loss(moved))
+                numeric = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / 12e-3
+                np.testing.assert_allclose(grad[index], numeric, rtol=1e-8, atol=1e-9)
