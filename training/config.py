@@ -1,6 +1,6 @@
 """Everything that may differ between two runs, as frozen dataclasses, one per concern.
 
-This file holds what the tasks share; each task has its classes in ``<task>_config.py``. The
+This file holds what the tasks share; each task has its classes in ``<task>/config.py``. The
 command line is generated from them (a field's docstring is its help text), and :func:`to_dict`
 and :func:`from_dict` carry them through ``config.json``. Values discovered from the data (a
 vocabulary, a scale) belong to the run directory, not here.
@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import tyro
 
@@ -43,6 +43,51 @@ class RunConfig:
             raise ConfigError(
                 f"--name must be a plain name without slashes or leading dot, got {self.name!r}"
             )
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How the weights are found: Adam, clipped gradients, early stopping."""
+
+    epochs: int = 30
+    """Most passes over the training part."""
+    patience: int = 5
+    """Stop after so many epochs without a better validation result."""
+    batch_size: int = 64
+    """Rows per step."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    schedule: Literal["constant", "cosine", "decay"] = "constant"
+    """Keep the learning rate; let it fall to zero over --epochs along half a cosine; or multiply
+    it by 0.8 after every epoch from the fourth."""
+    clip_norm: float = 1.0
+    """Maximum global norm of the gradients; larger gradients are scaled down."""
+    seed: int = 0
+    """Seed of the initial weights, dropout and shuffling."""
+
+    def __post_init__(self) -> None:
+        require_at_least("--epochs", self.epochs, 1)
+        require_at_least("--patience", self.patience, 1)
+        require_at_least("--batch-size", self.batch_size, 1)
+        require_above_zero("--learning-rate", self.learning_rate)
+        require_above_zero("--clip-norm", self.clip_norm)
+        require_seed(self.seed)
+
+
+class TaskConfig(Protocol):
+    """What every task's settings have: a frozen dataclass of further ones, with these fields."""
+
+    @property
+    def preset(self) -> str | None:
+        """Name of the settings it began with."""
+
+    @property
+    def training(self) -> TrainingConfig:
+        """How the weights are found."""
+
+    @property
+    def run(self) -> RunConfig:
+        """Where the result goes."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class TrainingError(Exception):
-    """Base of the package's errors; the message names the thing, what was expected, what came."""
+    """Base of the package's errors; the message names what failed, was expected and came."""
 
     exit_code = 2
 

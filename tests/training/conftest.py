@@ -7,21 +7,21 @@ import pandas as pd
 import pytest
 
 from training.config import RunConfig
-from training.forecaster_config import ForecasterConfig
-from training.forecasting_config import (
+from training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting_run import ForecastingRun
-from training.sentiment_config import (
-    DataConfig,
-    ModelConfig,
+from training.forecasting.network.config import ForecasterConfig
+from training.forecasting.run import ForecastingRun
+from training.sentiment.config import (
+    ClassifierConfig,
     SentimentConfig,
+    SentimentDataConfig,
     SentimentRunConfig,
-    TrainingConfig,
+    SentimentTrainingConfig,
 )
-from training.sentiment_run import SentimentRun
+from training.sentiment.run import SentimentRun
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -35,16 +35,16 @@ def real_data() -> Path:
 
 def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> SentimentConfig:
     return SentimentConfig(
-        data=DataConfig(reviews=400),
-        model=ModelConfig(embedding_size=6, units=5),
-        training=TrainingConfig(epochs=2, batch_size=32, **training),
+        data=SentimentDataConfig(reviews=400),
+        model=ClassifierConfig(embedding_size=6, units=5),
+        training=SentimentTrainingConfig(epochs=2, batch_size=32, **training),
         run=SentimentRunConfig(runs_dir=runs_dir, name=name),
     )
 
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
-    from training.sentiment import train_sentiment
+    from training.sentiment.pipeline import train_sentiment
 
     return train_sentiment(tiny_config(tmp_path_factory.mktemp("runs")))
 
@@ -75,7 +75,7 @@ def write_waves(path: Path, rows: int = 320) -> Path:
 
 @pytest.fixture(scope="session")
 def forecasting_run(tmp_path_factory: pytest.TempPathFactory) -> ForecastingRun:
-    from training.forecasting import train_forecasting
+    from training.forecasting.pipeline import train_forecasting
 
     folder = tmp_path_factory.mktemp("runs")
     data = write_waves(folder / "waves.csv")

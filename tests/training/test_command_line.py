@@ -12,10 +12,10 @@ import pytest
 
 from tests.training.conftest import write_waves
 from training.__main__ import main
-from training.checkpoint import Checkpoint
-from training.fit_state import FitState
-from training.run_directory import RunDirectory
-from training.sentiment_run import SentimentRun
+from training.loop.checkpoint import Checkpoint
+from training.loop.fit_state import FitState
+from training.runs.directory import RunDirectory
+from training.sentiment.run import SentimentRun
 
 TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
 
@@ -26,7 +26,7 @@ def test_trains_and_says_where_the_run_is_and_what_comes_next(tmp_path, capsys):
     run = SentimentRun.open(tmp_path / "first")
     assert "bag of words" in out
     assert f"{run.metrics['model']['test']['accuracy']:.1%}" in out
-    assert f"python -m serving export {run.path} --to models/sentiment" in out
+    assert f"gru-serve export {run.path} --to models/sentiment" in out
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "first"]) == 2
     assert "first exists already" in capsys.readouterr().err
 
@@ -108,6 +108,18 @@ def test_help_teaches(capsys):
         assert word in text
 
 
+def test_help_is_there_before_anything_heavy_is_loaded():
+    program = (
+        "import sys; from training.__main__ import main; main(['--help']); "
+        "heavy = {'keras', 'matplotlib', 'pandas', 'scipy', 'sklearn', 'tensorflow'}; "
+        "sys.exit(' '.join(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2],
+                          check=False, capture_output=True, text=True)  # fmt: skip
+    assert done.stderr.split() == []
+    assert "backtest" in done.stdout
+
+
 def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
 
@@ -115,7 +127,7 @@ def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
         assert {path.name[:6] for path in tmp_path.iterdir()} == {".a.loc", ".a.par"}
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("training.sentiment.load_sentiment_data", terminated)
+    monkeypatch.setattr("training.sentiment.pipeline.load_sentiment_data", terminated)
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
     assert "interrupted; no run was written" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -242,7 +254,9 @@ def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["sentiment", "forecasting"])
-def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(tmp_path, capsys, task):
+def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(
+    tmp_path, capsys, monkeypatch, task
+):
     data = tmp_path / "data.csv"
     if task == "sentiment":
         data.write_bytes(MANY)
@@ -251,16 +265,19 @@ def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(tmp_path, c
         first, _, *rest = write_waves(data).read_text().splitlines()
         sizes = ["--lookback", "24", "--horizon", "6"]
         changed = "\n".join([first, "2021-05-01 00:00:00,100.25,1.5", *rest]).encode()
-    command = [sys.executable, "-m", "training", task, "--data", data, *sizes, "--units", "4",
-               "--epochs", "500", "--patience", "500", "--runs-dir", tmp_path / "runs",
-               "--name", "a"]  # fmt: skip
+    command = [task, "--data", str(data), *sizes, "--units", "4", "--epochs", "500",
+               "--runs-dir", str(tmp_path / "runs"), "--name", "a"]  # fmt: skip
+    save = Checkpoint.save
+
+    def save_and_end(*args):
+        save(*args)
+        signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_and_end)
+        assert main(command) == 130
+    capsys.readouterr()
     checkpoint = tmp_path / "runs" / ".a.checkpoint"
-    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as process:  # fmt: skip
-        while not checkpoint.exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.kill()
     before = checkpoint.read_bytes()
     data.write_bytes(changed)
     assert main(["resume", str(tmp_path / "runs" / "a")]) == 2

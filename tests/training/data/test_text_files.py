@@ -1,0 +1,167 @@
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+
+from training.data.file_content import read_bytes
+from training.data.text_files import read_text_file
+from training.errors import DataError
+
+ROWS = [("Good, really.", "pos"), ('He said "no".', "neg"), ("Line one\nline two", "pos")]
+
+
+def write(path, content):
+    data = content if isinstance(content, bytes) else content.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+CSV = (
+    'Review,Sentiment\r\n"Good, really.",pos\r\n'
+    '"He said ""no"".",neg\r\n"Line one\nline two",pos\r\n'
+)
+TSV = 'label\tsentence\npos\tGood, really.\nneg\t"He said ""no""."\npos\t"Line one\nline two"\n'
+JSONL = "".join(json.dumps({"id": 1, "text": t, "class": c}) + "\n" for t, c in ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", CSV),
+        ("a.csv.gz", CSV),
+        ("a.csv", "\ufeff" + CSV),
+        ("a.tsv", TSV),
+        ("a.jsonl", JSONL),
+        ("a.jsonl.gz", JSONL + "\n"),
+    ],
+)
+def test_reads_each_format(tmp_path, name, content):
+    assert read_text_file(write(tmp_path / name, content)) == ROWS
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+def test_texts_of_a_hundred_thousand_words(tmp_path, suffix):
+    text = "word, " * 100_000
+    content = {
+        "csv": f'text,label\n"{text}",long\nx,short\n',
+        "tsv": f"text\tlabel\n{text}\tlong\nx\tshort\n",
+        "jsonl": "".join(json.dumps({"text": t, "label": k}) + "\n"
+                         for t, k in ((text, "long"), ("x", "short"))),
+    }[suffix]  # fmt: skip
+    expected = [(text, "long"), ("x", "short")]
+    assert read_text_file(write(tmp_path / f"a.{suffix}", content)) == expected
+
+
+def test_named_columns_win_over_known_names(tmp_path):
+    path = write(tmp_path / "a.csv", "text,label,body,kind\nx,1,hello,greeting\n")
+    assert read_text_file(path, "body", "kind") == [("hello", "greeting")]
+
+
+def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
+    path = write(tmp_path / "a.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": true}\n')
+    assert [row.label for row in read_text_file(path)] == ["1", "true"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "text,label\n", r"ending in \.csv, \.tsv, \.jsonl"),
+        ("a.csv", "", r"a\.csv is empty"),
+        ("a.csv", "text,label\n", "has no rows"),
+        ("a.csv", "text;label\na, b;1\n", "line 1: expected columns with commas.*got semicolons"),
+        ("a.csv", "text\tlabel\na\t1\n", "line 1: expected columns with commas.*got tabs"),
+        ("a.tsv", "text,label\na,1\n", "line 1: expected columns with tabs.*got commas"),
+        (
+            "a.csv",
+            "words,label\na,b\n",
+            r"looks like the text.*\['words', 'label'\].*--text-column",
+        ),
+        ("a.csv", "text,verdict\na,b\n", r"looks like the label.*--label-column"),
+        ("a.csv", "text,text\na,b\n", "two columns have the same name"),
+        ("a.csv", "text,label\na,1\n  ,0\n", "line 3: the text is empty"),
+        ("a.csv", 'text,label\n"a\nb",1\n  ,0\n', "line 4: the text is empty"),
+        ("a.csv", "text,label\na,1\nb,\n", r"line 3: the label is missing \(column 'label'\)"),
+        ("a.csv", "text,label\na,1\nb,0,c\n", "line 3: expected 2 cells.*got 3"),
+        ("a.csv", 'text,label\n"a,1\nb,0\n', "is a quote unbalanced"),
+        ("a.csv", b"text,label\na,1\ncaf\xe9,0\n", "line 3: expected UTF-8 text, got byte 0xe9"),
+        ("a.csv", b"text,label\na\x00b,1\n", "line 2: a NUL character"),
+        ("a.jsonl", '{"text": "a", "label": "x"}\n{oops\n', "line 2: not JSON"),
+        ("a.jsonl", "[1]\n", "line 1: expected a JSON object"),
+        ("a.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}\n', "line 2: the label is missing"),
+        ("a.jsonl", '{"text": null, "label": "x"}\n', "line 1: the text is empty"),
+    ],
+)
+def test_says_what_is_wrong_and_where(tmp_path, name, content, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read_text_file(write(tmp_path / name, content))
+    assert "\n" not in str(caught.value)
+
+
+def test_names_the_columns_when_a_wanted_one_is_absent(tmp_path):
+    path = write(tmp_path / "a.csv", "text,label\na,b\n")
+    with pytest.raises(DataError, match=r"no column 'body'; its columns are \['text', 'label'\]"):
+        read_text_file(path, "body")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named_with_the_remedy(tmp_path, name, encoding):
+    path = write(tmp_path / name, ('{"text": "a", "label": "x"}\n' * 40).encode(encoding))
+    with pytest.raises(DataError, match=r"got UTF-16.* `iconv -f UTF-16"):
+        read_text_file(path)
+
+
+def zeros_that_unpack_to(path, size):
+    """A gzip file of a header and rows of nothing, written without holding them."""
+    with gzip.open(path, "wb") as file:
+        file.write(b"text,label\n")
+        for _ in range(size // 2**20):
+            file.write(b"\n" * 2**20)
+    return path
+
+
+READ = """
+import sys
+from pathlib import Path
+from training.errors import DataError
+from training.data.file_content import read_bytes
+
+try:
+    print(len(read_bytes(Path(sys.argv[1]))))
+except DataError as error:
+    print(error)
+lines = Path("/proc/self/status").read_text().split("\\n")
+print(*(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
+
+
+def test_a_gzip_file_that_grows_beyond_measure_is_refused_while_it_is_unpacked(tmp_path):
+    path = zeros_that_unpack_to(tmp_path / "bomb.csv.gz", 2**30)
+    assert path.stat().st_size < 1.1 * 2**20
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True
+    )
+    said, peak = done.stdout.splitlines()
+    assert said.startswith(f"{path}: expected at most 64 MiB when unpacked (50 times its size, or ")
+    assert "or 64 MiB for a small file), got more; if it is meant so, unpack it with gunzip" in said
+    assert int(peak) < 400 * 1024  # KiB; the content alone is 1 GiB
+
+
+def test_a_gzip_file_may_unpack_to_many_times_its_size(tmp_path):
+    path = zeros_that_unpack_to(tmp_path / "a.csv.gz", 60 * 2**20)
+    assert len(read_bytes(path)) == 60 * 2**20 + len(b"text,label\n")
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataError, match=r"cannot read .*none\.csv: No such file"):
+        read_text_file(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("content", [b"no gzip at all", gzip.compress(CSV.encode() * 99)[:-30]])
+def test_damaged_gzip(tmp_path, content):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="no complete gzip file"):
+        read_text_file(path)

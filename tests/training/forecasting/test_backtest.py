@@ -1,0 +1,135 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+
+from tests.training.conftest import write_waves
+from training.__main__ import main
+from training.config import RunConfig
+from training.errors import ConfigError, DataError, RunDirectoryError
+from training.forecasting.backtest import run_backtest
+from training.forecasting.backtest_config import BacktestConfig
+from training.forecasting.baselines.ridge import fit_ridge
+from training.forecasting.config import (
+    ForecastingConfig,
+    ForecastingTrainingConfig,
+    SeriesConfig,
+)
+from training.forecasting.data import load_forecasting_data
+from training.forecasting.network.config import ForecasterConfig
+from training.forecasting.pipeline import train_forecasting
+
+
+@pytest.fixture(scope="module")
+def folder(forecasting_run):
+    return run_backtest(BacktestConfig(forecasting_run.path, folds=3, name="rolled"))
+
+
+def test_folds_are_the_test_windows_in_order(forecasting_run, folder):
+    summary = json.loads((folder / "backtest.json").read_text())
+    folds = summary["folds"]
+    assert sum(fold["windows"] for fold in folds) == 59
+    assert [fold["first_time"] for fold in folds] == sorted(fold["first_time"] for fold in folds)
+    assert folds[-1]["last_time"] == forecasting_run.series.last_time
+    weights = [fold["windows"] for fold in folds]
+    mse = [fold["errors"]["GRU"]["mse"] for fold in folds]
+    test = forecasting_run.metrics["model"]["test"]["mse"]
+    assert np.average(mse, weights=weights) == pytest.approx(test, rel=1e-5)
+    assert summary["all"]["GRU"]["mse"] == pytest.approx(test, rel=1e-5)
+    naive = forecasting_run.metrics["baselines"]["seasonal naive"]["test"]["mse"]
+    assert summary["all"]["seasonal naive"]["mse"] == pytest.approx(naive)
+
+
+def test_ridge_is_fitted_on_all_rows_before_the_fold(forecasting_run, folder):
+    summary = json.loads((folder / "backtest.json").read_text())
+    data = load_forecasting_data(forecasting_run.config.data)
+    tried = forecasting_run.metrics["ridge_by_lookback"]
+    lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
+    windows = data.windows("test", lookback)
+    for part, fold in zip(np.array_split(np.arange(59), 3), summary["folds"], strict=True):
+        known = data.standardised_targets[: windows.origins[part[0]]]
+        ridge = fit_ridge(known, lookback, 6, (0, 1))
+        history = data.preprocessor.standardise(windows.histories(part)).numpy()
+        error = np.mean((ridge(history) - windows.futures(part)) ** 2)
+        assert fold["errors"]["ridge"]["mse"] == pytest.approx(error, rel=1e-5)
+
+
+def test_the_report_shows_table_and_picture(folder):
+    lines = (folder / "backtest.md").read_text().split("\n")
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + 3 + 1
+    assert len({line.count("|") for line in table}) == 1
+    assert imread(folder / "backtest.png").std() > 0.03
+
+
+def test_new_rows_belong_to_the_last_folds(forecasting_run, tmp_path):
+    longer = write_waves(tmp_path / "waves.csv", 420)
+    config = BacktestConfig(forecasting_run.path, 2, longer, name="longer")
+    summary = json.loads((run_backtest(config) / "backtest.json").read_text())
+    # The split is that of the run, so that the 100 new rows are 100 new windows.
+    assert sum(fold["windows"] for fold in summary["folds"]) == 159
+
+
+def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
+    path = write_waves(tmp_path / "waves.csv")
+    frame = pd.read_csv(path)
+    frame.rename(columns={"up": "other"}).to_csv(path, index=False)
+    with pytest.raises(RunDirectoryError, match="expected the columns of the run, up, down, got"):
+        run_backtest(BacktestConfig(forecasting_run.path, data=path))
+    frame[5:].to_csv(path, index=False)
+    with pytest.raises(RunDirectoryError, match="expected at least the 320 rows of the run from"):
+        run_backtest(BacktestConfig(forecasting_run.path, data=path))
+    with pytest.raises(DataError, match="--folds: expected at most 59"):
+        run_backtest(BacktestConfig(forecasting_run.path, folds=60))
+    with pytest.raises(ConfigError, match="--folds must be at least 1"):
+        BacktestConfig(forecasting_run.path, folds=0)
+
+
+def test_command_line(forecasting_run, tmp_path, capsys):
+    arguments = ["backtest", str(forecasting_run.path), "--folds", "2", "--name", "by-command"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "seasonal naive" in out
+    assert "by-command/backtest.md" in out
+    assert main(arguments) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main(["backtest", str(tmp_path / "none")]) == 2
+    assert "there is no run directory" in capsys.readouterr().err
+
+
+def test_no_fold_knows_what_comes_after_it(tmp_path):
+    """Few seasons to fit on, and a horizon so long that there is little before two of them."""
+    rng = np.random.default_rng(0)
+    t = np.arange(200)
+    frame = pd.DataFrame({"load": np.sin(2 * np.pi * t / 32) + 0.1 * rng.normal(size=200)})
+    frame.insert(0, "time", pd.date_range("2021-05-01", periods=200, freq="h"))
+    frame.to_csv(tmp_path / "load.csv", index=False)
+    config = ForecastingConfig(
+        data=SeriesConfig(
+            tmp_path / "load.csv", lookback=6, horizon=40, season=32, validation_fraction=0.2,
+            test_fraction=0.5,
+        ),
+        model=ForecasterConfig(units=4, segment=6),
+        training=ForecastingTrainingConfig(epochs=1),
+        run=RunConfig(tmp_path, "load"),
+    )  # fmt: skip
+    run = train_forecasting(config)
+    first = []
+    for number in range(2):
+        frame.to_csv(tmp_path / f"{number}.csv", index=False)
+        summary = json.loads(
+            (
+                run_backtest(BacktestConfig(run.path, 12, tmp_path / f"{number}.csv", str(number)))
+                / "backtest.json"
+            ).read_text()
+        )
+        first.append(summary["folds"][0])
+        after = frame["time"] > summary["folds"][0]["last_time"]
+        assert 20 < after.sum() < 60
+        frame.loc[after, "load"] += 100 * rng.normal(size=after.sum())
+    assert set(first[0]["errors"]) == {
+        "GRU", "last value", "seasonal naive", "ridge", "exponential smoothing",
+    }  # fmt: skip
+    assert first[0] == first[1]

@@ -1,0 +1,111 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.training.conftest import write_waves
+from training.__main__ import main
+from training.forecasting.run import ForecastingRun
+
+TINY = ["--epochs", "1", "--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6",
+        "--validation-fraction", "0.25"]  # fmt: skip
+
+
+def test_trains_and_says_what_came_of_it(tmp_path, capsys):
+    data = write_waves(tmp_path / "waves.csv")
+    command = ["forecasting", *TINY, "--data", str(data), "--runs-dir", str(tmp_path / "runs")]
+    assert main([*command, "--name", "first", "--target", "down"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    run = ForecastingRun.open(tmp_path / "runs" / "first")
+    assert run.target_columns == ("down",)
+    model, floors = run.metrics["model"], run.metrics["baselines"]
+    for result in (model, *floors.values()):
+        assert f"{result['validation']['mse']:.4f} {result['test']['mse']:.4f}" in out
+    assert "3 cells of the file are missing values" in out
+    unread = "inputs that the network does not read: up; --no-channel-independent reads them"
+    assert f"note: {unread}" in out
+    assert f"Note: {unread}." in (run.path / "report.md").read_text("utf-8")
+    # One epoch of four units cannot beat it; the screen must say so.
+    assert not run.metrics["beats_seasonal_naive"]
+    assert "THE NETWORK DOES NOT BEAT SEASONAL NAIVE" in out
+    assert main(command) == 0
+    names = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert names[1].startswith("forecasting-waves-20")
+
+
+def csv(tmp_path, text):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    return ["--data", str(path)]
+
+
+def hours(rows, cell="{}"):
+    times = (f"2021-01-{1 + hour // 24:02} {hour % 24:02}:00" for hour in range(rows))
+    return "time,a\n" + "".join(f"{time},{cell.format(k * k)}\n" for k, time in enumerate(times))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda tmp: ["--data", str(tmp / "none.csv")], "there is no file"),
+        (lambda tmp: csv(tmp, hours(40)), "the train part has 22 of 40 rows, expected at least 30"),
+        (lambda tmp: csv(tmp, hours(90, "7")), "column 'a': expected values that vary, got 7"),
+        (lambda tmp: csv(tmp, hours(90, "x{}")), "line 2, column 'a': expected a number"),
+        (lambda tmp: [*csv(tmp, hours(90)), "--target", "b"], "has no column 'b'"),
+        (lambda tmp: [*csv(tmp, hours(90)), "--time-column", "b"], "has no column 'b'"),
+        (lambda tmp: csv(tmp, hours(90).replace("01:00", "00:00", 1)), "expected each time once"),
+        (lambda _: ["--preset", "none"], "--preset must be one of"),
+        (lambda _: ["--horizon", "0"], "--horizon must be at least 1, got 0"),
+        (lambda _: ["--segment", "99"], "--segment must be at most the look-back of 24"),
+    ],
+)
+def test_user_errors_are_one_line_and_status_2(tmp_path, capsys, arguments, message):
+    runs = tmp_path / "runs"
+    command = ["forecasting", *TINY, "--runs-dir", str(runs), *arguments(tmp_path)]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("gru-train: error: ")
+    assert error.count("\n") == 1
+    assert not runs.exists() or list(runs.iterdir()) == []
+
+
+def test_help_teaches_and_presets_change_the_defaults(capsys):
+    assert main(["forecasting", "--help"]) == 0
+    text = capsys.readouterr().out
+    for word in ("--target", "--linear-skip", "--train-stride", "Ctrl-C", "etth1-96"):
+        assert word in text
+    assert "ETTh1.csv" not in text
+    assert main(["forecasting", "--preset", "etth1-96", "--help"]) == 0
+    assert "ETTh1.csv" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_best_epoch(tmp_path):
+    data = write_waves(tmp_path / "waves.csv")
+    command = [sys.executable, "-m", "training", "forecasting", *TINY, "--epochs", "5000",
+               "--patience", "5000", "--data", str(data), "--runs-dir", str(tmp_path / "runs"),
+               "--name", "a"]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("epoch    2/5000"):
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "the best so far, is kept" in out
+    run = ForecastingRun.open(tmp_path / "runs" / "a")
+    assert run.metrics["interrupted"] is True
+    assert 2 <= run.metrics["epochs"] < 5000

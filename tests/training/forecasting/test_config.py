@@ -1,0 +1,52 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from training.config import from_dict, to_dict
+from training.errors import ConfigError
+from training.forecasting.config import (
+    ForecastingConfig,
+    ForecastingTrainingConfig,
+    SeriesConfig,
+)
+from training.forecasting.presets import PRESETS
+from training.presets import preset, preset_in
+
+
+def test_json_round_trip():
+    config = ForecastingConfig(
+        data=SeriesConfig(Path("a/b.csv"), target=("x", "y"), lookback=9, test_fraction=0.25)
+    )
+    assert from_dict(ForecastingConfig, json.loads(json.dumps(to_dict(config)))) == config
+    for known in PRESETS.values():
+        assert from_dict(ForecastingConfig, json.loads(json.dumps(to_dict(known)))) == known
+
+
+@pytest.mark.parametrize(
+    ("cls", "values", "message"),
+    [
+        (SeriesConfig, {"lookback": 0}, "--lookback must be at least 1, got 0"),
+        (SeriesConfig, {"horizon": -2}, "--horizon must be at least 1"),
+        (SeriesConfig, {"target": ["a", "a"]}, "--target must name each column once, got a a"),
+        (SeriesConfig, {"target": "a"}, "target must be a list, got 'a'"),
+        (SeriesConfig, {"target": [1]}, "target must be str, got 1"),
+        (SeriesConfig, {"test_fraction": 0.95}, "must leave something to train on"),
+        (SeriesConfig, {"time_format": "%d"}, "need --data"),
+        (ForecastingTrainingConfig, {"train_stride": 0}, "--train-stride must be at least 1"),
+        (ForecastingTrainingConfig, {"schedule": "step"}, "schedule must be one of"),
+    ],
+)
+def test_says_what_is_wrong(cls, values, message):
+    with pytest.raises(ConfigError, match=message):
+        from_dict(cls, values)
+
+
+def test_presets_are_found_on_a_command_line():
+    assert preset_in(["forecasting"], PRESETS, ForecastingConfig()) == ForecastingConfig()
+    named = preset_in(["forecasting", "--preset", "etth1-96"], PRESETS, ForecastingConfig())
+    assert named == preset_in(["--preset=etth1-96"], PRESETS, None) == preset("etth1-96", PRESETS)
+    assert (named.preset, named.data.horizon) == ("etth1-96", 96)
+    assert named.data.data is not None
+    with pytest.raises(ConfigError, match=r"--preset must be one of co2, etth1-96, .*got 'nope'"):
+        preset_in(["--preset", "nope"], PRESETS, ForecastingConfig())

@@ -1,0 +1,122 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.training.conftest import tiny_forecasting_config, write_waves
+from training.errors import DataError, RunDirectoryError
+from training.forecasting import pictures as forecast_pictures
+from training.forecasting.data import load_forecasting_data
+from training.forecasting.pipeline import train_forecasting
+
+
+def test_the_same_seed_gives_the_same_weights(forecasting_run, tmp_path):
+    config = tiny_forecasting_config(tmp_path, data=forecasting_run.config.data.data)
+    again = train_forecasting(config)
+    other = train_forecasting(
+        replace(
+            config,
+            training=replace(config.training, seed=1),
+            run=replace(config.run, name="other"),
+        )
+    )
+    weights = forecasting_run.load_model().get_weights()
+    for one, two in zip(weights, again.load_model().get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(weights[0], other.load_model().get_weights()[0])
+
+
+def test_reported_errors_are_those_of_the_stored_model(forecasting_run):
+    """From the file's own values, window by window, with NumPy alone."""
+    run = forecasting_run
+    data = load_forecasting_data(run.config.data)
+    preprocessor, model = run.preprocessor(), run.load_model()
+    values, H, L = data.series.values, 6, 24
+    scaled = (values - preprocessor.mean) / preprocessor.deviation
+    squared, absolute, raw = [], [], []
+    for origin in range(data.borders.validation, len(values) - H + 1):
+        answer = model(scaled[np.newaxis, origin - L : origin].astype(np.float32)).numpy()
+        residual = scaled[origin : origin + H] - answer[0, ..., 0]
+        squared.append(residual**2)
+        absolute.append(np.abs(residual))
+        raw.append(np.abs(residual * preprocessor.deviation))
+    test = run.metrics["model"]["test"]
+    assert len(squared) == run.metrics["data"]["windows"]["test"] == 64 - H + 1
+    assert test["mse"] == pytest.approx(np.mean(squared), rel=1e-4)
+    assert test["mae"] == pytest.approx(np.mean(absolute), rel=1e-4)
+    np.testing.assert_allclose(test["by_horizon"]["mse"], np.mean(squared, axis=(0, 2)), rtol=1e-4)
+    assert test["by_column"]["up"]["raw_mae"] == pytest.approx(np.mean(raw, axis=(0, 1))[0], 1e-4)
+
+
+def test_reported_coverage_is_that_of_the_stored_offsets(forecasting_run):
+    run = forecasting_run
+    data = load_forecasting_data(run.config.data)
+    windows = data.windows("test")
+    answers = run.load_model()(run.preprocessor().standardise(windows.histories())).numpy()
+    bounds = answers + run.offsets  # a point forecast: offsets ascend around zero
+    truth = windows.futures()
+    for interval, (low, high) in zip(run.metrics["intervals"], ((0, -1), (1, -2)), strict=True):
+        inside = (bounds[..., low] <= truth) & (truth <= bounds[..., high])
+        assert interval["nominal"] == pytest.approx(run.levels[high] - run.levels[low])
+        assert interval["coverage"] == pytest.approx(inside.mean())
+        np.testing.assert_allclose(interval["by_horizon"], inside.mean(axis=(0, 2)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"architecture": "one_shot", "loss": "quantile", "units": 5},
+        {"linear_skip": True, "loss": "huber", "channel_independent": False},
+    ],
+)
+def test_other_networks_and_targets(tmp_path, model):
+    data = write_waves(tmp_path / "waves.csv")
+    config = tiny_forecasting_config(tmp_path, data=data, **model)
+    run = train_forecasting(replace(config, data=replace(config.data, target=("down",))))
+    assert run.target_columns == ("down",)
+    assert run.columns == ("up", "down")
+    forecasts, quantiles = run.test_answers(5)
+    assert (forecasts.shape, quantiles.shape) == ((5, 6, 1), (5, 6, 1, 5))
+    assert (np.diff(quantiles, axis=-1) >= 0).all()
+    if model.get("linear_skip"):  # begins at ridge on all of the look-back
+        ridge = run.metrics["ridge_by_lookback"]["24"]["validation"]["mse"]
+        assert run.history[0]["validation"]["mse"] < 1.2 * ridge
+
+
+def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(forecast_pictures, "draw_all", full)
+    data = write_waves(tmp_path / "waves.csv")
+    with pytest.raises(RunDirectoryError, match="No space left"):
+        train_forecasting(tiny_forecasting_config(tmp_path / "runs", data=data))
+    # The training is not lost: `gru-train resume` needs only to write.
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [".waves.checkpoint"]
+
+
+def test_a_validation_part_with_a_hole_where_a_step_needs_it(tmp_path):
+    data = write_waves(tmp_path / "waves.csv")
+    lines = data.read_text().split("\n")
+    for row in range(1 + 176, 1 + 256):  # the validation part
+        time, _, down = lines[row].split(",")
+        if row != 1 + 176:
+            lines[row] = f"{time},,{down}"
+    data.write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"'up': expected a value 2 steps ahead in some val"):
+        train_forecasting(tiny_forecasting_config(tmp_path / "runs", data=data))
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_co2_beats_every_baseline(tmp_path):
+    from training.config import RunConfig
+    from training.forecasting.presets import PRESETS
+
+    run = train_forecasting(replace(PRESETS["co2"], run=RunConfig(tmp_path, "co2")))
+    model = run.metrics["model"]
+    for floor in run.metrics["baselines"].values():
+        assert model["validation"]["mse"] < floor["validation"]["mse"]
+    assert run.metrics["beats_seasonal_naive"]
+    assert json.loads((run.path / "metrics.json").read_text()) == run.metrics

@@ -1,0 +1,32 @@
+"""Tagging as a task."""
+
+from tests.training.toy_task.config import TaggingConfig, TaggingDataConfig
+
+PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
+
+
+class TaggingTask:
+    config_type = TaggingConfig
+    presets = PRESETS
+    commands = ()
+
+    def train(self, config, console, resume):
+        from tests.training.toy_task.pipeline import train_tagging
+
+        return train_tagging(config, console, resume)
+
+    def print_results(self, metrics, console):
+        console.print(f"tags right: {metrics['model']['test']['accuracy']:.1%}")
+
+    def open_run(self, path):
+        from tests.training.toy_task.run import TaggingRun
+
+        return TaggingRun.open(path)
+
+    def servable(self, run):
+        from tests.training.toy_task.run import TaggingServable
+
+        return TaggingServable(run)
+
+
+TASK = TaggingTask()

@@ -1,0 +1,58 @@
+"""Probabilities that mean what they say: one number by which all logits are divided.
+
+Guo et al. (2017), "On Calibration of Modern Neural Networks" (arXiv:1706.04599), section 4.2.
+Which class is the likeliest does not change.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from training.classification.calibration import negative_log_likelihood
+from training.config import require_above_zero
+
+LOWEST, HIGHEST = 0.1, 10.0
+"""Bounds of the search; a temperature outside them says that something else is wrong."""
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """What logits are divided by before the softmax."""
+
+    value: float = 1.0
+    """Above 1 makes the model less sure, below 1 surer."""
+    remark: str | None = None
+    """Why it is not the one under which the validation rows are the likeliest, if it is not."""
+
+    def __post_init__(self) -> None:
+        require_above_zero("temperature", self.value)
+
+
+def fit_temperature(labels: np.ndarray, logits: np.ndarray) -> Temperature:
+    """The temperature that minimises the negative log-likelihood of held-out rows.
+
+    There is none if every row is right: the surer the model, the likelier are the rows. The
+    temperature is then 1, which leaves the model as it is. Otherwise the likelihood has one
+    maximum, as the loss is convex in 1/T.
+
+    Args:
+        labels: (N,) class numbers, of rows that were not trained on.
+        logits: (N, C).
+    """
+    if np.all(logits.argmax(axis=1) == labels):
+        return Temperature(
+            1.0, f"there is no best one, as all {len(labels):,} validation rows are right"
+        )
+    found = minimize_scalar(
+        lambda log_t: negative_log_likelihood(labels, logits / math.exp(log_t)),
+        bounds=(math.log(LOWEST), math.log(HIGHEST)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    for bound in (LOWEST, HIGHEST):
+        if abs(found.x - math.log(bound)) < 1e-4:
+            side = "below" if bound == LOWEST else "above"
+            return Temperature(bound, f"the best one lies {side} it, beyond the end of the search")
+    return Temperature(math.exp(found.x))

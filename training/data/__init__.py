@@ -1,0 +1,1 @@
+"""Files of rows and of series."""

@@ -1,0 +1,1 @@
+"""The forecasting task: from a series to a run directory."""

@@ -1,0 +1,1 @@
+"""Forecasters to beat."""

@@ -1,0 +1,123 @@
+"""The settings of the forecasting pipeline; see :mod:`training.config`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from training.config import (
+    OptionalName,
+    RunConfig,
+    TrainingConfig,
+    require_at_least,
+    require_split,
+)
+from training.errors import ConfigError
+from training.forecasting.network.config import ForecasterConfig
+
+VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
+_OptionalCount = Annotated[int | None, tyro.conf.arg(metavar="INT")]
+_OptionalShare = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+
+
+@dataclass(frozen=True)
+class SeriesConfig:
+    """What to learn from, and what to forecast."""
+
+    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """Your .csv (.gz) with a time column; default: the weekly CO2 series of Mauna Loa."""
+    time_column: OptionalName = None
+    """Column with the time; found by itself when called date, time, timestamp, month, ..."""
+    time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
+    """How times are written, as %d.%m.%Y; found by itself where it is unambiguous."""
+    target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
+    """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
+    Default: all."""
+    calendar: bool = False
+    """Add sine and cosine of the time of day, week and year as input columns, which
+    --no-channel-independent reads."""
+    lookback: _OptionalCount = None
+    """Steps read; default: three seasons."""
+    horizon: _OptionalCount = None
+    """Steps forecast; default: one season."""
+    season: _OptionalCount = None
+    """Steps per season, for the seasonal baselines; default: by the frequency."""
+    validation_fraction: _OptionalShare = None
+    """Share of the rows, next to last, for choosing the best epoch; default: the published
+    borders of a known set, else 0.1."""
+    test_fraction: _OptionalShare = None
+    """Share of the rows, the last ones, for the final test; default: the published borders of a
+    known set, else 0.2."""
+
+    def __post_init__(self) -> None:
+        for flag, steps in (
+            ("--lookback", self.lookback),
+            ("--horizon", self.horizon),
+            ("--season", self.season),
+        ):
+            if steps is not None:
+                require_at_least(flag, steps, 1)
+        if len(set(self.target)) < len(self.target):
+            raise ConfigError(f"--target must name each column once, got {' '.join(self.target)}")
+        require_split(*self.fractions)
+        if self.data is None and (self.time_column or self.time_format):
+            raise ConfigError("--time-column and --time-format need --data")
+
+    @property
+    def fractions(self) -> tuple[float, float]:
+        """Shares of validation and test where no borders are published."""
+        validation, test = self.validation_fraction, self.test_fraction
+        return (
+            VALIDATION_FRACTION if validation is None else validation,
+            TEST_FRACTION if test is None else test,
+        )
+
+
+@dataclass(frozen=True)
+class ForecastingTrainingConfig(TrainingConfig):
+    """How the weights are found: Adam, clipped gradients, early stopping."""
+
+    epochs: int = 30
+    """Maximum number of passes over the training windows."""
+    patience: int = 5
+    """Stop after this many epochs without a lower validation loss."""
+    batch_size: int = 64
+    """Windows per step."""
+    schedule: Literal["constant", "cosine", "decay"] = "decay"
+    """Keep the learning rate; let it fall to zero over --epochs along half a cosine; or multiply
+    it by 0.8 after every epoch from the fourth."""
+    train_stride: int = 1
+    """Train on every n-th window only, on different windows in each epoch."""
+    distribute: Literal["none", "mirrored", "workers"] = "none"
+    """Share every batch among this machine's GPUs, or among the processes that the environment
+    variable TF_CONFIG names; of these the first writes the run."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_at_least("--train-stride", self.train_stride, 1)
+
+
+@dataclass(frozen=True)
+class ForecastingConfig:
+    """Train a GRU forecaster and write a run directory.
+
+    Without --data it learns the weekly CO2 of Mauna Loa, which ships with statsmodels, in about a
+    minute on two cores. With --data it reads your CSV file: a header, a column with evenly spaced
+    times, and one or more columns of numbers, in which empty cells are missing values. The files
+    of the public sets ETT, weather and exchange rate are known by name and split at their
+    published borders.
+    Ctrl-C ends training and keeps the best epoch so far.
+    """
+
+    preset: OptionalName = None
+    """Begin with settings of this name, as co2, or etth1-96 of the results table; other flags
+    win."""
+    data: SeriesConfig = field(default_factory=SeriesConfig)
+    """What to learn from, and what to forecast."""
+    model: ForecasterConfig = field(default_factory=ForecasterConfig)
+    """The network: what it reads, how it decodes, what it minimises."""
+    training: ForecastingTrainingConfig = field(default_factory=ForecastingTrainingConfig)
+    """How the weights are found: Adam, clipped gradients, early stopping."""
+    run: RunConfig = field(default_factory=RunConfig)
+    """Where the result goes."""

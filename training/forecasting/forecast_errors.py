@@ -1,0 +1,102 @@
+"""Errors of forecasts against measured values, by horizon and column."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from training.forecasting.preprocessor import SeriesPreprocessor
+from training.forecasting.windows import Windows
+
+Forecaster = Callable[[np.ndarray], np.ndarray]
+"""Standardised histories (B, L, C) in, standardised forecasts (B, H, K) out."""
+CHUNK = 256
+"""Windows at a time."""
+
+
+@dataclass(frozen=True)
+class ForecastErrors:
+    """Means over the windows, on the standardised scale; NaN where nothing was seen."""
+
+    squared: np.ndarray
+    """(H, K): mean squared error."""
+    absolute: np.ndarray
+    """(H, K): mean absolute error."""
+    count: np.ndarray
+    """(H, K): values compared with."""
+
+    @property
+    def mse(self) -> float:
+        """Mean squared error over all values."""
+        return _mean(self.squared, self.count)
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error over all values."""
+        return _mean(self.absolute, self.count)
+
+    def by_horizon(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean squared and absolute error (H,) of each step."""
+        return _means(self.squared, self.count, 1), _means(self.absolute, self.count, 1)
+
+    def by_column(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean squared and absolute error (K,) of each column."""
+        return _means(self.squared, self.count, 0), _means(self.absolute, self.count, 0)
+
+    def raw(self, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean absolute and root mean squared error (K,) of each column in its own units.
+
+        Args:
+            deviation: (K,), by which the columns were divided.
+        """
+        squared, absolute = self.by_column()
+        return absolute * deviation, np.sqrt(squared) * deviation
+
+
+class ErrorSums:
+    """Collects errors batch by batch.
+
+    Args:
+        horizon: H.
+        columns: K.
+    """
+
+    def __init__(self, horizon: int, columns: int):
+        self._squared = np.zeros((horizon, columns))
+        self._absolute = np.zeros((horizon, columns))
+        self._count = np.zeros((horizon, columns), int)
+
+    def add(self, targets: np.ndarray, forecasts: np.ndarray) -> None:
+        """Adds a batch, (B, H, K) both; NaN among the targets is left out."""
+        residual = (targets - forecasts).astype(np.float64)
+        self._count += np.isfinite(residual).sum(axis=0)
+        self._squared += np.nansum(residual**2, axis=0)
+        self._absolute += np.nansum(np.abs(residual), axis=0)
+
+    def means(self) -> ForecastErrors:
+        """The errors so far."""
+        with np.errstate(invalid="ignore"):
+            return ForecastErrors(
+                self._squared / self._count, self._absolute / self._count, self._count
+            )
+
+
+def measure(
+    forecaster: Forecaster, windows: Windows, preprocessor: SeriesPreprocessor
+) -> ForecastErrors:
+    """The errors of a forecaster on windows of its own look-back."""
+    sums = ErrorSums(windows.horizon, windows.targets.shape[1])
+    for rows in windows.chunks(CHUNK):
+        histories = preprocessor.standardise(windows.histories(rows)).numpy()
+        sums.add(windows.futures(rows), forecaster(histories))
+    return sums.means()
+
+
+def _mean(values: np.ndarray, count: np.ndarray) -> float:
+    return float(np.nansum(values * count) / count.sum())
+
+
+def _means(values: np.ndarray, count: np.ndarray, axis: int) -> Any:
+    with np.errstate(invalid="ignore"):
+        return np.nansum(values * count, axis=axis) / count.sum(axis=axis)

@@ -1,0 +1,247 @@
+"""From a series to a run directory: the forecasting pipeline."""
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from training.config import to_dict
+from training.forecasting import pictures as forecast_pictures
+from training.forecasting import report as forecasting_report
+from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
+from training.forecasting.config import ForecastingConfig
+from training.forecasting.conformal import LEVELS, MEDIAN, quantiles
+from training.forecasting.data import PARTS, ForecastingData, load_forecasting_data
+from training.forecasting.evaluation import (
+    Predictor,
+    calibrate,
+    evaluate_forecasts,
+    make_predictor,
+    require_calibration,
+)
+from training.forecasting.forecast_errors import CHUNK, ForecastErrors
+from training.forecasting.losses import forecast_loss, point_metrics
+from training.forecasting.metrics import (
+    data_summary,
+    error_details,
+    error_summary,
+    interval_summary,
+)
+from training.forecasting.network.model import build_forecaster, initialise_linear
+from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
+from training.forecasting.windows import WindowBatches
+from training.loop.fit import FitResult
+from training.loop.replicas import Replicas, make_replicas
+from training.loop.train import Objective, train
+from training.plots import learning_curves
+from training.runs.summary import run_summary
+from training.runs.writer import TrainingRunWriter, run_name
+
+_STORED_WINDOWS = 64
+
+
+def train_forecasting(
+    config: ForecastingConfig, console: Console | None = None, resume: bool = False
+) -> ForecastingRun | None:
+    """Trains a forecaster and writes its run directory.
+
+    Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
+    settings give the same weights; on a GPU, or on other processors, they may differ in the last
+    digits, and training magnifies that.
+
+    Args:
+        config: every setting.
+        console: where to show progress; none is shown by default.
+        resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
+
+    Returns:
+        The run, complete on disk. After SIGINT it holds the best epoch until then and
+        ``metrics["interrupted"]`` is true. Of several workers only the first writes it; for the
+        others None.
+
+    Raises:
+        TrainingError: settings, data or run directory cannot be used; no run is left behind.
+
+    Killed at any moment, it leaves hidden files at most: a checkpoint, from which ``resume`` leads
+    to the same weights, and what the next training of this name removes.
+    """
+    console = console or Console(quiet=True)
+    started = time.perf_counter()
+    replicas = make_replicas(config.training.distribute)
+    if not replicas.writes:
+        _train(load_forecasting_data(config.data), config, replicas, None, Console(quiet=True))
+        replicas.wait()
+        return None
+    name = run_name(config, "forecasting", config.data.data or "co2")
+    with TrainingRunWriter(config, "forecasting", name, resume) as writer:
+        with console.status("reading the data ..."):
+            data = _noting_unread(load_forecasting_data(config.data), config)
+            require_calibration(data)
+        _describe(data, console)
+        with console.status("fitting the baselines ..."):
+            baselines = fit_baselines(data)
+        model, result = _train(data, config, replicas, writer, console)
+        with console.status("testing ..."):
+            predict = make_predictor(model, data)
+            offsets = calibrate(predict, data.windows("validation"))
+            validation, test = (
+                evaluate_forecasts(predict, data.windows(part), offsets)
+                for part in ("validation", "test")
+            )
+        metrics: dict[str, Any] = {
+            "task": "forecasting",
+            "data": data_summary(data),
+            "model": {
+                "name": "GRU with linear skip" if config.model.linear_skip else "GRU",
+                "parameters": model.count_params(),
+                "validation": error_summary(validation.errors),
+                "test": {**error_summary(test.errors), **error_details(test.errors, data)},
+            },
+            "intervals": interval_summary(test),
+            "baselines": {
+                floor.name: {
+                    "detail": floor.detail,
+                    "validation": error_summary(floor.validation),
+                    "test": {**error_summary(floor.test), **error_details(floor.test, data)},
+                }
+                for floor in baselines.results
+            },
+            "ridge_by_lookback": {
+                str(lookback): {"validation": {"mse": errors[0]}, "test": {"mse": errors[1]}}
+                for lookback, errors in baselines.ridge_by_lookback.items()
+            },
+            "beats_seasonal_naive": beats_seasonal_naive(validation.errors, baselines),
+            **run_summary(result, config.training.seed, started),
+        }
+        writer.write_json("series.json", to_dict(_description(data)))
+        data.preprocessor.save(writer.path / "scaler.json")
+        np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
+        np.savez_compressed(
+            writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)
+        )
+        writer.write_model(model, result)
+        learning_curves.draw_curves(
+            result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
+        )
+        forecast_pictures.draw_all(data, predict, offsets, test, baselines.results, writer.path)
+        writer.write_text("report.md", forecasting_report.write_markdown(metrics))
+        writer.write_json("metrics.json", metrics)
+        replicas.wait()
+        return ForecastingRun.open(writer.publish())
+
+
+def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bool:
+    """Whether the network's squared error on the validation part is the lower one."""
+    naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
+    return validation.mse < naive.validation.mse
+
+
+def _train(
+    data: ForecastingData,
+    config: ForecastingConfig,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
+) -> tuple[keras.Model, FitResult]:
+    settings = config.training
+    keras.utils.set_random_seed(settings.seed)
+    training = WindowBatches(
+        data.windows("train"),
+        data.preprocessor,
+        settings.batch_size,
+        settings.seed,
+        settings.train_stride,
+    )
+    validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
+    with replicas.scope():
+        model = build_forecaster(config.model, data.shape, LEVELS)
+    if config.model.linear_skip:
+        initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
+    checkpoint = None  # of several replicas each would have random numbers of its own to keep
+    if writer is not None and replicas.count == 1:
+        checkpoint = partial(writer.checkpoint, data=data.digest)
+    result = train(
+        model,
+        training,
+        validation.in_order,
+        Objective(
+            forecast_loss(config.model.loss, LEVELS),
+            point_metrics(config.model.loss, LEVELS),
+            score=lambda means: (-means["loss"],),
+            shown="mse",
+            style=".4f",
+        ),
+        settings,
+        signature=(
+            tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32),
+            tf.TensorSpec((None, data.shape.horizon, len(data.shape.targets)), tf.float32),
+        ),
+        console=console,
+        checkpoint=checkpoint,
+        replicas=replicas,
+    )
+    return model, result
+
+
+def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:
+    windows = data.windows("test")
+    rows = evenly(len(windows), _STORED_WINDOWS)
+    histories = windows.histories(rows)
+    bounds = quantiles(predict(histories), offsets, LEVELS)
+    restored = data.preprocessor.restore(bounds).numpy()
+    return {
+        "histories": histories,
+        "origins": windows.origins[rows],
+        "forecasts": restored[..., LEVELS.index(MEDIAN)],
+        "quantiles": restored,
+    }
+
+
+def _description(data: ForecastingData) -> SeriesDescription:
+    series = data.series
+    return SeriesDescription(
+        series.name,
+        series.columns,
+        data.target_columns,
+        series.frequency,
+        data.season,
+        data.shape.lookback,
+        data.shape.horizon,
+        tuple(data.borders),
+        str(series.times[0]),
+        str(series.times[-1]),
+        data.published,
+    )
+
+
+def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
+    """The data, with a note on the columns that no forecast depends on."""
+    unread = [name for name in data.series.columns if name not in data.target_columns]
+    if not config.model.channel_independent or not unread:
+        return data
+    note = (
+        f"inputs that the network does not read: {', '.join(unread)}; "
+        "--no-channel-independent reads them"
+    )
+    return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
+
+
+def _describe(data: ForecastingData, console: Console) -> None:
+    series, shape = data.series, data.shape
+    console.print(
+        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
+        f"{shape.channels} columns, {len(shape.targets)} of them forecast "
+        f"{shape.horizon} steps ahead from {shape.lookback}",
+        markup=False,
+        highlight=False,
+    )
+    windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
+    split = "published borders" if data.published else "split by time"
+    console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
+    for note in series.notes:
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

@@ -1,0 +1,149 @@
+"""A forecasting run as Markdown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from training.forecasting.baselines.simple import SEASONAL_NAIVE
+
+TOLERANCE = 0.03
+"""How far measured coverage may be from nominal before the report remarks on it."""
+_MOST_COLUMNS = 40
+
+
+def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
+    """A warning where the network does not beat seasonal naive on the validation part."""
+    if metrics["beats_seasonal_naive"]:
+        return None
+    model = metrics["model"]["validation"]["mse"]
+    naive = metrics["baselines"][SEASONAL_NAIVE]["validation"]["mse"]
+    return (
+        f"THE NETWORK DOES NOT BEAT SEASONAL NAIVE: its validation MSE is {model:.4f}, that of "
+        f"repeating the last season {naive:.4f}. Do not use it."
+    )
+
+
+def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
+    """The report's note on intervals with wrong coverage, and its cause."""
+    remarks = []
+    short = False
+    for interval in metrics["intervals"]:
+        gap = interval["coverage"] - interval["nominal"]
+        if round(abs(gap), 4) > TOLERANCE:
+            short = short or gap < 0
+            remarks.append(
+                f"The {interval['nominal']:.0%} interval covers {interval['coverage']:.1%} of the "
+                f"test values, {abs(gap) * 100:.1f} points {'more' if gap > 0 else 'less'} than "
+                "it promises."
+            )
+    if remarks:
+        errors = {part: metrics["model"][part]["mse"] for part in ("validation", "test")}
+        remarks.append(
+            "Intervals promise what they do only where the errors stay as they were on the "
+            f"validation windows: their mean squared error is {errors['validation']:.4f}, that of "
+            f"the test windows {errors['test']:.4f}."
+        )
+    if short:
+        apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
+        remarks.append(
+            f"The validation part is {apart:.1f} horizons long, and the epoch was chosen on it "
+            "too; a larger --validation-fraction may calibrate better."
+        )
+    return remarks
+
+
+def write_markdown(metrics: Mapping[str, Any]) -> str:
+    """The run as Markdown.
+
+    Args:
+        metrics: what ``metrics.json`` holds.
+    """
+    data = metrics["data"]
+    lines = [f"# Forecasting: {data['name']}", ""]
+    warning = not_better_than_naive(metrics)
+    if warning:
+        lines += [f"**{warning}**", ""]
+    lines += [*_introduction(metrics), "", *_comparison(metrics), "", *_reading(metrics)]
+    if metrics["interrupted"]:
+        lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
+    lines += [f"\nNote: {note}." for note in data["notes"]]
+    lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
+    lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
+    lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]
+    lines += ["![by column](errors_by_column.png)", "", *_columns(metrics), ""]
+    lines += ["![residuals](residuals.png)", "", "## Learning", "", "![curves](curves.png)", ""]
+    lines += ["## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
+    lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
+    return "\n".join(lines) + "\n"
+
+
+def _introduction(metrics: Mapping[str, Any]) -> list[str]:
+    data = metrics["data"]
+    rows, windows = data["rows"], data["windows"]
+    split = "at the published borders" if data["published_split"] else "by time"
+    return [
+        f"{len(data['targets'])} of {len(data['columns'])} columns, {data['horizon']} steps "
+        f"ahead from the last {data['lookback']}, one step every {data['frequency']}. "
+        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
+        f"rows, split {split}; {windows['train']:,}, {windows['validation']:,} and "
+        f"{windows['test']:,} windows, every one counted. {metrics['model']['parameters']:,} "
+        "weights."
+    ]
+
+
+def _comparison(metrics: Mapping[str, Any]) -> list[str]:
+    rows = {f"**{metrics['model']['name']}**": metrics["model"]}
+    for name, floor in metrics["baselines"].items():
+        rows[f"{name}, {floor['detail']}" if floor["detail"] else name] = floor
+    lines = [
+        "| standardised | validation MSE | validation MAE | test MSE | test MAE |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, row in rows.items():
+        cells = [row[part][kind] for part in ("validation", "test") for kind in ("mse", "mae")]
+        lines.append(f"| {name} | " + " | ".join(f"{cell:.4f}" for cell in cells) + " |")
+    return lines
+
+
+def _reading(metrics: Mapping[str, Any]) -> list[str]:
+    tried = metrics["ridge_by_lookback"]
+    ridges = ", ".join(
+        f"{lookback} ({errors['validation']['mse']:.4f} on validation, "
+        f"{errors['test']['mse']:.4f} on test)"
+        for lookback, errors in tried.items()
+    )
+    return [
+        f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
+        "validation windows; so is the look-back of the ridge regression, of "
+        f"{ridges}. The scale is that of the training rows. The test windows were used once, at "
+        "the end."
+    ]
+
+
+def _intervals(metrics: Mapping[str, Any]) -> list[str]:
+    lines = ["| interval | inside, test | mean width, standardised |", "|---|---:|---:|"]
+    for interval in metrics["intervals"]:
+        lines.append(
+            f"| {interval['nominal']:.0%} | {interval['coverage']:.1%} | "
+            f"{interval['mean_width']:.3f} |"
+        )
+    lines += ["", "Calibrated on the validation windows (split-conformal)."]
+    return lines + [f"\n{remark}" for remark in coverage_remarks(metrics)]
+
+
+def _columns(metrics: Mapping[str, Any]) -> list[str]:
+    by_column = metrics["model"]["test"]["by_column"]
+    lines = [
+        "| column, test | MSE | MAE | MAE, own units | RMSE, own units |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, values in list(by_column.items())[:_MOST_COLUMNS]:
+        raw = [values["raw_mae"], values["raw_rmse"]]
+        cells = [f"{values[kind]:.4f}" for kind in ("mse", "mae")] + [f"{v:.4g}" for v in raw]
+        lines.append(f"| {_cell(name)} | " + " | ".join(cells) + " |")
+    if len(by_column) > _MOST_COLUMNS:
+        lines += ["", f"{len(by_column) - _MOST_COLUMNS} more columns are in `metrics.json`."]
+    return lines
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")

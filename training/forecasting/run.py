@@ -1,0 +1,145 @@
+"""A run of the forecasting task.
+
+Besides what every run holds (:mod:`training.runs.directory`):
+
+=========================  ====================================================================
+series.json                columns, targets, frequency, season, look-back, horizon, borders
+scaler.json                mean and deviation of the training rows
+calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
+test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
+                           (n, H, K) and quantiles (n, H, K, Q) of them in raw units
+*.png                      forecasts, errors, coverage, residuals, learning curves
+=========================  ====================================================================
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import keras
+import numpy as np
+
+from training.config import from_dict
+from training.errors import ConfigError, DataError, RunDirectoryError
+from training.forecasting.config import ForecastingConfig
+from training.forecasting.network import model as forecasting_model  # noqa: F401  registers the layers model.keras holds
+from training.forecasting.network.config import ForecastShape
+from training.forecasting.preprocessor import SeriesPreprocessor
+from training.runs.directory import TaskRun
+
+
+@dataclass(frozen=True)
+class SeriesDescription:
+    """What a run knows of its series."""
+
+    name: str
+    columns: tuple[str, ...]
+    target_columns: tuple[str, ...]
+    frequency: str
+    """Pandas' name of the spacing, as ``h``, ``15min``, ``W-SAT`` or ``MS``."""
+    season: int
+    lookback: int
+    horizon: int
+    borders: tuple[int, ...]
+    """Row numbers at which training, validation and test part end."""
+    first_time: str
+    last_time: str
+    published_split: bool
+    """Whether the borders are those of published results on a public set."""
+
+
+class ForecastingRun(TaskRun):
+    """A complete run of the forecasting task."""
+
+    @cached_property
+    def config(self) -> ForecastingConfig:
+        """The settings of the run."""
+        return self._read_config("forecasting", ForecastingConfig)
+
+    @cached_property
+    def series(self) -> SeriesDescription:
+        """What it was trained on."""
+        try:
+            return from_dict(SeriesDescription, self._json("series.json"))
+        except (ConfigError, TypeError) as error:
+            raise RunDirectoryError(f"{self.path / 'series.json'}: {error}") from error
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the C columns read."""
+        return self.series.columns
+
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        """Names of the K columns forecast."""
+        return self.series.target_columns
+
+    @property
+    def frequency(self) -> str:
+        """Pandas' name of the spacing of the steps."""
+        return self.series.frequency
+
+    @cached_property
+    def shape(self) -> ForecastShape:
+        """Look-back, horizon, number of columns, target column numbers."""
+        series = self.series
+        targets = tuple(series.columns.index(name) for name in series.target_columns)
+        return ForecastShape(series.lookback, series.horizon, len(series.columns), targets)
+
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """The Q levels of the quantiles, ascending, .5 among them."""
+        return tuple(self._arrays("calibration.npz")["levels"].tolist())
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """(H, K, Q): added to standardised forecasts they give the quantiles."""
+        return np.asarray(self._arrays("calibration.npz")["offsets"], np.float32)
+
+    def preprocessor(self) -> SeriesPreprocessor:
+        """Raw windows to what the model reads, as in training."""
+        try:
+            return SeriesPreprocessor.load(self.path / "scaler.json")
+        except DataError as error:
+            raise RunDirectoryError(str(error)) from error
+
+    def load_model(self) -> keras.Model:
+        """The model of the best epoch: standardised history (B, L, C) to (B, H, K, Q or 1).
+
+        Raises:
+            RunDirectoryError: the file is damaged or does not fit the series.
+        """
+        model = super().load_model()
+        shape = self.shape
+        read, answered = model.input_shape[1:], model.output_shape[1:3]
+        expected = (shape.lookback, shape.channels), (shape.horizon, len(shape.targets))
+        if (read, answered) != expected:
+            raise RunDirectoryError(
+                f"{self.path}: expected a model from {expected[0]} to {expected[1]} as in "
+                f"series.json, got one from {read} to {answered} in model.keras"
+            )
+        return model
+
+    def test_windows(self, count: int) -> np.ndarray:
+        """(n, L, C) float32 raw histories, evenly from the test part; at most ``count``."""
+        histories = self._arrays("test_windows.npz")["histories"]
+        return np.asarray(histories[evenly(len(histories), count)])
+
+    def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of :meth:`test_windows`."""
+        stored = self._arrays("test_windows.npz")
+        rows = evenly(len(stored["forecasts"]), count)
+        return stored["forecasts"][rows], stored["quantiles"][rows]
+
+    def _arrays(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except Exception as error:  # a damaged file fails anywhere: zip, header, content
+            raise RunDirectoryError(f"cannot read {path}: {error}") from error
+
+
+def evenly(rows: int, count: int) -> np.ndarray:
+    """At most ``count`` numbers below ``rows``, evenly spread, both ends among them."""
+    return np.unique(np.linspace(0, rows - 1, min(rows, count)).round().astype(int))

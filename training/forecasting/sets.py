@@ -1,0 +1,112 @@
+"""The series that need no description: the built-in one, and public sets known by file name.
+
+Published borders of the ETT sets are those of Zhou et al. (2021), "Informer": 12, 4 and 4 months
+of 30 days, the rest unused. Weather and exchange rate are split 70, 10 and 20 % after Wu et al.
+(2021), "Autoformer".
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from statsmodels.datasets import co2
+
+from training.data.series import Series
+from training.data.series_file import read_series
+from training.data.time_axis import calendar_columns, season_length
+from training.errors import DataError
+from training.forecasting.config import SeriesConfig
+
+_ETT_COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
+_ETT_STEPS_PER_HOUR = {"ETTh1": 1, "ETTh2": 1, "ETTm1": 4, "ETTm2": 4}
+_TENTHS_ROWS = {"weather": 52_696, "exchange_rate": 7_588}
+
+
+class Borders(NamedTuple):
+    """Row numbers at which the parts of a split end; the first begins at row 0."""
+
+    train: int
+    validation: int
+    test: int
+
+    def part(self, name: str) -> tuple[int, int]:
+        """First row of a part and the row after its last."""
+        begin = {"train": 0, "validation": self.train, "test": self.validation}
+        return begin[name], getattr(self, name)
+
+
+def load_series(config: SeriesConfig) -> Series:
+    """Reads the series that the settings name, with calendar columns if wanted.
+
+    Raises:
+        DataError: the file cannot be used; says why.
+    """
+    if config.data is None:
+        series = _weekly_co2()
+    else:
+        keep_rows = config.data.name.split(".")[0] in (*_ETT_STEPS_PER_HOUR, *_TENTHS_ROWS)
+        series = read_series(config.data, config.time_column, config.time_format, keep_rows)
+        if keep_rows and published_borders(series) is None:  # only called like a public set
+            series = read_series(config.data, config.time_column, config.time_format)
+    for name in config.target:
+        if name not in series.columns:
+            raise DataError(
+                f"--target: {series.source} has no column {name!r}; its columns are "
+                f"{', '.join(series.columns)}"
+            )
+    return _with_calendar(series) if config.calendar else series
+
+
+def published_borders(series: Series) -> Borders | None:
+    """Where published results on a public set split it; None for any other series."""
+    rows = len(series)
+    steps = _ETT_STEPS_PER_HOUR.get(series.name)
+    if steps and series.columns[: len(_ETT_COLUMNS)] == _ETT_COLUMNS and rows >= 14_400 * steps:
+        return Borders(8_640 * steps, 11_520 * steps, 14_400 * steps)
+    if rows == _TENTHS_ROWS.get(series.name):
+        return Borders(int(0.7 * rows), rows - int(0.2 * rows), rows)
+    return None
+
+
+def borders_of(series: Series, config: SeriesConfig) -> Borders:
+    """Where to split a series: by the shares asked for, else as published, else by default."""
+    asked = config.validation_fraction is not None or config.test_fraction is not None
+    published = None if asked else published_borders(series)
+    if published:
+        return published
+    rows = len(series)
+    validation, test = (int(share * rows) for share in config.fractions)
+    return Borders(rows - validation - test, rows - test, rows)
+
+
+def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
+    """Look-back, horizon and season: as asked for, else three, one and one seasons."""
+    season = config.season or season_length(series.frequency)
+    return config.lookback or 3 * season, config.horizon or season, season
+
+
+def _weekly_co2() -> Series:
+    table = co2.load_pandas().data
+    values = table.to_numpy(np.float64)
+    missing = int(np.isnan(values).sum())
+    return Series(
+        "co2",
+        "the built-in CO2 series",
+        tuple(table.columns),
+        values,
+        table.index.as_unit("ns"),
+        "W-SAT",
+        (f"{missing} of its weeks are missing values",),
+    )
+
+
+def _with_calendar(series: Series) -> Series:
+    added = calendar_columns(series.times, series.frequency)
+    taken = sorted(set(added) & set(series.columns))
+    if taken:
+        raise DataError(f"--calendar: {series.source} has a column {taken[0]!r} already")
+    return replace(
+        series,
+        columns=(*series.columns, *added),
+        values=np.column_stack([series.values, *added.values()]),
+    )

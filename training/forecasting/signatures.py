@@ -1,0 +1,218 @@
+"""What an exported forecaster answers: raw units in and out, the scaler in the graph."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_gru import portable
+from training.forecasting.conformal import MEDIAN, quantiles
+from training.forecasting.network.config import ForecasterConfig, ForecastShape
+from training.forecasting.network.steps import ForecasterSteps
+from training.forecasting.preprocessor import SeriesPreprocessor
+
+
+class ForecastingSignatures(tf.Module):
+    """A forecaster in raw units.
+
+    B series, T steps, C columns read, H horizons, K columns forecast, Q levels, S the size of the
+    streaming state, R GRUs side by side (K with ``channel_independent``, else 1), U units.
+
+    Args:
+        model: of :func:`training.forecasting.network.model.build_forecaster`.
+        config: that it was built with.
+        shape: that it was built with.
+        preprocessor: of the run.
+        columns: the C names of the columns read, for error messages.
+        levels: the Q levels, ascending, with .5.
+        offsets: (H, K, Q) standardised, of :func:`training.forecasting.conformal.interval_offsets`.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        config: ForecasterConfig,
+        shape: ForecastShape,
+        preprocessor: SeriesPreprocessor,
+        columns: Sequence[str],
+        levels: Sequence[float],
+        offsets: np.ndarray,
+    ) -> None:
+        super().__init__(name="forecasting")
+        # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
+        self._model = partial(model, training=False)
+        self._weights = [variable.value for variable in model.variables]
+        steps = ForecasterSteps(model, config, shape)
+        self._streams = self.reads_all = steps.streams
+        self.state_size = steps.state_size if steps.streams else 0
+        self._sequence, self._advance = partial(steps.forecast), partial(steps.advance)
+        self._open, self._forecasts = partial(steps.open), partial(steps.forecasts)
+        self._opens = config.architecture != "seq2seq"
+        self._targets = shape.targets
+        self._width = config.segment if config.architecture == "segment" else 1
+        self._lookback, self._channels = shape.lookback, shape.channels
+        self.least_steps = 1 if steps.streams else shape.lookback
+        self._standardise, self._restore = preprocessor.standardise, preprocessor.restore
+        self._read = shape.targets if config.channel_independent else tuple(range(shape.channels))
+        self._columns = tf.constant([columns[number] for number in self._read], tf.string)
+        self._levels, self._middle = tuple(levels), list(levels).index(MEDIAN)
+        self._offsets = tf.constant(offsets, tf.float32)
+
+    def by_name(self) -> dict[str, Any]:
+        """The concrete functions by signature name.
+
+        `gates` is for the architectures segment and one_shot, `step` for models that stream.
+        """
+        # Not attributes of the module: the writer would trace and save those a second time.
+        history = tf.TensorSpec((None, None, self._channels), tf.float32, "history")
+        value = tf.TensorSpec((None, self._channels), tf.float32, "value")
+        state = tf.TensorSpec((None, self.state_size), tf.float32, "state")
+        with portable():
+            signatures = {
+                "serving_default": tf.function(self.serving_default).get_concrete_function(history)
+            }
+            if self._opens:
+                signatures["gates"] = tf.function(self.gates).get_concrete_function(history)
+            if self._streams:
+                signatures["step"] = tf.function(self.step).get_concrete_function(value, state)
+        return signatures
+
+    def serving_default(self, history: Any) -> dict[str, Any]:
+        """Forecasts.
+
+        Args:
+            history: (B, T, C) float32 in raw units, NaN = missing. A model that streams reads all
+                of it; any other the last L steps, and needs so many.
+
+        Returns:
+            ``forecast`` (B, H, K) and ``quantiles`` (B, H, K, Q), float32, in raw units.
+        """
+        return self._answers(self._forecast(self._prepared(_shaped("history", history))))
+
+    def gates(self, history: Any) -> dict[str, Any]:
+        """Shows what the gates did at each segment or step.
+
+        Args:
+            history: as of :meth:`serving_default`.
+
+        Returns:
+            ``update_gate``, ``reset_gate`` and ``state`` (B, N, R, U) float32 at each of the N
+            segments or steps, and ``end`` (B, N) int32, the step of the history, from 0, with
+            which each of them ends; ``values`` (B, T', K) of the columns forecast in the T' steps
+            read, missing ones filled. With a model that streams also ``forecast`` (B, N, H, K),
+            the answer after each step.
+        """
+        history = _shaped("history", history)
+        length = tf.shape(history)[1]
+        history = self._prepared(history)
+        shown = self._open(history)
+        rows, count = tf.unstack(tf.shape(shown.state)[:2])
+        end = length - 1 - self._width * tf.range(count - 1, -1, -1)
+        answers = {
+            "end": tf.broadcast_to(end, (rows, count)),
+            "update_gate": shown.update_gate,
+            "reset_gate": shown.reset_gate,
+            "state": shown.state,
+            "values": self._restore(tf.gather(history, self._targets, axis=-1)),
+        }
+        if self._streams:
+            forecasts = self._forecasts(history)  # (B, N, H, K, 1 or Q)
+            point = forecasts[..., self._middle if forecasts.shape[-1] > 1 else 0]
+            rows = tf.shape(point)
+            flat = self._restore(tf.reshape(point, tf.concat([[-1], rows[2:]], 0)))
+            answers["forecast"] = tf.reshape(flat, rows)
+        return answers
+
+    def step(self, value: Any, state: Any) -> dict[str, Any]:
+        """Reads on: the forecast after everything read so far. The caller keeps the state.
+
+        Args:
+            value: (B, C) float32, the next tick in raw units, NaN = missing: the last value seen
+                counts again. Before a column's first value the training mean does; there
+                ``serving_default``, which sees the value that follows, answers differently.
+            state: (B, S) float32, zeros at the beginning, then what the step before returned.
+
+        Returns:
+            ``forecast`` and ``quantiles`` as of :meth:`serving_default`, and the new ``state``.
+        """
+        value = _shaped("value", value)
+        state = _shaped("state", state)
+        with tf.control_dependencies([_finite("value", value)]):
+            missing = tf.math.is_nan(value)
+        known = self._standardise(tf.where(missing, tf.zeros_like(value), value)[:, tf.newaxis])
+        standardised = tf.where(missing, value, known[:, 0])
+        forecast, after = self._advance(standardised, state)
+        return {**self._answers(forecast), "state": after}
+
+    def _forecast(self, history: Any) -> Any:
+        return self._sequence(history) if self._streams else self._model(history)
+
+    def _prepared(self, history: Any) -> Any:
+        """What the model reads: checked, cut, standardised and filled."""
+        with tf.control_dependencies([self._long_enough(history), _finite("history", history)]):
+            history = tf.identity(history)
+        if not self._streams:
+            history = history[:, -self._lookback :]
+        with tf.control_dependencies([self._some_value(history)]):
+            history = self._standardise(tf.identity(history))
+        if not self._streams:
+            history = tf.ensure_shape(history, (None, self._lookback, self._channels))
+        return history
+
+    def _long_enough(self, history: Any) -> Any:
+        length = tf.shape(history)[1]
+        needed = f"history: expected at least {self.least_steps} steps, got "
+        message = tf.strings.join([needed, tf.strings.as_string(length)])
+        return tf.debugging.Assert(length >= self.least_steps, [message], name="long_enough")
+
+    def _some_value(self, history: Any) -> Any:
+        """That each column read has a value in each row of (B, T, C)."""
+        read = tf.gather(history, self._read, axis=-1)
+        empty = tf.reduce_all(tf.math.is_nan(read), axis=1)  # (B, columns read)
+        row, column = tf.unstack(tf.concat([tf.where(empty), tf.zeros((1, 2), tf.int64)], 0)[0])
+        message = tf.strings.join(
+            [
+                "history: row ",
+                tf.strings.as_string(row),
+                " has no value of column ",
+                tf.gather(self._columns, column),
+                " in the steps read, the last ",
+                tf.strings.as_string(tf.shape(history)[1]),
+                "; expected at least one that is not NaN",
+            ]
+        )
+        filled = tf.logical_not(tf.reduce_any(empty))
+        return tf.debugging.Assert(filled, [message], name="some_value")
+
+    def _answers(self, forecasts: Any) -> dict[str, Any]:
+        """Outputs for (B, H, K, 1) or (B, H, K, Q), standardised."""
+        served = quantiles(forecasts, self._offsets, self._levels)
+        raw = self._restore(served)
+        return {"forecast": raw[..., self._middle], "quantiles": raw}
+
+
+def _shaped(name: str, values: Any) -> Any:
+    """The values, if they have as many dimensions and as wide a last one as their signature says.
+
+    Servers do not compare the two, and a single column would be spread over all.
+    """
+    expected = ["?" if size is None else str(size) for size in values.shape]
+    # Hide the shape from graph optimizers, which would otherwise fold the check to true.
+    fed = tf.shape(tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None)))
+    fits = tf.logical_and(
+        tf.equal(tf.size(fed), len(expected)), tf.reduce_all(tf.equal(fed[-1:], values.shape[-1]))
+    )
+    got = tf.strings.reduce_join(tf.strings.as_string(fed), separator=", ")
+    needed = f"{name}: expected shape [{', '.join(expected)}], got ["
+    message = tf.strings.join([needed, got, "]"])
+    with tf.control_dependencies([tf.debugging.Assert(fits, [message], name="shaped")]):
+        return tf.identity(values)
+
+
+def _finite(name: str, values: Any) -> Any:
+    message = f"{name}: expected finite numbers, or NaN where missing, got infinity"
+    finite = tf.logical_not(tf.reduce_any(tf.math.is_inf(values)))
+    return tf.debugging.Assert(finite, [message], name="finite")

@@ -1,0 +1,1 @@
+"""The training loop, which knows no task: steps, batches, checkpoints, schedules, progress."""

@@ -1,0 +1,74 @@
+"""What a person sees while a model trains: a bar with loss and time left, a line per epoch."""
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from training.loop.fit_state import EpochRecord
+
+
+class TrainingProgress:
+    """Shows the progress of :func:`training.loop.fit.fit`; the bar only where there is a terminal.
+
+    Args:
+        console: where to write.
+        epochs: most epochs; the time left is for all of them.
+        steps: steps per epoch.
+        metric: the validation mean to show beside the loss.
+        style: how to write it, as in format().
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        epochs: int,
+        steps: int,
+        metric: str = "accuracy",
+        style: str = ".1%",
+    ):
+        self._console, self._epochs, self._steps = console, epochs, steps
+        self._metric, self._style = metric, style
+        self._bar = Progress(
+            TextColumn("epoch {task.fields[epoch]}/" + str(epochs)),
+            BarColumn(),
+            TextColumn("loss {task.fields[loss]:.4f}  best val " + metric + " {task.fields[best]}"),
+            TimeElapsedColumn(),
+            TextColumn("left at most"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=epochs * steps, epoch=1, loss=0.0, best="-")
+
+    def __enter__(self) -> "TrainingProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """Moves the bar."""
+        done = (epoch - 1) * self._steps + step
+        self._bar.update(self._task, completed=done, epoch=epoch, loss=loss)
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:
+        """Writes a line."""
+        value = format(record.validation[self._metric], self._style)
+        if best:
+            self._bar.update(self._task, best=value)
+        self._console.print(
+            f"epoch {record.epoch:>{len(str(self._epochs))}}/{self._epochs}  "
+            f"loss {record.train['loss']:.4f}  "
+            f"val loss {record.validation['loss']:.4f}  val {self._metric} {value}  "
+            f"{record.seconds:.1f} s{'  *' if best else ''}",
+            highlight=False,
+            soft_wrap=True,
+        )

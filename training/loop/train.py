@@ -1,0 +1,92 @@
+"""A model's training as its settings say: optimizer, schedule, clipping, early stopping."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+from rich.console import Console
+
+from training.config import TrainingConfig
+from training.loop.batches import Batch
+from training.loop.checkpoint import Checkpoint
+from training.loop.fit import (
+    FitResult,
+    PerRowFunction,
+    Score,
+    TrainingBatches,
+    fit,
+    make_eval_step,
+    make_train_step,
+)
+from training.loop.learning_rate import learning_rate_schedule
+from training.loop.progress import TrainingProgress
+from training.loop.replicas import Replicas
+
+
+class Objective(NamedTuple):
+    """What a training minimises, reports and chooses the best epoch by."""
+
+    loss: PerRowFunction
+    metrics: Mapping[str, PerRowFunction]
+    score: Score
+    shown: str
+    """The metric to show beside the loss."""
+    style: str = ".1%"
+    """How to write it, as in format()."""
+
+
+def train(
+    model: keras.Model,
+    train_batches: TrainingBatches,
+    validation_batches: Callable[[], Iterable[Batch]],
+    objective: Objective,
+    settings: TrainingConfig,
+    *,
+    signature: tuple[tf.TensorSpec, tf.TensorSpec],
+    console: Console,
+    checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
+    replicas: Replicas | None = None,
+) -> FitResult:
+    """Trains with Adam; the model ends with the weights of its best epoch.
+
+    Args:
+        model: made in the scope of the replicas.
+        train_batches: drawn anew for each epoch.
+        validation_batches: called after each epoch.
+        objective: loss, metrics and score.
+        settings: how the weights are found.
+        signature: of inputs and targets, with None for all that varies.
+        console: where to show progress.
+        checkpoint: makes the checkpoint of these variables; none is written by default.
+        replicas: of the model; one by default.
+
+    Raises:
+        DivergenceError: a mean, of training or validation, is infinite or not a number.
+        CheckpointError: the checkpoint cannot be written or continued.
+    """
+    replicas = replicas or Replicas()
+    with replicas.scope():
+        optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train_batches)))
+    loss, metrics = objective.loss, objective.metrics
+    eval_step = make_eval_step(model, loss, metrics, signature, replicas)
+    train_step = make_train_step(
+        model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
+    )
+    variables = [*model.variables, *optimizer.variables]
+    with TrainingProgress(
+        console, settings.epochs, len(train_batches), objective.shown, objective.style
+    ) as progress:
+        return fit(
+            model,
+            train_step,
+            eval_step,
+            train_batches,
+            validation_batches,
+            epochs=settings.epochs,
+            patience=settings.patience,
+            score=objective.score,
+            learning_rate=lambda: float(optimizer.learning_rate),
+            progress=progress,
+            checkpoint=checkpoint(variables) if checkpoint else None,
+        )

@@ -1,0 +1,1 @@
+"""The run directory: write, read, lock, summarise."""

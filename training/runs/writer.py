@@ -1,0 +1,118 @@
+"""Builds the run directory of a training, which may be cut short and continued."""
+
+import glob
+import itertools
+import shutil
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from shlex import quote
+from types import TracebackType
+from typing import Any
+
+import keras
+
+import keras_gru
+from training.config import TaskConfig, to_dict
+from training.errors import DivergenceError, InterruptedRun, RunDirectoryError
+from training.loop.checkpoint import Checkpoint, checkpoint_path
+from training.loop.fit import FitResult
+from training.runs.directory import RunWriter
+from training.runs.lock import RunLock
+
+
+def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
+    """The name that the settings give a run, else one made of task, data and time.
+
+    Args:
+        config: the settings.
+        task: what is trained for.
+        data: a file or folder, or what built-in data are called.
+    """
+    if config.run.name is not None:
+        return config.run.name
+    source = Path(data).resolve().name.split(".")[0]
+    return f"{task}-{source}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+class TrainingRunWriter(RunWriter):
+    """A :class:`RunWriter` that writes the settings, and keeps the checkpoint of a broken run.
+
+    No two processes build a run of the same name at the same time.
+
+    Args:
+        config: the settings; where they give the run no name, it may get a number behind `name`.
+        task: what is trained for.
+        name: name of the new run, from :func:`run_name`.
+        resume: whether to go on from a checkpoint; else there must be none.
+    """
+
+    def __init__(self, config: TaskConfig, task: str, name: str, resume: bool):
+        super().__init__(config.run.runs_dir, name)
+        self._settings = {"task": task, "keras_gru": keras_gru.__version__, **to_dict(config)}
+        self._named = config.run.name is not None
+        self._resume = resume
+        self._place(self.final)
+
+    def _place(self, final: Path) -> None:
+        self.final = self.path = final
+        self._checkpoint = checkpoint_path(final)
+        self._lock = RunLock(final.parent / f".{final.name}.lock")
+
+    def _begin(self) -> None:
+        first = self.final
+        for number in itertools.count(2):
+            if self._lock.acquire():
+                break
+            if self._named:
+                raise RunDirectoryError(
+                    f"{self.final} is being trained by another process; wait for it, or choose "
+                    "another --name"
+                )
+            self._place(first.with_name(f"{first.name}-{number}"))  # begun in the same second
+        if self._checkpoint.exists() and not self._resume:
+            raise RunDirectoryError(
+                f"{self.final} was begun and cut short; go on with `gru-train resume "
+                f"{quote(str(self.final))}`, choose another --name, or remove {self._checkpoint}"
+            )
+        if self._lock.holds or self._resume:  # what killed processes were building
+            for left in self.final.parent.glob(f".{glob.escape(self.final.name)}.partial-*"):
+                shutil.rmtree(left, ignore_errors=True)
+        super()._begin()
+        self.write_json("config.json", self._settings)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._lock.release()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, DivergenceError):  # it would diverge again
+            self._checkpoint.unlink(missing_ok=True)
+        super().__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt) and self._checkpoint.exists():
+            raise InterruptedRun(self.final) from error
+
+    def checkpoint(self, variables: Sequence[Any], data: str) -> Checkpoint:
+        """The checkpoint of the training that is to become this run.
+
+        Args:
+            variables: all that training changes.
+            data: digest of what is trained on.
+        """
+        return Checkpoint(self._checkpoint, self._settings, variables, data=data)
+
+    def write_model(self, model: keras.Model, result: FitResult) -> None:
+        """Writes the model and how its training went, epoch by epoch."""
+        model.save(self.path / "model.keras")
+        self.write_json("history.json", [to_dict(record) for record in result.epochs])
+
+    def publish(self) -> Path:
+        """As of the base class; then no checkpoint is needed any more."""
+        place = super().publish()
+        self._checkpoint.unlink(missing_ok=True)
+        return place

@@ -1,0 +1,1 @@
+"""The sentiment task: from labelled texts to a run directory."""

@@ -1,0 +1,112 @@
+"""A run of the sentiment task.
+
+Besides what every run holds (:mod:`training.runs.directory`):
+
+=========================  ====================================================================
+classes.json               class names, in the order of the model's outputs
+vocabulary.txt             one token per line; the line number from 0 is the id
+temperature.json           what the logits are divided by: see training.classification.temperature
+test_predictions.jsonl     text, label, predicted, scores of each held-out test row
+curves.png                 loss and accuracy over the epochs
+confusion_matrix.png       label against prediction on the test rows
+calibration.png            confidence against accuracy on the test rows
+accuracy_by_length.png     accuracy on the test rows from short to long, and the bag of words'
+gates.png                  gates and answers along a few test rows, where any are short enough
+=========================  ====================================================================
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import keras
+
+from training.classification.temperature import Temperature
+from training.config import from_dict
+from training.errors import ConfigError, DataError, RunDirectoryError
+from training.runs.directory import TaskRun
+from training.sentiment import combination  # noqa: F401  register the layers model.keras holds
+from training.sentiment import model as sentiment_model  # noqa: F401  register the layers model.keras holds
+from training.sentiment.config import SentimentConfig
+from training.words.vocabulary import TextPreprocessor, Vocabulary, load_vocabulary
+
+
+class LabelledPrediction(NamedTuple):
+    """A held-out row and what the model says of it."""
+
+    text: str
+    label: str
+    predicted: str
+    scores: list[float]
+    """Probability of each class, in the order of the classes, after temperature scaling."""
+
+
+class SentimentRun(TaskRun):
+    """A complete run of the sentiment task."""
+
+    @cached_property
+    def config(self) -> SentimentConfig:
+        """The settings of the run."""
+        return self._read_config("sentiment", SentimentConfig)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Class names in the order of the model's outputs."""
+        names = self._json("classes.json")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RunDirectoryError(
+                f"{self.path / 'classes.json'}: expected a list of names, got {names!r:.80}"
+            )
+        return tuple(names)
+
+    @cached_property
+    def temperature(self) -> Temperature:
+        """What the logits are divided by before the softmax."""
+        name = "temperature.json"
+        if not (self.path / name).is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
+                "train again with this version"
+            )
+        try:
+            return from_dict(Temperature, self._json(name))
+        except ConfigError as error:
+            raise RunDirectoryError(f"{self.path / name}: {error}") from error
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words the model knows."""
+        try:
+            return load_vocabulary(self.path / "vocabulary.txt")
+        except (DataError, ValueError) as error:
+            raise RunDirectoryError(str(error)) from error
+
+    def preprocessor(self) -> TextPreprocessor:
+        """Text to word ids, as in training."""
+        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
+
+    def load_model(self) -> keras.Model:
+        """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
+
+        Raises:
+            RunDirectoryError: the file is damaged, or the model has another number of classes
+                than the run.
+        """
+        model = super().load_model()
+        if model.output_shape[-1] != len(self.classes):
+            raise RunDirectoryError(
+                f"{self.path}: expected as many classes as outputs of model.keras, "
+                f"{model.output_shape[-1]}; got {len(self.classes)} in classes.json"
+            )
+        return model
+
+    def test_predictions(self) -> Iterator[LabelledPrediction]:
+        """The held-out test rows with the model's answers, in the order of the data."""
+        path = self.path / "test_predictions.jsonl"
+        try:
+            with path.open(encoding="utf-8", newline="\n") as lines:
+                for line in lines:
+                    yield LabelledPrediction(**json.loads(line))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise RunDirectoryError(f"cannot read {path}: {error}") from error

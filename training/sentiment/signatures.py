@@ -1,0 +1,145 @@
+"""What an exported text classifier answers: its signatures, with the preprocessing in the graph."""
+
+from functools import partial
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_gru import portable
+from training.sentiment.steps import SentimentSteps
+from training.words.vocabulary import PADDING, TextPreprocessor
+
+
+class SentimentSignatures(tf.Module):
+    """A text classifier with its preprocessing: raw strings in, labels out.
+
+    B texts, C classes, T tokens of the longest text, L layers, R directions, U units, S the size
+    of the streaming state.
+
+    Args:
+        model: from word ids (B, T) to logits (B, C).
+        preprocessor: from texts (B,) to word ids.
+        classes: the C labels, in the order of the logits.
+        temperature: by which the logits are divided (:mod:`training.classification.temperature`).
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        preprocessor: TextPreprocessor,
+        classes: tuple[str, ...],
+        temperature: float,
+    ) -> None:
+        super().__init__(name="sentiment")
+        # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
+        self._logits = partial(
+            tf.function(  # one graph for all signatures that call it
+                partial(model, training=False),
+                input_signature=[tf.TensorSpec((None, None), tf.int32)],
+            )
+        )
+        self._weights = [variable.value for variable in model.variables]
+        steps = SentimentSteps(model)
+        self._unroll, self._advance = partial(steps.unroll), partial(steps.advance)
+        self._streams = steps.streams
+        self.state_size = steps.state_size if steps.streams else 0
+        self._preprocessor = preprocessor
+        self._classes = tf.constant(classes, tf.string)
+        self._temperature = tf.constant(temperature, tf.float32)
+
+    def by_name(self) -> dict[str, Any]:
+        """The concrete functions by signature name; `step` only where the model can stream."""
+        # Not attributes of the module: the writer would trace and save those a second time.
+        text = tf.TensorSpec((None,), tf.string, "text")
+        inputs = tf.TensorSpec((None,), tf.string, "inputs")
+        with portable():
+            signatures = {
+                "serving_default": tf.function(self.serving_default).get_concrete_function(text),
+                "classify": tf.function(self.classify).get_concrete_function(inputs),
+                "gates": tf.function(self.gates).get_concrete_function(text),
+            }
+            if self._streams:
+                signatures["step"] = tf.function(self.step).get_concrete_function(
+                    tf.TensorSpec((None,), tf.string, "token"),
+                    tf.TensorSpec((None, self.state_size), tf.float32, "state"),
+                )
+        return signatures
+
+    def serving_default(self, text: Any) -> dict[str, Any]:
+        """Classifies texts.
+
+        Args:
+            text: (B,) string.
+
+        Returns:
+            ``label`` (B,) string, ``probability`` of that label (B,) and ``scores`` of all
+            classes (B, C), float32.
+        """
+        return self._answers(self._logits(self._preprocessor(text)))
+
+    def classify(self, inputs: Any) -> dict[str, Any]:
+        """Classifies tf.Examples, for TF Serving's Classify API.
+
+        Args:
+            inputs: (B,) string, each a serialized tf.Example with one string feature ``text``.
+
+        Returns:
+            ``classes`` (B, C) string, the same in each row, and their ``scores`` (B, C), float32.
+        """
+        features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
+        scores = self._scores(self._logits(self._preprocessor(features["text"])))
+        return {
+            "classes": tf.broadcast_to(self._classes, tf.shape(scores)),
+            "scores": scores,
+        }
+
+    def gates(self, text: Any) -> dict[str, Any]:
+        """Shows what the gates did at each token.
+
+        Args:
+            text: (B,) string.
+
+        Returns:
+            ``tokens`` (B, T) string, as the model reads them, padded with empty strings;
+            ``update_gate``, ``reset_gate`` and ``state`` (B, T, L, R, U) float32, the forward
+            direction first; ``scores`` (B, T, C) float32, the answer to the text up to that
+            token. Zero where there is padding.
+        """
+        ids = self._preprocessor(text)
+        tokens = self._preprocessor.tokens(text).to_tensor("")
+        shown = self._unroll(ids)
+        mask = tf.cast(tf.not_equal(ids, PADDING), tf.float32)[..., tf.newaxis]
+        return {
+            "tokens": tf.pad(tokens, [[0, 0], [0, tf.shape(ids)[1] - tf.shape(tokens)[1]]]),
+            "update_gate": shown.update_gate,
+            "reset_gate": shown.reset_gate,
+            "state": shown.state,
+            "scores": self._scores(shown.logits) * mask,
+        }
+
+    def step(self, token: Any, state: Any) -> dict[str, Any]:
+        """Reads on: the answer to everything read so far. Keeps nothing; the caller has the state.
+
+        Args:
+            token: (B,) string, the next word of each row's text; a longer piece is read token by
+                token, and a blank one changes nothing.
+            state: (B, S) float32, zeros at the beginning, then what the step before returned.
+
+        Returns:
+            ``label``, ``probability`` and ``scores`` as of :meth:`serving_default`, and the new
+            ``state`` (B, S).
+        """
+        logits, after = self._advance(self._preprocessor(token, limit=False), state)
+        return {**self._answers(logits), "state": after}
+
+    def _answers(self, logits: Any) -> dict[str, Any]:
+        scores = self._scores(logits)
+        return {
+            "label": tf.gather(self._classes, tf.argmax(scores, axis=-1)),
+            "probability": tf.reduce_max(scores, axis=-1),
+            "scores": scores,
+        }
+
+    def _scores(self, logits: Any) -> Any:
+        return tf.nn.softmax(tf.cast(logits, tf.float32) / self._temperature)

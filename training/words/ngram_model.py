@@ -1,0 +1,166 @@
+"""Logistic regression on weighted uni- and bigrams, as a model of its own and as a layer.
+
+After Wang and Manning (2012), "Baselines and Bigrams: Simple, Good Sentiment and Topic
+Classification", section 2: which n-grams a text holds, weighted by naive-Bayes log-count ratios,
+with logistic regression in place of the support vector machine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import scipy.sparse as sp
+import tensorflow as tf
+from sklearn.linear_model import LogisticRegression
+
+from training.words.count_ratios import log_count_ratios
+from training.words.token_rows import TokenRows
+from training.words.vocabulary import PADDING
+
+_INVERSE_PENALTIES = (0.03, 0.3, 3.0)
+
+
+@dataclass(frozen=True)
+class NgramModel:
+    """A linear model over the n-grams of the training rows."""
+
+    vocabulary_size: int
+    """V, which the keys depend on."""
+    keys: np.ndarray
+    """(K,) int64, ascending: a word's id, or V + id · V + id of two words in succession."""
+    weights: np.ndarray
+    """(K, C) float32."""
+    bias: np.ndarray
+    """(C,) float32."""
+
+    def indicators(self, rows: Sequence[np.ndarray]) -> sp.csr_matrix:
+        """Which of the n-grams each of N rows of word ids holds, (N, K) of 0 and 1."""
+        return _indicators(rows, self.vocabulary_size, self.keys)
+
+    def logits(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+        """(N, C) float32, of N rows of word ids."""
+        return np.asarray(self.indicators(rows) @ self.weights + self.bias, np.float32)
+
+
+def fit_ngrams(
+    train: TokenRows, validation: TokenRows, classes: int, vocabulary_size: int
+) -> NgramModel:
+    """Fits one logistic regression, or one per class against the rest where there are more.
+
+    Args:
+        train: rows of word ids to learn from.
+        validation: rows on which the penalty is chosen.
+        classes: C.
+        vocabulary_size: V, number of ids.
+    """
+    keys = np.unique(np.concatenate([_keys(row, vocabulary_size) for row in train.ids]))
+    x = _indicators(train.ids, vocabulary_size, keys)
+    x_validation = _indicators(validation.ids, vocabulary_size, keys)
+    best: tuple[float, NgramModel] | None = None
+    for penalty in _INVERSE_PENALTIES:
+        if classes == 2:
+            weights, bias = _one_against_rest(x, train.labels == 1, penalty)
+            # Half of it for either class: their difference is the regression's own answer.
+            columns, biases = np.stack([-weights, weights], 1) / 2, np.array([-bias, bias]) / 2
+        else:
+            fits = [_one_against_rest(x, train.labels == k, penalty) for k in range(classes)]
+            columns = np.stack([weights for weights, _ in fits], 1)
+            biases = np.array([bias for _, bias in fits])
+        predicted = (x_validation @ columns + biases).argmax(axis=1)
+        accuracy = float(np.mean(predicted == validation.labels))
+        if best is None or accuracy > best[0]:
+            model = NgramModel(
+                vocabulary_size, keys, columns.astype(np.float32), biases.astype(np.float32)
+            )
+            best = accuracy, model
+    assert best is not None
+    return best[1]
+
+
+@keras.saving.register_keras_serializable(package="training")
+class NgramLogits(keras.layers.Layer):
+    """An :class:`NgramModel` in a network; its weights are not trained further.
+
+    Args:
+        count: K, number of n-grams.
+        classes: C.
+        vocabulary_size: V.
+    """
+
+    def __init__(self, count: int, classes: int, vocabulary_size: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.count, self.classes, self.vocabulary_size = count, classes, vocabulary_size
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
+        """Makes keys (K,), weights (K, C) and bias (C,)."""
+        fixed = {"initializer": "zeros", "trainable": False}
+        self.keys = self.add_weight((self.count,), dtype="int64", name="keys", **fixed)
+        self.values = self.add_weight((self.count, self.classes), name="values", **fixed)
+        self.bias = self.add_weight((self.classes,), name="bias", **fixed)
+
+    def set_model(self, model: NgramModel) -> None:
+        """Takes over its numbers."""
+        self.keys.assign(model.keys)
+        self.values.assign(model.weights)
+        self.bias.assign(model.bias)
+
+    def call(self, token_ids: Any) -> Any:
+        """Maps ids (B, T) to logits (B, C)."""
+        ids = tf.cast(token_ids, tf.int64)
+        size = tf.constant(self.vocabulary_size, tf.int64)
+        left, right = ids[:, :-1], ids[:, 1:]
+        pairs = tf.where((left != PADDING) & (right != PADDING), size + left * size + right, 0)
+        keys = tf.sort(tf.concat([ids, pairs], axis=1), axis=1)
+        first = tf.pad(keys[:, 1:] != keys[:, :-1], [[0, 0], [1, 0]], constant_values=True)
+        flat = tf.reshape(keys, [-1])
+        table = tf.convert_to_tensor(self.keys)
+        place = tf.minimum(tf.searchsorted(table, flat), self.count - 1)
+        known = tf.reshape(first, [-1]) & (flat != PADDING) & (tf.gather(table, place) == flat)
+        found = tf.where(known[:, tf.newaxis], tf.gather(self.values, place), 0.0)
+        shape = tf.concat([tf.shape(keys), [self.classes]], 0)
+        return tf.reduce_sum(tf.reshape(found, shape), axis=1) + self.bias
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """(B, T) becomes (B, C)."""
+        return (input_shape[0], self.classes)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            **super().get_config(),
+            "count": self.count,
+            "classes": self.classes,
+            "vocabulary_size": self.vocabulary_size,
+        }
+
+
+def _one_against_rest(
+    x: sp.csr_matrix, is_class: np.ndarray, penalty: float
+) -> tuple[np.ndarray, float]:
+    """Weights (K,) and bias of the regression."""
+    ratio = log_count_ratios(x, is_class)
+    model = LogisticRegression(C=penalty, max_iter=5000).fit(x @ sp.diags(ratio), is_class)
+    return model.coef_[0] * ratio, float(model.intercept_[0])
+
+
+def _indicators(
+    rows: Sequence[np.ndarray], vocabulary_size: int, keys: np.ndarray
+) -> sp.csr_matrix:
+    """Which of the n-grams each row holds, (N, K) of 0 and 1."""
+    columns, ends = [], [0]
+    for row in rows:
+        held = _keys(row, vocabulary_size)
+        place = np.minimum(np.searchsorted(keys, held), len(keys) - 1)
+        columns.append(place[keys[place] == held])
+        ends.append(ends[-1] + len(columns[-1]))
+    indices = np.concatenate(columns)
+    return sp.csr_matrix((np.ones(len(indices)), indices, ends), (len(rows), len(keys)))
+
+
+def _keys(row: np.ndarray, vocabulary_size: int) -> np.ndarray:
+    """The keys of a row's n-grams, (n,) int64, ascending, each once."""
+    words = row[row != PADDING].astype(np.int64)
+    pairs = vocabulary_size + words[:-1] * vocabulary_size + words[1:]
+    return np.unique(np.concatenate([words, pairs]))
