@@ -5,29 +5,44 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
 # Modules are imported when their command is asked for: help and the light commands stay fast.
 COMMANDS = {
-    "export": ("serving.export_command", "write a trained run as the next version of a SavedModel"),
-    "serve": ("serving.server", "serve SavedModels over gRPC and REST, with TF Serving's flags"),
-    "predict": ("serving.predict", "ask a running server"),
-    "stream": ("serving.stream_command", "feed a text or series step by step, and see each answer"),
-    "explain": ("serving.explain_command", "show what the gates did at each word or step"),
-    "verify": ("serving.verify", "compare a version's or a server's answers with those at export"),
-    "inspect": ("serving.inspect_command", "what is in an exported version"),
-    "diff": ("serving.diff_command", "how the answers of two versions differ"),
-    "example-request": ("serving.example_request", "working curl and Python lines for a model"),
-    "publish": ("serving.publish_command", "copy a version into another base path, checked"),
-    "prune": ("serving.prune_command", "remove old versions"),
-    "promote": ("serving.rollout_command:promote", "point a label of a server to a newer version"),
-    "rollback": ("serving.rollout_command:rollback", "point a label back to where it was"),
-    "label": ("serving.rollout_command:label", "show, set and remove version labels of a server"),
-    "load-test": ("serving.load_test_command", "measure throughput and latency of a server"),
+    "export": (
+        "serving.commands.export",
+        "write a trained run as the next version of a SavedModel",
+    ),
+    "serve": (
+        "serving.commands.serve",
+        "serve SavedModels over gRPC and REST, with TF Serving's flags",
+    ),
+    "predict": ("serving.commands.predict", "ask a running server"),
+    "stream": (
+        "serving.commands.stream",
+        "feed a text or series step by step, and see each answer",
+    ),
+    "explain": ("serving.commands.explain", "show what the gates did at each word or step"),
+    "verify": (
+        "serving.commands.verify",
+        "compare a version's or a server's answers with those at export",
+    ),
+    "inspect": ("serving.commands.inspect", "what is in an exported version"),
+    "diff": ("serving.commands.diff", "how the answers of two versions differ"),
+    "example-request": (
+        "serving.commands.example_request",
+        "working curl and Python lines for a model",
+    ),
+    "publish": ("serving.commands.publish", "copy a version into another base path, checked"),
+    "prune": ("serving.commands.prune", "remove old versions"),
+    "promote": ("serving.commands.rollout:promote", "point a label of a server to a newer version"),
+    "rollback": ("serving.commands.rollout:rollback", "point a label back to where it was"),
+    "label": ("serving.commands.rollout:label", "show, set and remove version labels of a server"),
+    "load-test": ("serving.commands.load_test", "measure throughput and latency of a server"),
 }
 
+_READER_GONE = 128 + 13  # as shells report SIGPIPE, which Windows has not
 _UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -50,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
         _discard_output()
-        return 128 + signal.SIGPIPE
+        return _READER_GONE
     except OSError as error:
         if error.errno not in _UNWRITTEN or "--debug" in arguments:
             raise
@@ -80,6 +95,17 @@ def _run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print(f"gru-serve {command}: interrupted", file=sys.stderr)
         return 130
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if "--debug" in rest or missing in ("", "keras_gru", "training", "serving"):
+            raise
+        extras = "train,serve" if command == "export" else "serve"
+        print(
+            f"gru-serve {command}: needs {missing}, which is not installed; install it with "
+            f"pip install 'keras-gru[{extras}]'",
+            file=sys.stderr,
+        )
+        return 2
 
 
 def _help() -> str:

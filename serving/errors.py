@@ -1,8 +1,8 @@
-"""What can go wrong, without a word of HTTP or gRPC.
+"""Errors of serving, independent of HTTP and gRPC.
 
 The canonical status codes are the common language of TensorFlow, gRPC and TF Serving's REST API.
-Each transport has one table from them to its own codes (`rest_codec.HTTP_STATUS`,
-`grpc_service.GRPC_STATUS`).
+Each transport has one table from them to its own codes (`serving.codecs.json_predict.HTTP_STATUS`,
+`serving.server.grpc.service.GRPC_STATUS`).
 
     ServingError
     ├── InvalidArgument       the request is wrong whatever the state of the server
@@ -125,7 +125,7 @@ class Unknown(ServingError):
 
 
 class RefusedVersion(ServingError):
-    """A version that is given up at once and does not count, as long as its files stay as they are.
+    """A version that is not retried and does not count until its files change.
 
     Its files are not those that were exported, or a process that tried to load it died.
     """
@@ -161,3 +161,7 @@ def from_code(code: int, message: str) -> ServingError:
     except ValueError:
         known = Code.UNKNOWN
     return _BY_CODE.get(known, ServingError)(message, known)
+
+
+class PlotError(Exception):
+    """A picture cannot be drawn."""

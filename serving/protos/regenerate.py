@@ -1,4 +1,4 @@
-"""Write the `_pb2.py` and `_pb2.pyi` files anew: `python -m serving.protos.regenerate`.
+"""Write the `_pb2.py` and `_pb2.pyi` files again: `python -m serving.protos.regenerate`.
 
 protoc reads the `.proto` files and writes descriptors and type stubs; the modules are written
 here, so that they register in `serving.protos.pool` instead of protobuf's default pool and do not

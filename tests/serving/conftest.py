@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import grpc
 import httpx
 import pytest
 
@@ -121,6 +122,18 @@ def wait_until(done, server=None, seconds=300):
     waiting.wait_until(done_or_ended, seconds, seen)
 
 
+def wait_until_busy(server):
+    """Until the server has computed for a while: a run that was asked for is under way."""
+    before = cpu_seconds(server.process.pid)
+    wait_until(lambda: cpu_seconds(server.process.pid) > before + 0.2, server)
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user, system = int(fields[11]), int(fields[12])
+    return (user + system) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.fixture
 def no_superpowers():
     """What to put before a command so that file permissions bind it, even for root."""
@@ -177,6 +190,28 @@ def server(models, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def channel(server):
+    with grpc.insecure_channel(server.grpc) as channel:
+        yield channel
+
+
+@pytest.fixture(scope="session")
+def stub(channel):
+    """The prediction service, by tensorflow-serving-api."""
+    from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
+
+    return PredictionServiceStub(channel)
+
+
+@pytest.fixture(scope="session")
+def models_stub(channel):
+    """The model service, by tensorflow-serving-api."""
+    from tensorflow_serving.apis.model_service_pb2_grpc import ModelServiceStub
+
+    return ModelServiceStub(channel)
+
+
+@pytest.fixture(scope="session")
 def exports(tmp_path_factory):
     """Two tiny exported classifiers: `one` reads in one direction and streams, `both` in both.
 
@@ -184,8 +219,8 @@ def exports(tmp_path_factory):
 
     They are made once for all processes of a test run; tests leave them as they are.
     """
-    from serving.file_lock import LockedError, file_lock
-    from training.sentiment_run import SentimentRun
+    from serving.storage.file_lock import LockedError, file_lock
+    from training.sentiment.run import SentimentRun
 
     parallel = "PYTEST_XDIST_WORKER" in os.environ
     base = tmp_path_factory.getbasetemp()
@@ -204,22 +239,22 @@ def exports(tmp_path_factory):
 
 
 def make_exports(root):
-    from serving.export import export_run
-    from training.sentiment import train_sentiment
-    from training.sentiment_config import (
-        DataConfig,
-        ModelConfig,
+    from serving.export.run import export_run
+    from training.sentiment.config import (
+        ClassifierConfig,
         PretrainingConfig,
         SentimentConfig,
+        SentimentDataConfig,
         SentimentRunConfig,
-        TrainingConfig,
+        SentimentTrainingConfig,
     )
-    from training.sentiment_grammar import generate_reviews
+    from training.sentiment.grammar import generate_reviews
+    from training.sentiment.pipeline import train_sentiment
 
     one = SentimentConfig(
-        data=DataConfig(reviews=600),
-        model=ModelConfig(8, 8, layers=2, bidirectional=False),
-        training=TrainingConfig(epochs=1),
+        data=SentimentDataConfig(reviews=600),
+        model=ClassifierConfig(8, 8, layers=2, bidirectional=False),
+        training=SentimentTrainingConfig(epochs=1),
         run=SentimentRunConfig(runs_dir=root / "runs", name="one"),
     )
     texts = root / "texts.txt"
@@ -227,7 +262,7 @@ def make_exports(root):
     both = replace(
         one,
         pretraining=PretrainingConfig(texts, vector_size=4, topic_size=3),
-        model=ModelConfig(8, 8, subwords=True, word_ratios=True, ngrams=True),
+        model=ClassifierConfig(8, 8, subwords=True, word_ratios=True, ngrams=True),
         run=replace(one.run, name="both"),
     )
     for config in (one, both):

@@ -236,7 +236,7 @@ def call(rng):
             get_model_status_pb2.GetModelStatusRequest(),
         )
         spec(rng, message.model_spec)
-    raw = message.SerializeToString()
+    raw = message.SerializeToString(deterministic=True)
     if rng.random() < 0.25:
         raw = mutated(rng, raw) if rng.random() < 0.9 else rng.randbytes(rng.randrange(200))
     return f"/tensorflow.serving.{method}", raw

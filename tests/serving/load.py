@@ -1,7 +1,6 @@
 """Clients that ask without pause while something happens to the server."""
 
 import re
-import shutil
 import threading
 import time
 from contextlib import contextmanager
@@ -73,14 +72,6 @@ def load(server, *names, threads=1):
         stop.set()
         for thread in running:
             thread.join()
-
-
-def publish(models, base, version, source=1):
-    """As one should: written aside, then renamed."""
-    aside = base.parent / f"aside-{base.name}-{version}"
-    shutil.copytree(models / "affine" / str(source), aside)
-    base.mkdir(exist_ok=True)
-    aside.rename(base / str(version))
 
 
 def resident(server):

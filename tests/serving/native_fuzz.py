@@ -7,13 +7,15 @@ number of each request before the request is run, so that its last line names th
 
 import random
 import sys
+from pathlib import Path
 
+from serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
+from serving.codecs.tensor_proto import decode_inputs
+from serving.engine.examples import classify, regress
+from serving.engine.predictor import Predictor
+from serving.engine.tflite_session import MODEL_FILE, TfliteSession
 from serving.errors import ServingError
-from serving.examples import classify, regress
-from serving.grpc_codec import decode_inputs
-from serving.predictor import Predictor
 from serving.protos.predict_pb2 import PredictRequest
-from serving.signature import CLASSIFY_METHOD, REGRESS_METHOD
 
 PATIENCE_MS = 20_000
 MOST_ELEMENTS = 300
@@ -92,6 +94,14 @@ def example(rng, text=b"text"):
     return bytes(raw)
 
 
+def tensors(rng, signature):
+    """Inputs that the codec lets through; raises ServingError for those that it does not."""
+    request = PredictRequest()
+    for alias, info in signature.inputs.items():
+        fill(rng, request.inputs[alias], info)
+    return decode_inputs(PredictRequest.FromString(request.SerializeToString()))
+
+
 def ask(predictor, number):
     """Run the request of that number; returns whether it was answered."""
     rng = random.Random(number)
@@ -103,11 +113,7 @@ def ask(predictor, number):
             run = classify if signature.method_name == CLASSIFY_METHOD else regress
             run(predictor, name, examples, PATIENCE_MS)
             return True
-        request = PredictRequest()
-        for alias, info in signature.inputs.items():
-            fill(rng, request.inputs[alias], info)
-        inputs = decode_inputs(PredictRequest.FromString(request.SerializeToString()))
-        predictor.predict(inputs, name, (), PATIENCE_MS)
+        predictor.predict(tensors(rng, signature), name, (), PATIENCE_MS)
     except ServingError:
         return False
     return True
@@ -120,7 +126,8 @@ def note(*words):
 
 def main(first, count, *directories):
     for directory in directories:
-        predictor = Predictor(directory)
+        lite = Path(directory, MODEL_FILE)
+        predictor = Predictor(TfliteSession(lite) if lite.exists() else directory)
         answered = 0
         for number in range(int(first), int(first) + int(count)):
             note(directory, number)

@@ -1,12 +1,13 @@
 """SavedModels made with plain TensorFlow, for the server to serve."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from serving.warmup import predict_record, write_records
+from serving.engine.warmup import predict_record, write_records
 
 VOCABULARY = ["good", "bad", "great", "awful"]
 
@@ -255,6 +256,14 @@ def save_all(root: Path):
     save_affine(root / "affine" / "3", 10.0)
     save_echo(root / "echo" / "00000123")
     save_half_plus_two(root / "half_plus_two" / "1")
+
+
+def publish(models, base, version, source=1):
+    """A version of the affine model, as one should: written aside, then renamed."""
+    aside = base.parent / f"aside-{base.name}-{version}"
+    shutil.copytree(models / "affine" / str(source), aside)
+    base.mkdir(exist_ok=True)
+    aside.rename(base / str(version))
 
 
 class Branches(tf.Module):

@@ -3,17 +3,14 @@
 import contextlib
 import http.server
 import json
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import grpc
-import pytest
 
 
 @contextmanager
@@ -104,23 +101,6 @@ def rpc(code=None, text="", seconds=0.0, credentials=None):
         yield seen, f"grpc{'s' * (credentials is not None)}://localhost:{port}"
     finally:
         server.stop(None).wait()
-
-
-def certificate(directory):
-    """Key and self-signed certificate for localhost, which is its own authority."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
-    key, cert = directory / "key.pem", directory / "cert.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *("-keyout", str(key), "-out", str(cert)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return key, cert
 
 
 @contextmanager

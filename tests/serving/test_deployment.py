@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks.sentiment_served import main as served_accuracy
+from benchmarks.sentiment.served import main as served_accuracy
 from serving.__main__ import main
-from serving.async_client import connect_async
-from serving.client import connect
-from serving.digests import FILE as DIGESTS
+from serving.client import connect, connect_async
+from serving.client.results import Explanation, Sentiment
+from serving.client.streaming import AsyncStreamingSession, StreamingSession, StreamState
+from serving.commands.example_request import KINDS, example_request
+from serving.engine.predictor import Predictor
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
-from serving.example_request import KINDS, example_request
-from serving.golden import read_golden
-from serving.predictor import Predictor
-from serving.results import Explanation, Sentiment
-from serving.streaming import AsyncStreamingSession, StreamingSession, StreamState
+from serving.release.golden import read_golden
+from serving.storage.digests import FILE as DIGESTS
 from tests.ports import free_ports
 
 from .conftest import REPOSITORY, curl_only, running, start, wait_until

@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from serving.metrics import Counter
 from serving.printable import printable
-from serving.server_log import OneLine
+from serving.telemetry.metrics import Counter
+from serving.telemetry.server_log import OneLine
 
 
 @pytest.mark.parametrize(

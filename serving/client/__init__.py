@@ -1,0 +1,57 @@
+"""Clients over REST and gRPC: `connect("http://localhost:8501")`, `connect_async(...)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from serving.client.async_interface import AsyncClient
+from serving.client.interface import Client
+from serving.client.metadata import Metadata, VersionState
+from serving.client.options import ClientOptions
+from serving.client.server_url import grpc_address, is_rest
+from serving.client.target import Target
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ClientOptions",
+    "Metadata",
+    "Target",
+    "VersionState",
+    "connect",
+    "connect_async",
+]
+
+
+def connect(url: str, **options: Any) -> Client:
+    """A client for a server.
+
+    Args:
+        url: `http://host:port` or `https://host:port` for REST; `grpc://host:port`,
+            `grpcs://host:port` (TLS), `unix:/path` or plain `host:port` for gRPC.
+        **options: Of `ClientOptions`: timeout, retries, max_batch_size, ca_file, cert_file,
+            key_file, token, max_answer_bytes, balance.
+
+    Raises:
+        ValueError: The URL is of another kind, or an option cannot work.
+    """
+    settings = ClientOptions(**options)
+    if is_rest(url):
+        from serving.client.rest_client import RestClient
+
+        return RestClient(url, settings)
+    from serving.client.grpc_client import GrpcClient
+
+    return GrpcClient(*grpc_address(url), settings)
+
+
+def connect_async(url: str, **options: Any) -> AsyncClient:
+    """A client for a server; arguments as of `connect`."""
+    settings = ClientOptions(**options)
+    if is_rest(url):
+        from serving.client.rest_client import AsyncRestClient
+
+        return AsyncRestClient(url, settings)
+    from serving.client.grpc_client import AsyncGrpcClient
+
+    return AsyncGrpcClient(*grpc_address(url), settings)

@@ -1,0 +1,1 @@
+"""Bytes to arrays and back, shared by server and client. No TensorFlow."""

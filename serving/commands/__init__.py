@@ -1,0 +1,1 @@
+"""One module per `gru-serve` command: parse, build, call one function."""

@@ -1,0 +1,179 @@
+"""`gru-serve explain`: what the gates did at each word or segment, asked of a running server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving.client import Client
+from serving.client.results import Explanation, SeriesExplanation
+from serving.commands.connection_arguments import (
+    USAGE,
+    add_connection_arguments,
+    add_target_arguments,
+    check_texts,
+    connect_as_told,
+    exit_status,
+    explain_error,
+)
+from serving.commands.help_format import HelpFormatter
+from serving.commands.series_csv import (
+    add_csv_arguments,
+    open_csv,
+    read_ticks,
+    stacked,
+    uneven_times,
+)
+from serving.commands.terminal_text import safe_json
+from serving.errors import InvalidArgument, PlotError, ServingError, Unknown
+
+_EXAMPLES = """examples:
+  gru-serve explain --model sentiment "Starts well but ends badly."
+  gru-serve explain --model sentiment --picture gates.png "Starts well but ends badly."
+  gru-serve explain --model sentiment --output json "a fine film" | jq .tokens
+  gru-serve explain --model co2 --csv co2.csv --picture gates.png
+
+Each row is a token as the model reads it, or a segment of the series with the time of its last
+step. The strips show the gates of all units, in groups of neighbours; low and blue is 0, high and
+yellow is 1. An update gate near 1 keeps the state, near 0 writes the token into it; a reset gate
+near 0 has the candidate ignore what was read before. The answer beside a token is the model's
+answer to the text up to it.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Explain; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve explain",
+        description="Show what the gates of a served model did at each token of a text, with the "
+        "answer after it, or at each segment of a series.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("text", nargs="?", metavar="TEXT")
+    add_csv_arguments(parser)
+    parser.add_argument(
+        "--gru", type=int, default=0, metavar="N", help="of a model with one for each column"
+    )
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="write a .png, .svg or .pdf")
+    parser.add_argument(
+        "--output", choices=("map", "json"), default="map", help="(default: %(default)s)"
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_connection_arguments(parser)
+    add_target_arguments(parser)
+    arguments = parser.parse_args(argv)
+    from serving.commands.gate_map import picture
+
+    series = None
+    try:
+        if (arguments.text is None) == (arguments.csv is None):
+            raise InvalidArgument("expected either a text or --csv FILE")
+        with connect_as_told(arguments) as client:
+            if arguments.csv is not None:
+                explanation, series = _explain_csv(client, arguments)
+                classes: list[str] = []
+            else:
+                explanation, classes = _explain_text(client, arguments)
+        if arguments.picture is not None:
+            picture(explanation, classes, arguments.picture, series)
+    except (PlotError, ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve explain: {explain_error(error)}", file=sys.stderr)
+        return USAGE if isinstance(error, PlotError) else exit_status(error)
+    _show(explanation, classes, arguments)
+    return 0
+
+
+def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, list[str]]:
+    check_texts([arguments.text], "text")
+    target = {"version": arguments.version, "label": arguments.label}
+    explanation, classes = explain(client, arguments.text, arguments.model, **target)
+    if not explanation.tokens:
+        raise InvalidArgument("text: expected words; the model finds none in it")
+    return explanation, classes
+
+
+def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, Any]:
+    """The gates, and the column of that GRU as a curve over the axis of segments."""
+    with open_csv(arguments.csv) as lines:
+        ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
+    history = stacked(ticks, arguments.csv)
+    if uneven := uneven_times(ticks):
+        print(f"gru-serve explain: note: {arguments.csv}: {uneven}", file=sys.stderr)
+    target = {"version": arguments.version, "label": arguments.label}
+    outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
+    explanations = SeriesExplanation.from_outputs(outputs)
+    if len(explanations) != 1 or not explanations[0].end.size:
+        raise Unknown("the server's answer: expected one row with a step; got none, or more rows")
+    shown = explanations[0]
+    explanation = shown.of(arguments.gru, [tick.label for tick in ticks])
+    width = max(1, int(shown.end[1] - shown.end[0])) if len(shown.end) > 1 else 1
+    steps = np.arange(len(ticks) - len(shown.values), len(ticks))
+    # Segment n lies between n - 1/2 and n + 1/2.
+    places = (steps - shown.end[0] + 0.5 * (width - 1)) / width
+    curve = shown.values[:, min(arguments.gru, shown.values.shape[1] - 1)]
+    return explanation, (places, curve)
+
+
+def explain(
+    client: Client, text: str, model: str = "default", **target: Any
+) -> tuple[Explanation, list[str]]:
+    """What the gates did at each token of a text.
+
+    Args:
+        client: Of either transport.
+        text: Any text.
+        model: Name of the model.
+        **target: `version`, `label` and `timeout` as in `Client.predict`.
+
+    Returns:
+        The explanation and the class names.
+
+    Raises:
+        ServingError: The server's error, or a model without the signature `gates`.
+    """
+    outputs = client.predict({"text": [text]}, model, signature="gates", **target)
+    # Classify names the classes in the order of the scores.
+    rows = client.classify([{"text": text}], model, signature="classify", **target)
+    explanations = Explanation.from_outputs(outputs)
+    if len(rows) != 1 or len(explanations) != 1:
+        raise Unknown(
+            f"the server's answer: expected one row; got {len(explanations)} of the gates and "
+            f"{len(rows)} of the classes"
+        )
+    explanation, classes = explanations[0], [label for label, _ in rows[0]]
+    if explanation.scores.shape[1] != len(classes):
+        raise Unknown(
+            f"the server's answer: {explanation.scores.shape[1]} scores for {len(classes)} classes"
+        )
+    return explanation, classes
+
+
+def _show(explanation: Explanation, classes: list[str], arguments: argparse.Namespace) -> None:
+    if arguments.output == "json":
+        answer = {
+            "tokens": explanation.tokens,
+            "classes": classes,
+            **{
+                name: getattr(explanation, name).tolist()
+                for name in ("scores", "update_gate", "reset_gate", "state")
+            },
+        }
+        print(safe_json(json.dumps(answer, ensure_ascii=False)))
+        return
+    from rich.console import Console
+
+    from serving.commands.gate_map import terminal_map
+
+    console = Console()
+    console.print(terminal_map(explanation, classes, console.width))
+    if arguments.picture is not None:
+        print(f"picture {arguments.picture}")

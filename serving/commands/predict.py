@@ -1,0 +1,270 @@
+"""`gru-serve predict`: ask a running server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving.client import Client
+from serving.client.results import Forecast
+from serving.codecs.dtypes import by_number
+from serving.codecs.json_inputs import PredictBody, decode_inputs
+from serving.codecs.json_predict import encode_outputs
+from serving.codecs.rapidjson.parser import parse
+from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from serving.commands.connection_arguments import (
+    add_connection_arguments,
+    add_target_arguments,
+    check_texts,
+    connect_as_told,
+    explain_error,
+)
+from serving.commands.help_format import HelpFormatter
+from serving.commands.series_csv import (
+    add_csv_arguments,
+    open_csv,
+    read_ticks,
+    stacked,
+    uneven_times,
+)
+from serving.commands.terminal_text import safe_json, safe_text
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
+
+USAGE_ERROR = 2
+_USAGE = (InvalidArgument, NotFound, FailedPrecondition)
+_WIDEST = 1 << 20
+_FIRST = ("label", "probability", "scores")
+
+_EXAMPLES = """examples:
+  gru-serve predict --model sentiment "what a film" "never again"
+  gru-serve predict --url localhost:8500 --model sentiment "over gRPC"
+  gru-serve predict --model co2 --csv co2.csv
+  gru-serve predict --model co2 --json request.json --output json
+      request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
+                or  {"instances": [{"history": [[310.2], [310.9]]}]}
+  echo '{"instances": ["piped"]}' | gru-serve predict --model sentiment --json -
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Ask a server and print its answer.
+
+    Returns:
+        0; 1 when the server failed; 2 when arguments or data were wrong, among them a model,
+        version, label, signature or input that the server does not have.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return _predict(arguments)
+    except (ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve predict: {explain_error(error)}", file=sys.stderr)
+        server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
+        return 1 if server_failed else USAGE_ERROR
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gru-serve predict",
+        description="Ask a running server, over REST or gRPC. The inputs are the texts given, the "
+        "history in a CSV file, or a JSON request in TF Serving's form.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
+    parser.add_argument("--signature", default="", help="signature (default: serving_default)")
+    add_csv_arguments(parser)
+    parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
+    parser.add_argument(
+        "--output", choices=("table", "json"), default="table", help="(default: %(default)s)"
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_connection_arguments(parser)
+    add_target_arguments(parser)
+    return parser
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    given = [bool(given) for given in (arguments.texts, arguments.csv, arguments.json)].count(True)
+    if given != 1:
+        raise InvalidArgument(
+            "expected either texts or --csv FILE or --json FILE; got "
+            + ("several" if given else "none (see --help)")
+        )
+    raw = _read(arguments.json) if arguments.json else b""
+    check_texts(arguments.texts)
+    with connect_as_told(arguments) as client:
+        target = {"version": arguments.version, "label": arguments.label}
+        signature = _signature(client, arguments, target)
+        if arguments.json:
+            inputs = _json_inputs(raw, signature, arguments.json)
+        elif arguments.csv:
+            inputs = _csv_inputs(arguments, signature)
+        else:
+            inputs = _text_inputs(arguments.texts, signature)
+        outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
+    if arguments.output == "json":
+        print(_json_text(outputs))
+    elif {"forecast", "quantiles"} <= outputs.keys():
+        _print_forecasts(Forecast.from_outputs(outputs))
+    else:
+        _print_table(inputs, outputs)
+    return 0
+
+
+def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Signature:
+    try:
+        known = client.metadata(arguments.model, **target).signatures
+    except NotFound as error:
+        asked = f"--model {arguments.model}"
+        if arguments.version is not None:
+            asked += f" --version {arguments.version}"
+        raise NotFound(f"{asked}: expected what {client.url} serves; got: {error}") from error
+    name = arguments.signature or DEFAULT_SIGNATURE
+    if name not in known:
+        names = sorted(one for one in known if not one.startswith("__"))
+        raise InvalidArgument(f"--signature: expected one of {names}; got {name!r}")
+    return known[name]
+
+
+def _read(name: str) -> bytes:
+    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+
+
+def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:
+    try:
+        inputs, _ = decode_inputs(PredictBody(parse(raw), ""), signature)
+    except ServingError as error:
+        where = "standard input" if name == "-" else name
+        raise InvalidArgument(f"{where}: expected {_describe(signature)}; got: {error}") from error
+    return inputs
+
+
+def _csv_inputs(arguments: argparse.Namespace, signature: Signature) -> dict[str, np.ndarray]:
+    if set(signature.inputs) != {"history"}:
+        raise InvalidArgument(
+            f"--csv: expected a forecaster, with the input history; the model takes "
+            f"{_describe(signature)}"
+        )
+    with open_csv(arguments.csv) as lines:
+        ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
+    history = stacked(ticks, arguments.csv)
+    if uneven := uneven_times(ticks):
+        print(f"gru-serve predict: note: {arguments.csv}: {uneven}", file=sys.stderr)
+    return {"history": history}
+
+
+def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.ndarray]:
+    strings = [
+        name for name, info in signature.inputs.items() if by_number(info.dtype).name == "string"
+    ]
+    if len(strings) != 1 or len(signature.inputs) != 1:
+        raise InvalidArgument(
+            f"texts: the model takes {_describe(signature)}; send it with --json FILE"
+        )
+    array = np.empty(len(texts), object)
+    array[:] = [text.encode() for text in texts]
+    return {strings[0]: array}
+
+
+def _describe(signature: Signature) -> str:
+    inputs = ", ".join(
+        f"{name} ({by_number(info.dtype).name} {_shape(info.shape)})"
+        for name, info in signature.inputs.items()
+    )
+    return f'{{"inputs": ...}} or {{"instances": [...]}} with {inputs}'
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    if shape is None:
+        return "of any shape"
+    return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
+
+
+def _batch_size(arrays: Sequence[np.ndarray]) -> int | None:
+    sizes = {len(array) if array.ndim else None for array in arrays}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _json_text(outputs: dict[str, np.ndarray]) -> str:
+    row = _batch_size(list(outputs.values())) is not None
+    return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))
+
+
+def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = {name: array for name, array in inputs.items() if array.dtype == object}
+    order: list[str] = [name for name in _FIRST if name in outputs]
+    order += [name for name in outputs if name not in order]
+    columns = {**shown, **{name: outputs[name] for name in order}}
+    console = Console()
+    batch = _batch_size([*inputs.values(), *outputs.values()])
+    if batch is None:
+        for name in order:
+            shape = list(outputs[name].shape)
+            console.print(Text(f"{safe_text(name)} {shape}: {_cell(outputs[name])}"))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(Text(safe_text(name)), overflow="fold")
+    for i in range(batch):
+        table.add_row(*(Text(_cell(array[i])) for array in columns.values()))
+    console.print(table)
+
+
+def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
+    """A line per step ahead; of each column the forecast and its widest interval."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    for number, forecast in enumerate(forecasts, 1):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        if len(forecasts) > 1:
+            table.title = f"series {number}"
+        columns = forecast.values.shape[1]
+        table.add_column("step", justify="right", no_wrap=True)
+        for column in range(1, columns + 1):
+            name = "forecast" if columns == 1 else f"forecast {column}"
+            table.add_column(name, justify="right", no_wrap=True)
+            table.add_column("interval", no_wrap=True)
+        for step, (values, quantiles) in enumerate(
+            zip(forecast.values, forecast.quantiles, strict=True), 1
+        ):
+            cells = [
+                Text(text)
+                for value, of_value in zip(values, quantiles, strict=True)
+                for text in (f"{value:.5g}", f"[{of_value[0]:.5g}, {of_value[-1]:.5g}]")
+            ]
+            table.add_row(str(step), *cells)
+        # Numbers may not be cut: lines wider than the screen are for it to fold.
+        screen = Console()
+        wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
+        Console(width=max(screen.width, wide)).print(table)
+
+
+def _cell(value: Any) -> str:
+    """One example's part of a tensor, short enough to read."""
+    if isinstance(value, bytes):
+        return safe_text(value.decode("utf-8", "replace"))
+    if isinstance(value, np.ndarray) and value.ndim:
+        if value.size > 64:
+            shown = np.array2string(value, precision=4, threshold=16, edgeitems=2)
+            return shown if value.dtype != object else safe_text(shown)
+        if value.ndim == 1:
+            return " ".join(_cell(item) for item in value)
+        return safe_text(value.tolist())
+    if isinstance(value, np.ndarray):
+        return _cell(value.item())
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    return safe_text(value)

@@ -1,0 +1,1 @@
+"""Flags and text-proto files of `tensorflow_model_server`."""

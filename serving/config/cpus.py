@@ -1,0 +1,12 @@
+"""The number of threads that can run in parallel."""
+
+from __future__ import annotations
+
+import os
+
+
+def schedulable_cpus() -> int:
+    """CPUs that this process may run on, as TF Serving counts them for its defaults."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

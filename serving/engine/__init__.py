@@ -1,0 +1,1 @@
+"""One loaded version: sessions, signatures, warmup."""

@@ -1,0 +1,1 @@
+"""Merging the runs of concurrent callers."""

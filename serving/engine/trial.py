@@ -1,0 +1,153 @@
+"""A version tried in a process of its own, so that one which kills its process kills no server.
+
+TensorFlow checks less of a graph than a graph can break: some faults end the process. The child
+loads the version, runs its warmup requests and ends. What it dies of is said; an error that it
+survives is left for the server to find, which has the words for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from serving.errors import Code, RefusedVersion, ResourceExhausted, ServingError
+
+if TYPE_CHECKING:
+    from serving.engine.load_watch import LoadWatch
+    from serving.engine.version_loader import LoadOptions
+
+_REFUSED = 3
+_PACKAGES = Path(__file__).resolve().parents[2]
+_SHOWN = 500
+# Last messages of absl and glibc; a stack trace follows them.
+_LAST_WORDS = re.compile(
+    rb"^F\d{4} |Check failed|^Fatal |^terminate called|^malloc|^free\(\)|Error: "
+)
+
+
+def try_version(directory: Path, options: LoadOptions, watch: LoadWatch) -> None:
+    """Load a version and run its warmup requests in a child process.
+
+    Args:
+        directory: Of the version.
+        options: As for the load in this process.
+        watch: Ends it.
+
+    Raises:
+        RefusedVersion: The child died.
+        ResourceExhausted: It could not be started.
+        ServingError: The time is over, or the server stops.
+    """
+    environment = {
+        **os.environ,
+        "CUDA_VISIBLE_DEVICES": "-1",  # this process may hold all the memory of the devices
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "serving.engine.trial"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd=_PACKAGES,
+            env=environment,
+        )
+    except OSError as error:
+        raise ResourceExhausted(f"cannot start a process to try {directory} in: {error}") from None
+    assert child.stdin is not None
+    assert child.stderr is not None
+    said = _LastWords(child.stderr)
+    try:
+        with watch.interrupting(child.kill):
+            with contextlib.suppress(BrokenPipeError):  # it died already
+                pickle.dump((directory, options), child.stdin)
+                child.stdin.flush()  # not closed: the child ends when this end is gone
+            status = child.wait()
+    finally:
+        child.kill()
+        child.wait()
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()
+        words = said.join()
+    if status not in (0, _REFUSED):
+        raise RefusedVersion(
+            f"loading {directory} in a trial process ended with {_name(status)}: {words}",
+            Code.INTERNAL,
+        )
+
+
+class _LastWords:
+    """Reads what a child says, and keeps what tells of its end; however much it says."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._fatal = self._last = b""
+        self._thread = threading.Thread(target=self._read, name="trial", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._stream:
+            while line := self._stream.readline(4096):
+                line = line.strip()
+                self._last = line or self._last
+                if not self._fatal and _LAST_WORDS.search(line):
+                    self._fatal = line
+
+    def join(self) -> str:
+        """Those words, once the child has ended."""
+        self._thread.join(5)  # a grandchild may keep the pipe open
+        text = (self._fatal or self._last or b"it said nothing").decode("utf-8", "replace")
+        return "".join(c if c.isprintable() else " " for c in text)[:_SHOWN]
+
+
+def _name(status: int) -> str:
+    if status >= 0:
+        return f"status {status}"
+    try:
+        return f"signal {-status} ({signal.Signals(-status).name})"
+    except ValueError:
+        return f"signal {-status}"
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """Be the child: take the version and the options from stdin, load, warm up.
+
+    Returns:
+        0 loaded; 3 refused with an error.
+    """
+    del argv
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the parent, which ends this process
+    directory, options = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    from serving.engine.imports import without_keras
+
+    with without_keras():
+        from serving.engine.version_loader import VersionLoader
+    try:
+        VersionLoader(options)(directory)
+    except ServingError as error:
+        sys.stderr.write(f"Error: {error.status}\n")
+        return _REFUSED
+    return 0
+
+
+def _end_with_parent() -> None:
+    """Wait for the other end of stdin to go."""
+    while sys.stdin.buffer.read(1):
+        pass
+    os._exit(_REFUSED)
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(status)  # what comes after the load is no part of the trial

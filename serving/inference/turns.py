@@ -1,0 +1,72 @@
+"""Long requests are read, and long answers written, a few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+
+LONG = 1 << 20
+"""Bytes beyond which a request or an answer waits for its turn."""
+
+_TURNS = 2
+
+
+class Turns:
+    """Those of one server, for its event loop.
+
+    However many threads there are, the interpreter runs one, and small requests want threads and
+    time, too.
+    """
+
+    def __init__(self) -> None:
+        self._free = asyncio.Semaphore(_TURNS)
+
+    def take(self, size: int) -> Turn:
+        """A turn to work on so many bytes; few need not wait for it.
+
+        Args:
+            size: Bytes to be read or written.
+        """
+        return Turn(self._free if size > LONG else None)
+
+
+class Turn:
+    """An asynchronous context manager: waits for the turn, and gives it to others in the end.
+
+    Args:
+        free: The turns that nobody has; None for a turn of which there is any number.
+    """
+
+    __slots__ = ("_free", "_loop")
+
+    def __init__(self, free: asyncio.Semaphore | None) -> None:
+        self._free = free
+
+    async def __aenter__(self) -> Turn:
+        if self._free is not None:
+            self._loop = asyncio.get_running_loop()
+            free, self._free = self._free, None
+            await free.acquire()
+            self._free = free
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._give()
+
+    def end(self) -> None:
+        """Give it to others now, from whatever thread."""
+        if self._free is not None:
+            # The loop is closed only where nobody waits any more.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._give)
+
+    def _give(self) -> None:
+        if self._free is not None:
+            free, self._free = self._free, None
+            free.release()

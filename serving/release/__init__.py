@@ -1,0 +1,1 @@
+"""Taking a version live: golden requests, verification, labels."""

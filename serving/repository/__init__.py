@@ -1,0 +1,1 @@
+"""Which versions are live: policies, labels, loading, unloading."""

@@ -1,0 +1,1 @@
+"""The process: listeners, TLS, tokens, budgets, start and stop."""

@@ -1,0 +1,1 @@
+"""TF Serving's gRPC services."""

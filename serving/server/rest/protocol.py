@@ -1,0 +1,111 @@
+"""uvicorn's HTTP/1 protocol, with limits on slow and endless requests."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class _Awaited(Enum):
+    """The part of a request that a connection has to send next."""
+
+    HEAD = 1
+    BODY = 2
+    NOTHING = 3  # the answer is due
+
+
+class _Transport:
+    """A transport that takes what is written after its end, as asyncio's own do.
+
+    uvloop's raises RuntimeError, and between a client's reset and `connection_lost` uvicorn does
+    not know of the end yet: it would log every such client as a failure of the application.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Closes connections that hold a descriptor and bring no request.
+
+    uvicorn itself waits for ever, also before tokens are looked at: a few hundred half requests
+    would be all that a server can take.
+
+    Attributes:
+        seconds: For a head to come whole, and between two parts of a body.
+        head_bytes: The largest head.
+    """
+
+    seconds = 50.0
+    head_bytes = 1 << 20
+
+    _awaited = _Awaited.HEAD
+    _received = 0
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(_Transport(transport))  # type: ignore[arg-type]
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._disarm()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """The first bytes of a head are there."""
+        self._awaited, self._received = _Awaited.HEAD, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._awaited = _Awaited.BODY
+        self._disarm()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._awaited = _Awaited.NOTHING
+        self._disarm()
+        super().on_message_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse received bytes and update which part is missing."""
+        super().data_received(data)
+        if self._awaited is _Awaited.NOTHING and not self._answered():
+            return
+        if self._awaited is _Awaited.BODY:
+            self._disarm()
+        else:
+            self._received += len(data)
+            if self._received > self.head_bytes:
+                self.send_400_response("The head of the request is too large.")
+                return
+        if self._timer is None:
+            self._arm()
+
+    def _answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _arm(self) -> None:
+        self._timer = self.loop.call_later(self.seconds, self._give_up)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self) -> None:
+        self._timer = None
+        self.transport.close()

@@ -1,0 +1,1 @@
+"""Versions on disk: scan, digests, publish."""

@@ -1,0 +1,1 @@
+"""Metrics, the access log and the prediction log."""

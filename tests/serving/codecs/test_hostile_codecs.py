@@ -1,0 +1,130 @@
+"""Both codecs under bytes and messages that nobody should send: an array or a refusal, soon."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tensorflow.core.framework import tensor_pb2
+
+from serving.codecs.dtypes import DTYPES
+from serving.codecs.json_example import parse_examples
+from serving.codecs.json_inputs import decode_inputs, parse_predict
+from serving.codecs.signature import Signature, TensorInfo
+from serving.codecs.tensor_proto import decode_tensor, encode_tensor
+from serving.errors import InvalidArgument, ServingError
+from serving.protos.tensor_pb2 import TensorProto
+from tests.serving import hostile
+
+PATIENCE = 60.0
+ONE_INPUT = [Signature({"x": TensorInfo("x:0", dtype.number, None)}, {}) for dtype in DTYPES]
+TWO_INPUTS = Signature({"x": TensorInfo("x:0", 1, None), "b": TensorInfo("b:0", 7, None)}, {})
+
+
+def refused(call):
+    """The error of a call; None where it had none. Any other exception is a fault."""
+    started = time.monotonic()
+    try:
+        call()
+    except ServingError as error:
+        return error
+    finally:
+        assert time.monotonic() - started < PATIENCE
+    return None
+
+
+def read_json(body, signatures=(*ONE_INPUT, TWO_INPUTS)):
+    error = refused(lambda: parse_predict(body))
+    if error is not None:
+        return 0
+    parsed = parse_predict(body)
+    errors = [refused(lambda one=one: decode_inputs(parsed, one)) for one in signatures]
+    refused(lambda: parse_examples(body))
+    return sum(error is None for error in errors)
+
+
+def test_json(figures):
+    count = hostile.inputs(1000, 50_000)
+    read = sum(read_json(hostile.body(random.Random(number))) > 0 for number in range(count))
+    figures(f"{count} bodies, {read} of them readable for some signature")
+    assert count // 100 < read < count // 2
+
+
+def test_tensors(figures):
+    count = hostile.inputs(1000, 50_000)
+    read = 0
+    for number in range(count):
+        theirs = hostile.tensor(random.Random(number), tensor_pb2.TensorProto())
+        proto = TensorProto.FromString(theirs.SerializeToString())
+        error = refused(lambda proto=proto: decode_tensor(proto))
+        if error is None:
+            array = decode_tensor(proto)
+            again = decode_tensor(encode_tensor(array)) if array.size < 10_000 else array
+            assert array.shape == again.shape == tuple(d.size for d in proto.tensor_shape.dim)
+            read += 1
+    figures(f"{count} tensors, {read} of them readable")
+    assert count // 100 < read < count
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_as_json(body):
+    read_json(body, ONE_INPUT[:2])
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_behind_a_good_start(noise):
+    read_json(b'{"instances": [' + noise, ONE_INPUT[:2])
+
+
+shapes = st.lists(st.sampled_from([-1, 0, 1, 2, 3, 2**31, 2**62, 2**63 - 1]), max_size=6)
+
+
+@given(
+    st.integers(0, 30), shapes, st.binary(max_size=64), st.lists(st.floats(width=32), max_size=5)
+)
+def test_any_tensor(dtype, shape, content, values):
+    proto = TensorProto(dtype=dtype, tensor_content=content, float_val=values)
+    for size in shape:
+        proto.tensor_shape.dim.add(size=size)
+    if refused(lambda: decode_tensor(proto)) is None:
+        assert decode_tensor(proto).shape == tuple(shape)
+
+
+def filled(count, dtype=1):
+    proto = TensorProto(dtype=dtype, float_val=[1.0], string_val=[b"a"])
+    proto.tensor_shape.dim.add(size=count)
+    return proto
+
+
+def test_one_value_stands_for_many_but_not_for_any_number():
+    array = decode_tensor(filled(1 << 20))
+    assert array.shape == (1 << 20,)
+    assert (array == 1).all()
+    for count in (1 << 25, 1 << 40, (1 << 61) - 1):
+        with pytest.raises(InvalidArgument, match=f"1 values for a tensor of {count} elements"):
+            decode_tensor(filled(count))
+    with pytest.raises(InvalidArgument, match=r"a tensor of more than 2\^63 - 1 bytes"):
+        decode_tensor(filled(1 << 61))
+    # Strings count with their bytes, not with those of a reference to them.
+    assert decode_tensor(filled(20_000, dtype=7)).tolist() == [b"a"] * 20_000
+    with pytest.raises(InvalidArgument, match=r"1 values .* repeated up to 1 MiB only"):
+        decode_tensor(filled(200_000, dtype=7))
+    # Spelled out, a tensor may have any size.
+    spelled = encode_tensor(np.zeros(1 << 25, np.float32), content=True)
+    assert decode_tensor(spelled).nbytes == 1 << 27
+
+
+def test_feature_name_that_is_no_text():
+    with pytest.raises(InvalidArgument, match="has a name that is not UTF-8"):
+        parse_examples(b'{"examples": [{"t\xe0": 1}]}')
+
+
+def test_endless_length_of_a_string():
+    proto = TensorProto(dtype=7, tensor_content=b"\x80" * 1_000_000 + b"\x01")
+    proto.tensor_shape.dim.add(size=1)
+    started = time.monotonic()
+    with pytest.raises(InvalidArgument, match="more than 64 bits"):
+        decode_tensor(proto)
+    assert time.monotonic() - started < PATIENCE

@@ -1,0 +1,36 @@
+"""Varints as protobuf itself writes them."""
+
+import pytest
+from google.protobuf.wrappers_pb2 import UInt64Value
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from serving.codecs.varint import read_varint, write_varint
+
+
+@given(st.integers(1, 2**64 - 1))
+@example(127)
+@example(128)
+@example(2**14 - 1)
+@example(2**14)
+@example(2**64 - 1)
+def test_as_protobuf(value):
+    wire = UInt64Value(value=value).SerializeToString()[1:]
+    assert write_varint(value) == wire
+    # Whatever follows is not part of it.
+    assert read_varint(b"\xff" + wire + b"\x01", 1) == (value, 1 + len(wire))
+
+
+def test_zero_is_one_byte():
+    assert write_varint(0) == b"\0"
+    assert read_varint(b"\0", 0) == (0, 1)
+
+
+def test_content_that_ends_first():
+    with pytest.raises(IndexError):
+        read_varint(b"\x96\x80", 0)
+
+
+def test_more_than_ten_bytes():
+    with pytest.raises(ValueError, match="a varint of more than 10 bytes"):
+        read_varint(b"\xff" * 10 + b"\x01", 0)

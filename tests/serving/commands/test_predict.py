@@ -1,0 +1,212 @@
+"""`gru-serve predict` and the command table."""
+
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+import serving.commands.predict
+from serving import __main__
+from serving.__main__ import COMMANDS, main
+from serving.errors import FailedPrecondition, InvalidArgument, NotFound
+from tests.ports import free_ports
+from tests.serving.conftest import REPOSITORY
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def url(request, server):
+    return getattr(server, request.param)
+
+
+def predict(*argv):
+    return main(["predict", *argv])
+
+
+def test_table(url, capsys):
+    assert predict("--url", url, "--model", "text", "great film", "awful") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["text", "label", "probability", "scores"]
+    assert lines[1].split() == ["great", "film", "positive", "0.7311", "0.2689", "0.7311"]
+    assert lines[2].split() == ["awful", "negative", "0.7311", "0.7311", "0.2689"]
+
+
+def test_json_output(url, capsys):
+    assert predict("--url", url, "--model", "text", "--output", "json", "good") == 0
+    (row,) = json.loads(capsys.readouterr().out)["predictions"]
+    assert row["label"] == "positive"
+    assert row["probability"] == pytest.approx(0.7310586, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"inputs": {"x": [[1, 0, 0]], "b": [[1]]}},
+        {"instances": [{"x": [1, 0, 0], "b": [1]}]},
+    ],
+)
+def test_json_request(url, capsys, tmp_path, body):
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(body))
+    arguments = ("--url", url, "--model", "affine", "--json", str(path), "--output", "json")
+    assert predict(*arguments, "--label", "stable") == 0
+    assert json.loads(capsys.readouterr().out)["predictions"][0]["y"] == [2.0, 3.0]
+    assert predict(*arguments, "--version", "3") == 0
+    assert json.loads(capsys.readouterr().out)["predictions"][0]["y"] == [11.0, 21.0]
+
+
+def test_standard_input(url, capsys, monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(b'{"instances": [[1, 1, 1]]}')
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    arguments = ("--model", "affine", "--signature", "total", "--json", "-")
+    assert predict("--url", url, *arguments) == 0
+    assert capsys.readouterr().out == "total []: 3\n"
+
+
+def test_wrong_data(url, capsys, tmp_path):
+    path = tmp_path / "request.json"
+    path.write_text('{"instances": [{"x": [1, 2, 3]}]}')
+    assert predict("--url", url, "--model", "affine", "--json", str(path)) == 2
+    said = capsys.readouterr().err
+    assert f"{path}: expected" in said
+    assert "b (float [?, 1]), x (float [?, 3])" in said
+    assert "keys must be equal to: b,x" in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--model", "affine", "text"], "texts: the model takes"),
+        (["--model", "text"], "expected either texts or --csv FILE or --json FILE; got none"),
+        (
+            ["--model", "text", "a", "--csv", "b.csv"],
+            "expected either texts or --csv FILE or --json FILE; got several",
+        ),
+        (["--model", "text", "--json", "x", "t"], "got several"),
+        (["--model", "text", "--json", "/nix/x.json"], "/nix/x.json: No such file"),
+        (["--model", "text", "--signature", "s", "t"], "--signature: expected one of"),
+        (["--model", "text", "--version", "1", "--label", "l", "t"], "version or label, not both"),
+        (["--model", "text", "--url", "ftp://x", "t"], "url: expected http://"),
+        (
+            ["--model", "text", "--url", "http://x:1/gateway/v1/models/text:predict", "t"],
+            "url: expected that of the server, as http://x:1/gateway; got 'http://x:1/gateway/v1/",
+        ),
+        (["--model", "text", "ok", "caf\udce9"], "text 2 has the byte 0xe9 at character 4"),
+        (["--model", "text", "--token_file", "/nix", "t"], "/nix: No such file"),
+        (["--model", "text", "--cert_file", "c", "t"], "cert_file and key_file belong together"),
+    ],
+)
+def test_usage_errors(server, capsys, argv, said):
+    assert predict("--url", server.rest, *argv) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--model", "nix"], "--model nix: expected what "),
+        (["--model", "nix"], "Servable not found for request: Latest(nix)"),
+        (["--model", "text", "--version", "9"], "--model text --version 9: expected what "),
+        (["--model", "text", "--label", "nix"], "label: nix"),
+        (["--model", "text", "--version", "-1"], "version must be at least 0"),
+        (["--model", "text", "--version", str(2**63)], "version must be at least 0"),
+        (["--model", "text", "--timeout", "nan"], "timeout must be positive; got nan"),
+    ],
+)
+def test_what_the_server_does_not_have_is_a_usage_error(url, capsys, argv, said):
+    assert predict("--url", url, *argv, "t") == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [NotFound, FailedPrecondition, InvalidArgument])
+def test_the_status_of_refused_requests(monkeypatch, capsys, error):
+    def refuse(*_):
+        raise error("no")
+
+    monkeypatch.setattr(serving.commands.predict, "_predict", refuse)
+    assert predict("t") == 2
+    assert capsys.readouterr().err == "gru-serve predict: no\n"
+
+
+def test_server_down_says_how_to_start_one(capsys):
+    (port,) = free_ports(1)
+    assert predict("--url", f"http://localhost:{port}", "--timeout", "3", "t") == 1
+    said = capsys.readouterr().err
+    assert f"no server answers at http://localhost:{port}" in said
+    assert "gru-serve serve" in said
+
+
+def test_debug_shows_the_error_itself(server):
+    with pytest.raises(ValueError, match="url: expected"):
+        predict("--debug", "--url", "ftp://x", "t")
+
+
+def test_help_of_every_command(capsys):
+    assert main(["--help"]) == 0
+    said = capsys.readouterr().out
+    for command, (_, text) in COMMANDS.items():
+        assert command in said
+        assert text in said
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "serve"])
+def test_help_teaches(command, capsys):
+    with pytest.raises(SystemExit) as done:
+        main([command, "--help"])
+    assert done.value.code == 0
+    assert "example" in capsys.readouterr().out
+
+
+def test_no_and_unknown_command(capsys):
+    assert main([]) == 2
+    assert main(["nix"]) == 2
+    said = capsys.readouterr().err
+    assert "expected a command (export, serve, predict, " in said
+    assert said.endswith("; got 'nix'\n")
+
+
+def test_interrupt(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serving.commands.predict, "main", interrupted)
+    assert __main__.main(["predict"]) == 130
+    assert capsys.readouterr().err == "gru-serve predict: interrupted\n"
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["prune", "--help"], ["prune", "/", "--keep", "1"]])
+def test_output_that_nobody_reads_any_more(argv):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "serving", *argv],
+        cwd=REPOSITORY,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode in (0, 141)  # argparse swallows the error of writing its help
+
+
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+def test_output_that_cannot_be_written(where):
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.quote(sys.executable)} -m serving prune / --keep 1 {where}"],
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    full = "gru-serve: the output cannot be written: No space left on device\n"
+    wanted = (0, "") if where == ">&-" else (2, full)
+    assert (done.returncode, done.stderr) == wanted

@@ -1,0 +1,183 @@
+import csv
+import io
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from serving.commands.series_csv import Tick, open_csv, read_ticks, stacked, uneven_times
+from serving.errors import InvalidArgument
+
+TEXT = """time,load,wind
+2024-01-01,1.5,-3
+2024-01-02,,nan
+"2024-01-03, noon",2e3, 4
+"""
+
+
+@pytest.fixture(autouse=True)
+def python_s_own_limit():
+    """That of the whole process, which reading long training texts raises."""
+    raised = csv.field_size_limit(131_072)
+    yield
+    csv.field_size_limit(raised)
+
+
+def ticks(text, columns=()):
+    return list(read_ticks(io.StringIO(text), "s.csv", columns))
+
+
+def test_all_but_the_first_column_are_read_and_gaps_are_nan():
+    read = ticks(TEXT)
+    assert [tick.label for tick in read] == ["2024-01-01", "2024-01-02", "2024-01-03, noon"]
+    history = stacked(read, "s.csv")
+    assert history.dtype == np.float32
+    np.testing.assert_array_equal(
+        history, [[[1.5, -3], [math.nan, math.nan], [2000, 4]]], strict=False
+    )
+
+
+def test_columns_are_read_in_the_order_asked_for():
+    np.testing.assert_array_equal(ticks(TEXT, ["wind", "load"])[0].values, [-3, 1.5])
+    np.testing.assert_array_equal(ticks(TEXT, ["load"])[2].values, [2000])
+
+
+def test_empty_lines_are_no_rows():
+    read = ticks("time,load\n\n1,2\r\n\n3,4\n\n")
+    assert [(tick.label, *tick.values) for tick in read] == [("1", 2), ("3", 4)]
+
+
+@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "NA", "null", "None", "?", " ? "])
+def test_ways_to_say_that_a_value_is_missing(cell):
+    (tick,) = ticks(f"time,load\n1,{cell}\n")
+    assert math.isnan(tick.values[0])
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_header(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_bytes(b"\xef\xbb\xbfload,wind\n1,2\n")
+    with open_csv(str(path)) as lines:
+        (tick,) = read_ticks(lines, "s.csv", ["load"])
+    assert tick.values.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        (TEXT, ["rain"], "s.csv: expected a header with the column rain; got 'time,load,wind'"),
+        ("", [], "expected a header with a time and columns of numbers; got ''"),
+        ("time\n1\n", [], "expected a header with a time and columns of numbers; got 'time'"),
+        (TEXT + "4,5\n", [], "s.csv, line 5: expected 3 cells; got 2"),
+        (
+            "time,a,b,a\n1,2,3,4\n",
+            [],
+            "s.csv: expected columns with names of their own; got 'a'",
+        ),
+        ("time,a,b,a\n1,2,3,4\n", ["a"], "expected columns with names of their own; got 'a' twice"),
+        ('time,a\n1,"' + "2\n3,4\n" * 40_000, [], "no CSV: field larger than field limit"),
+        (TEXT + "\n\n4,5\n", [], "s.csv, line 7: expected 3 cells; got 2"),
+        (TEXT + "4,5,x\n", [], "s.csv, line 5, column wind: expected a number or nothing; got 'x'"),
+        (TEXT + "4,5,1_0\n", [], "line 5, column wind: expected a number or nothing; got '1_0'"),
+        (TEXT + "4,1e39,5\n", [], "line 5, column load: expected a number within float32; got"),
+        (TEXT + "4,5,-inf\n", [], "line 5, column wind: expected a number within float32; got"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place(text, columns, message):
+    with pytest.raises(InvalidArgument) as caught:
+        ticks(text, columns)
+    assert message in str(caught.value)
+
+
+def test_a_name_that_is_not_asked_for_may_stand_twice():
+    assert ticks("time,a,b,a\n1,2,3,4\n", ["b"])[0].values.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("latin-1", ", after line 0: expected UTF-8; got the byte 0xe4. Convert it first"),
+        ("utf-16", ": expected UTF-8; got UTF-16. Convert it first, as with `iconv -f UTF-16 -t"),
+        ("utf-32", ": expected UTF-8; got UTF-32. Convert it first, as with `iconv -f UTF-32 -t"),
+        ("utf-16-le", ", line 1: expected text; got a NUL character, as in UTF-16"),
+        ("utf-16-be", ", line 1: expected text; got a NUL character, as in UTF-16"),
+    ],
+)
+def test_another_encoding_is_said_with_the_name_of_the_file(tmp_path, encoding, said):
+    path = tmp_path / "s.csv"
+    text = "time,load\nmarch,2\n" if encoding.endswith("e") else "time,load\nmärz,2\n"
+    path.write_text(text, encoding)
+    with open_csv(str(path)) as lines, pytest.raises(InvalidArgument) as caught:
+        list(read_ticks(lines, str(path)))
+    assert str(caught.value).startswith(f"{path}{said}")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("time,lo\0ad\n1,2\n", 1), ("time,load\n1,2\n\0,2\n", 3)]
+)
+def test_nuls_are_no_text(text, line):
+    with pytest.raises(InvalidArgument, match=rf"s\.csv, line {line}: expected text; got a NUL"):
+        ticks(text)
+
+
+def test_standard_input_is_read_as_a_file_is(tmp_path, monkeypatch):
+    raw = '\ufeff"time, UTC",load\r\n"2024\r\n01",1\r\n'.encode()
+    (tmp_path / "s.csv").write_bytes(raw)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw), "utf-8"))
+    read = []
+    for name in (str(tmp_path / "s.csv"), "-"):
+        with open_csv(name) as lines:
+            read.append(list(read_ticks(lines, name)))
+    assert read[0] == read[1] == [("2024\r\n01", np.float32([1]))]
+
+
+def test_a_series_needs_a_row():
+    with pytest.raises(
+        InvalidArgument, match="expected rows of numbers below the header; got none"
+    ):
+        stacked(ticks("time,load\n"), "s.csv")
+
+
+def test_a_missing_value_is_written_as_in_training(tmp_path):
+    """The file that a model was trained on can be sent to it."""
+    from training.data.series_file import read_series
+
+    spellings = ["", "NA", "nan", "n/a", "NULL", "None", "-", "?", " "]
+    path = tmp_path / "series.csv"
+    lines = [f"2020-01-{day:02},{cell}" for day, cell in enumerate([*spellings, "1.5"], start=1)]
+    path.write_text("\n".join(["date,a", *lines, ""]))
+    with path.open(newline="") as text:
+        sent = stacked(read_ticks(text, "series.csv"), "series.csv")[0, :, 0]
+    np.testing.assert_array_equal(sent, read_series(path).values[:, 0])
+    assert np.isnan(sent[:-1]).all()
+
+
+@pytest.mark.parametrize("frequency", ["15min", "h", "D", "B", "W-SAT", "MS", "ME", "QS-JAN", "YS"])
+@pytest.mark.parametrize("left_out", [None, 1, 14, 22])
+def test_times_are_uneven_where_training_would_add_rows(tmp_path, frequency, left_out):
+    from training.data.series_file import read_series
+
+    times = pd.date_range("2019-12-31", periods=24, freq=frequency)
+    labels = [str(time) for number, time in enumerate(times) if number != left_out]
+    path = tmp_path / "series.csv"
+    lines = [f"{label},{number}" for number, label in enumerate(labels)]
+    path.write_text("\n".join(["time,a", *lines, ""]))
+    added = len(read_series(path)) - len(labels)
+    assert added == (left_out is not None)
+    said = uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels])
+    if not added:
+        assert said is None
+    else:
+        assert f" apart, {labels[left_out - 1]} and {labels[left_out]} are " in said
+        assert "in all" not in said
+
+
+def test_times_that_go_back_are_uneven_and_labels_without_times_are_not():
+    def said(*labels):
+        return uneven_times([Tick(label, np.zeros(1, np.float32)) for label in labels])
+
+    days = [f"2024-01-{day:02}" for day in (1, 2, 3, 3, 4, 5, 6, 5)]
+    assert "2024-01-03 and 2024-01-03 are 0:00:00; uneven steps in all: 2." in said(*days)
+    for labels in ((), ("2024-01-01",), ("a", "b", "d"), ("1", "2", "9"), ("2024-01-01", "", "x")):
+        assert said(*labels) is None
+    assert said("2024-01-01T00:00+01:00", "2024-01-02", "2024-01-09") is None

@@ -1,0 +1,170 @@
+"""Text files in, dataclasses or TF Serving's texts out."""
+
+from pathlib import Path
+
+import pytest
+
+from serving.config import files as config_files
+from serving.config.files import ServedModel, VersionPolicy, read_model_config
+from serving.errors import InvalidArgument, NotFound
+
+GOOD = """
+# a comment
+model_config_list: {
+  config: { name: "a", base_path: "/m/a", model_platform: "tensorflow",
+            model_version_policy: { latest: { num_versions: 2 } } },
+  config { name: "b" base_path: "file:///m/b" model_type: TENSORFLOW
+           model_version_policy { specific { versions: 3 versions: 5 } }
+           version_labels { key: "stable" value: 3 } }
+  config { name: "c" base_path: "/m/c" model_platform: "tensorflow"
+           model_version_policy { all {} } }
+  config { name: "d" base_path: "/m/d" model_platform: "tensorflow"
+           model_version_policy { latest {} } }
+}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "file.config"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_models(write):
+    assert read_model_config(write(GOOD)) == [
+        ServedModel("a", Path("/m/a"), VersionPolicy("latest", 2)),
+        ServedModel("b", Path("/m/b"), VersionPolicy("specific", versions=(3, 5)), {"stable": 3}),
+        ServedModel("c", Path("/m/c"), VersionPolicy("all")),
+        ServedModel("d", Path("/m/d"), VersionPolicy("latest", 1)),
+    ]
+
+
+def one(fields):
+    return f"model_config_list {{ config {{ {fields} }} }}"
+
+
+TF = 'model_platform: "tensorflow"'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (one(f'name: "m" base_path: "rel" {TF}'),
+         "Expected model m to have an absolute path or URI; got base_path()=rel"),
+        (one(f'name: "m" base_path: "/a\\000b" {TF}'),
+         r"model m: no path has a NUL; got base_path()='/a\x00b'"),
+        (one(f'name: "m" base_path: "/a" {TF}').replace("} }", f'}} config {{ name: "m" '
+             f'base_path: "/b" {TF} }} }}'),
+         "Illegal to list model m multiple times in config list"),
+        (one('name: "m" base_path: "/a"'),
+         "Illegal setting neither ModelServerConfig::model_type (deprecated) nor "
+         "ModelServerConfig::model_platform, model name is m"),
+        (one(f'name: "m" base_path: "/a" model_type: TENSORFLOW {TF}'),
+         "Illegal setting both ModelServerConfig::model_type (deprecated) and "
+         "ModelServerConfig::model_platform, model name is m"),
+        (one('name: "m" base_path: "/a" model_platform: "torch"'),
+         "Model m requests unsupported platform torch"),
+        (one('name: "m" base_path: "/a" model_type: OTHER'),
+         "ModelServerConfig::model_type choice 2 not supported."),
+        # Of several errors: names before paths, paths before platforms.
+        ('model_config_list { config { name: "a" base_path: "rel" } config { name: "b" } '
+         'config { name: "b" } }', "Illegal to list model b multiple times in config list"),
+        ('model_config_list { config { name: "a" base_path: "/a" model_platform: "x" } '
+         'config { name: "b" base_path: "rel" } }',
+         "Expected model b to have an absolute path or URI; got base_path()=rel"),
+        ("custom_model_config {}", "ModelServer does not yet support custom model config."),
+        (one(f'name: "m" base_path: "/a" {TF} logging_config {{}}'),
+         "No request-logger-creator provided."),
+    ],
+)  # fmt: skip
+def test_refused(write, text, message):
+    with pytest.raises(InvalidArgument) as caught:
+        read_model_config(write(text))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("scheme", ["gs://bucket/m", "s3://m"])
+def test_remote_paths_are_refused_by_name(write, scheme):
+    with pytest.raises(InvalidArgument, match=scheme):
+        read_model_config(write(one(f'name: "m" base_path: "{scheme}" {TF}')))
+
+
+def test_parse_error_names_line_and_column_on_stderr(write, capsys):
+    path = write("model_config_list {\n  config { nam: 3 }\n}")
+    with pytest.raises(InvalidArgument) as caught:
+        read_model_config(path)
+    assert str(caught.value) == f"Invalid protobuf file: '{path}'"
+    said = capsys.readouterr().err
+    assert said.startswith("Error parsing text-format tensorflow.serving.ModelServerConfig: 2:12: ")
+    assert "nam" in said
+
+
+def test_missing_file():
+    with pytest.raises(NotFound, match=r"^/nix; No such file or directory"):
+        read_model_config("/nix")
+
+
+def test_platform_of_a_known_model(write):
+    path = write(one('name: "m" base_path: "/a" model_platform: "torch"'))
+    with pytest.raises(InvalidArgument) as caught:
+        read_model_config(path, known=["m"])
+    assert str(caught.value) == (
+        "Illegal to change a model's platform. For model m platform was tensorflow and new "
+        "platform requested is torch"
+    )
+
+
+def test_no_list_is_not_an_empty_list(write):
+    assert read_model_config(write("")) is None
+    assert read_model_config(write("model_config_list {}")) == []
+
+
+def test_other_files(write):
+    monitoring = config_files.read_monitoring_config(write("prometheus_config { enable: true }"))
+    assert monitoring.prometheus_config.enable
+    ssl = config_files.read_ssl_config(write('server_key: "k" server_cert: "c"'))
+    assert (ssl.server_key, ssl.client_verify) == ("k", False)
+    batching = config_files.read_batching_parameters(
+        write("max_batch_size { value: 128 } allowed_batch_sizes: 1 allowed_batch_sizes: 128")
+    )
+    assert batching.max_batch_size.value == 128
+    assert not batching.HasField("batch_timeout_micros")
+    with pytest.raises(InvalidArgument):
+        config_files.read_ssl_config(write("client_verify: 7"))
+
+
+LOGGED = """model_config_list {{ config {{
+  name: "m" base_path: "/m" model_platform: "tensorflow"
+  logging_config {{ {} }}
+}} }}"""
+
+
+def test_logging_config(write):
+    text = 'sampling_config { sampling_rate: 0.25 } log_collector_config { filename_prefix: "p" }'
+    path = write(LOGGED.format(text))
+    (model,) = read_model_config(path, may_log=True)
+    assert model.logging.sampling_config.sampling_rate == 0.25
+    assert model.logging.log_collector_config.filename_prefix == "p"
+    with pytest.raises(InvalidArgument, match=r"^No request-logger-creator provided\.$"):
+        read_model_config(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sampling_config { sampling_rate: 2 }", "sampling_rate must be between 0 and 1; got 2.0"),
+        (
+            'log_collector_config { type: "http" }',
+            'log_collector_config.type must be "tfrecord" or empty; got "http"',
+        ),
+        ('log_collector_config { filename_prefix: "/x" }', "may not leave it; got /x"),
+        ('log_collector_config { filename_prefix: "a/../../x" }', "may not leave it"),
+    ],
+)
+def test_refused_logging_configs(write, text, message):
+    with pytest.raises(InvalidArgument, match=f"logging_config of model m: .*{message}"):
+        read_model_config(write(LOGGED.format(text)), may_log=True)

@@ -1,0 +1,217 @@
+"""What both transports promise, against a real server; one body of tests for both."""
+
+import time
+
+import numpy as np
+import pytest
+
+from serving.client import connect
+from serving.errors import DeadlineExceeded, InvalidArgument, Unavailable
+from tests.ports import free_ports
+
+
+@pytest.fixture(scope="module", params=["rest", "grpc"])
+def client(request, server):
+    with connect(getattr(server, request.param), timeout=20) as client:
+        yield client
+
+
+def test_text_model(client):
+    outputs = client.predict(["good great film", "bad", "unknown words"], "text")
+    assert outputs.keys() == {"label", "probability", "scores"}
+    assert outputs["label"].tolist() == [b"positive", b"negative", b"negative"]
+    odds = np.exp([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
+    expected = odds / odds.sum(1, keepdims=True)
+    assert outputs["scores"].dtype == np.float32
+    np.testing.assert_allclose(outputs["scores"], expected, rtol=1e-6)
+    np.testing.assert_allclose(outputs["probability"], expected.max(1), rtol=1e-6)
+
+
+def test_two_inputs(client):
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    b = np.arange(5.0)[:, None]
+    outputs = client.predict({"x": x, "b": b}, "affine", version=1)
+    kernel = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    np.testing.assert_allclose(outputs["y"], x @ kernel + b, rtol=1e-5)
+    np.testing.assert_array_equal(outputs["doubled"], 2 * x.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("which", "factor"),
+    [({}, 10), ({"version": 1}, 1), ({"label": "stable"}, 1), ({"label": "canary"}, 10)],
+)
+def test_versions_and_labels(client, which, factor):
+    inputs = {"x": [[1, 0, 0]], "b": [[0.5]]}
+    outputs = client.predict(inputs, "affine", **which)
+    np.testing.assert_array_equal(outputs["y"], [[factor + 0.5, 2 * factor + 0.5]])
+
+
+def test_output_filter(client):
+    inputs = {"x": np.ones((2, 3)), "b": np.zeros((2, 1))}
+    outputs = client.predict(inputs, "affine", output_filter=["y"])
+    assert list(outputs) == ["y"]
+
+
+def test_scalar_output_and_other_signature(client):
+    outputs = client.predict(np.ones((4, 3)), "affine", signature="total")
+    assert outputs["total"].shape == ()
+    assert outputs["total"] == 12
+
+
+def test_tf1_model_and_a_name_to_be_quoted(client):
+    outputs = client.predict([[1.0], [4.0]], "half/plus:two")
+    np.testing.assert_array_equal(outputs["y"], [[2.5], [4.0]])
+
+
+def test_fed_shape_is_not_compared_with_the_signature(client):
+    # The placeholder says (None, 1); TF Serving's own tests feed a vector.
+    np.testing.assert_array_equal(client.predict([1.0, 2.0], "half/plus:two")["y"], [2.5, 3.0])
+
+
+EXTREMES = {
+    "float64": [0.1, -1e300, 5e-324, np.inf, -np.inf, 0.0],
+    "int8": [-128, 127],
+    "int16": [-32768, 32767],
+    "int32": [-(2**31), 2**31 - 1],
+    "int64": [-(2**63), 2**63 - 1],
+    "uint8": [0, 255],
+    "uint32": [0, 2**32 - 1],
+    "uint64": [0, 2**64 - 1],
+    "bool": [True, False],
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize("shape", [(-1,), (1, -1, 1), "scalar", "empty"])
+def test_every_json_type_survives(client, name, shape):
+    values = np.array(EXTREMES[name], name)
+    if shape == "empty":
+        values = values[:0]
+    else:
+        values = values[0] if shape == "scalar" else values.reshape(shape)
+    got = client.predict({"x": values}, "echo", signature=name)["x"]
+    assert got.dtype == np.dtype(name)
+    np.testing.assert_array_equal(got, values)
+
+
+def test_nan_survives(client):
+    got = client.predict([np.nan, 1.0], "echo", signature="float64")["x"]
+    assert np.isnan(got[0])
+    assert got[1] == 1
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["", "naïve ☃ 😀", 'quote " \\ / \n\t\x01'],
+        [["a", "b"], ["c", "d"]],
+    ],
+)
+def test_strings_survive(client, texts):
+    got = client.predict({"x": texts}, "echo", signature="string")["x"]
+    expected = [
+        t if isinstance(t, bytes) else t.encode() for t in np.ravel(np.array(texts, object))
+    ]
+    assert got.ravel().tolist() == expected
+    assert got.shape == np.array(texts, object).shape
+
+
+def test_metadata(client):
+    metadata = client.metadata("affine")
+    assert metadata.version == 3
+    assert metadata.model == "affine"
+    assert {"serving_default", "total", "spin"} <= metadata.signatures.keys()
+    signature = metadata.signatures["serving_default"]
+    assert {name: (info.dtype, info.shape) for name, info in signature.inputs.items()} == {
+        "b": (1, (-1, 1)),
+        "x": (1, (-1, 3)),
+    }
+    assert signature.outputs["y"].shape == (-1, 2)
+    assert signature.method_name == "tensorflow/serving/predict"
+
+
+def test_status(client):
+    states = client.status("affine")
+    assert [(s.version, s.state, s.error_code) for s in states] == [
+        (3, "AVAILABLE", "OK"),
+        (1, "AVAILABLE", "OK"),
+    ]
+    assert [s.version for s in client.status("affine", version=1)] == [1]
+
+
+def test_error_of_the_graph(client):
+    with pytest.raises(InvalidArgument, match=r"Matrix size-incompatible: In\[0\]: \[2,4\]"):
+        client.predict({"x": np.ones((2, 4)), "b": np.ones((2, 1))}, "affine")
+
+
+def test_model_still_serves_after_errors(client):
+    with pytest.raises(InvalidArgument):
+        client.predict({"x": np.ones((2, 4)), "b": np.ones((2, 1))}, "affine")
+    assert client.predict(np.ones((1, 3)), "affine", signature="total")["total"] == 3
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"x": [[1, 2, 3]]}, r"expected the keys \['b', 'x'\]; got \['x'\]"),
+        ([1.0], "expected a mapping"),
+        ({"x": [["a", "b", "c"]], "b": [[1.0]]}, "input x: expected float; got <U1"),
+        ({"x": [[1, 2], [3]], "b": [[1.0]]}, "input x: expected rows of equal length"),
+    ],
+)
+def test_wrong_inputs_are_refused_before_they_are_sent(client, inputs, said):
+    with pytest.raises(InvalidArgument, match=said):
+        client.predict(inputs, "affine")
+
+
+def test_wrong_types_are_refused(client):
+    with pytest.raises(InvalidArgument, match="expected int32; got float64"):
+        client.predict([1.5], "echo", signature="int32")
+    with pytest.raises(
+        InvalidArgument, match=r"expected int8, -128 to 127; got values from 0 to 128"
+    ):
+        client.predict([0, 128], "echo", signature="int8")
+    with pytest.raises(InvalidArgument, match="expected text; got int64"):
+        client.predict([1], "text")
+    with pytest.raises(InvalidArgument, match=r"no signature 'nix'; it has \['serving_default'"):
+        client.predict([1], "affine", signature="nix")
+
+
+def test_deadline(client):
+    client.metadata("affine")
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        client.predict(np.int64(10**12), "affine", signature="spin", timeout=0.5)
+    assert time.monotonic() - started < 60
+
+
+def test_large_request_and_answer(client):
+    x = np.random.default_rng(1).normal(size=(20000, 3)).astype(np.float32)
+    outputs = client.predict({"x": x, "b": np.zeros((20000, 1))}, "affine")
+    np.testing.assert_array_equal(outputs["doubled"], 2 * x)
+
+
+@pytest.mark.parametrize("scheme", ["http://", "grpc://"])
+def test_server_down(scheme):
+    (port,) = free_ports(1)
+    with connect(f"{scheme}localhost:{port}", retries=1, timeout=60) as client:
+        started = time.monotonic()
+        flag = "rest_api_port" if scheme == "http://" else "port"
+        with pytest.raises(
+            Unavailable,
+            match=f"no server answers at {scheme}localhost:{port} .*"
+            f"gru-serve serve .*--{flag}={port}",
+        ):
+            client.status("m")
+        assert 0.05 < time.monotonic() - started < 30
+
+
+def test_many_threads_share_a_client(client):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def ask(i):
+        inputs = {"x": [[i, 0, 0]], "b": [[0]]}
+        return client.predict(inputs, "affine", version=1)["y"][0, 0] == i
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(ask, range(100)))

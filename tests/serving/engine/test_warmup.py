@@ -1,0 +1,305 @@
+"""Warmup files, written here and by TensorFlow's own writer, replayed on real models."""
+
+import contextlib
+import shutil
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+
+from serving.engine import warmup
+from serving.engine.predictor import Predictor
+from serving.engine.warmup import FILE, load_warm, predict_record, replay, write_records
+from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
+from serving.telemetry.metrics import Metrics
+from tests.serving.scrape import parsed
+
+ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
+
+
+@pytest.fixture
+def version(models, tmp_path):
+    return shutil.copytree(models / "affine" / "1", tmp_path / "1")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What is run: names of signatures, or of the tensors that several of them fetch."""
+    seen = []
+    real, together = Predictor.prepare, Predictor.run
+
+    def counted(self, inputs, signature_name="", *rest, **more):
+        seen.append(signature_name)
+        return real(self, inputs, signature_name, *rest, **more)
+
+    def counted_run(self, feeds, fetches, *rest):
+        seen.append(tuple(fetches))
+        return together(self, feeds, fetches, *rest)
+
+    monkeypatch.setattr(Predictor, "prepare", counted)
+    monkeypatch.setattr(Predictor, "run", counted_run)
+    return seen
+
+
+def write(version, *logs):
+    path = version / FILE
+    path.parent.mkdir()
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for log in logs:
+            writer.write(log if isinstance(log, bytes) else log.SerializeToString())
+
+
+def test_round_trip(version, calls):
+    total = predict_record({"x": ONE["x"]}, "total")
+    path = write_records(version, [predict_record(ONE), total])
+    assert path == version / "assets.extra" / "tf_serving_warmup_requests"
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    load_warm(version).close()
+    assert sorted(calls) == ["", "total"]  # in either order: side by side
+    load_warm(version, iterations=3).close()
+    assert sorted(calls[2:]) == ["", "", "", "total", "total", "total"]
+    load_warm(version, iterations=0).close()
+    assert len(calls) == 8
+
+
+def test_first_records_of_signatures_run_side_by_side(version, calls, monkeypatch):
+    """One after the other they would wait for each other in vain."""
+    monkeypatch.setattr(warmup, "schedulable_cpus", lambda: 2)
+    total = predict_record({"x": ONE["x"]}, "total")
+    write_records(version, [*[predict_record(ONE)] * 3, total])
+    both, waited = threading.Barrier(2, timeout=30), set()
+    counted = Predictor.prepare
+
+    def meeting(self, inputs, signature_name="", *rest):
+        if signature_name not in waited:
+            waited.add(signature_name)
+            both.wait()
+        return counted(self, inputs, signature_name, *rest)
+
+    monkeypatch.setattr(Predictor, "prepare", meeting)
+    load_warm(version).close()
+    assert sorted(calls) == ["", "", "", "total"]
+
+
+def test_any_signature_that_fails_fails_the_load(version):
+    write_records(version, [predict_record(ONE), predict_record({}, "total")])
+    assert str(failure(version)).startswith("input size does not match signature: 0!=1")
+
+
+def test_upstream_reads_our_records(version):
+    path = write_records(version, [predict_record(ONE, "s")])
+    (record,) = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
+    assert request.model_spec.signature_name == "s"
+    np.testing.assert_array_equal(tf.make_ndarray(request.inputs["x"]), ONE["x"])
+
+
+def test_all_kinds(models, tmp_path, calls):
+    version = shutil.copytree(models / "text" / "1", tmp_path / "1")
+    example = tf.train.Example()
+    example.features.feature["text"].bytes_list.value.append(b"good")
+    logs = [prediction_log_pb2.PredictionLog() for _ in range(3)]
+    predict = logs[0].predict_log.request
+    predict.inputs["text"].CopyFrom(tf.make_tensor_proto(["bad"]))
+    classification = logs[1].classify_log.request
+    classification.model_spec.signature_name = "classify"
+    classification.input.example_list.examples.append(example)
+    regression = logs[2].regress_log.request
+    regression.model_spec.signature_name = "regress"
+    regression.input.example_list.examples.append(example)
+    write(version, *logs[:3])
+    load_warm(version).close()
+    assert sorted(calls) == ["", "classify", "regress"]
+
+
+@pytest.fixture
+def half_plus_two(models, tmp_path):
+    return shutil.copytree(models / "half_plus_two" / "1", tmp_path / "half")
+
+
+CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+BOTH = (("m", "classify_x_to_y", CLASSIFY), ("m", "regress_x_to_y", REGRESS))
+
+
+def inference(*tasks, examples=1):
+    """A MultiInference record; model, signature and method of each task."""
+    log = prediction_log_pb2.PredictionLog()
+    several = log.multi_inference_log.request
+    for _ in range(examples):
+        example = several.input.example_list.examples.add()
+        example.features.feature["x"].float_list.value.append(1)
+    for model, signature, method in tasks:
+        task = several.tasks.add(method_name=method)
+        task.model_spec.name, task.model_spec.signature_name = model, signature
+    return log
+
+
+def test_multi_inference_in_one_run(half_plus_two, calls):
+    write(half_plus_two, inference(*BOTH))
+    load_warm(half_plus_two).close()
+    ((first, second),) = calls
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        (inference(("", *BOTH[0][1:])), "Found ModelSpec with an empty model name."),
+        (inference(BOTH[0], ("n", *BOTH[1][1:])),
+         "All ModelSpecs in a MultiInferenceRequest must access the same model name."),
+        (inference(BOTH[0], BOTH[0]), "Duplicate evaluation of signature: classify_x_to_y"),
+        (inference(("m", "nix", CLASSIFY)), "Requested signature not found in model graph: nix"),
+        (inference(), "Must specify at least one target to fetch or execute."),
+        (inference(*BOTH, examples=0), "Input is empty."),
+    ],
+)  # fmt: skip
+def test_multi_inference_that_is_refused(half_plus_two, log, text):
+    write(half_plus_two, log)
+    error = failure(half_plus_two)
+    assert (error.code, str(error)) == (Code.INVALID_ARGUMENT, text)
+
+
+def test_runs_are_counted_under_the_names_in_the_records(half_plus_two):
+    logs = [prediction_log_pb2.PredictionLog() for _ in range(3)]
+    predict = logs[0].predict_log.request
+    predict.inputs["x"].CopyFrom(tf.make_tensor_proto([[1.0]]))
+    classification, regression = logs[1].classify_log.request, logs[2].regress_log.request
+    for number, request in enumerate((predict, classification, regression)):
+        request.model_spec.name = f"m{number}"
+    for request, (_, name, _) in zip((classification, regression), BOTH, strict=True):
+        request.model_spec.signature_name = name
+        request.input.CopyFrom(inference().multi_inference_log.request.input)
+    write(half_plus_two, *logs, inference(*BOTH, examples=3))
+    metrics = replayed(half_plus_two, iterations=2)
+    counted = parsed(metrics.render())
+    serving = ":tensorflow:serving:"
+    assert counted[f"{serving}runtime_latency_count"] == {
+        ("m0", "Predict", "TF1"): 2,
+        ("m1", "Classify", "TF1"): 2,
+        ("m2", "Regress", "TF1"): 2,
+    }
+    assert counted[f"{serving}request_example_count"] == {("m",): 6}
+    assert counted[f"{serving}request_example_counts_count"] == {("m",): 2}
+    assert counted[f"{serving}model_warmup_records_read"] == {(str(half_plus_two), "OK"): 4}
+
+
+def replayed(version, iterations=1):
+    """The metrics of a replay, whether it went well or not."""
+    metrics = Metrics()
+    predictor = Predictor(version)
+    with contextlib.suppress(ServingError):
+        replay(predictor, version, iterations, metrics)
+    predictor.close()
+    return metrics
+
+
+def test_record_without_a_request_counts(version, calls):
+    log = prediction_log_pb2.PredictionLog()
+    log.log_metadata.model_spec.name = "m"
+    write(version, b"", log)
+    counted = parsed(replayed(version).render())
+    label = (str(version), "OK")
+    assert counted[":tensorflow:serving:model_warmup_records_read"] == {label: 2}
+    assert calls == []
+
+
+def test_no_file_is_fine(version):
+    load_warm(version).close()
+
+
+def failure(version):
+    with pytest.raises(ServingError) as caught:
+        load_warm(version)
+    return caught.value
+
+
+def test_failing_request_fails_the_load(version):
+    write_records(version, [predict_record({"x": ONE["x"]})])
+    assert str(failure(version)).startswith("input size does not match signature: 1!=2")
+
+
+def test_tensor_that_does_not_parse(version):
+    log = predict_record(ONE)
+    log.predict_log.request.inputs["b"].tensor_content = b"abc"
+    write_records(version, [log])
+    assert str(failure(version)) == "tensor parsing error: b"
+    del log.predict_log.request.inputs["x"]
+    write_records(version, [log])
+    assert str(failure(version)).startswith("input size does not match signature: 1!=2")
+
+
+def test_unsupported_kinds(version):
+    log = prediction_log_pb2.PredictionLog()
+    log.session_run_log.request.fetch.append("y:0")
+    write(version, log)
+    error = failure(version)
+    assert isinstance(error, Unimplemented)
+    assert str(error) == "Unsupported log_type for warmup: 5"
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (0, "corrupted record at 0 (Is this even a TFRecord file?)"),
+        (20, "corrupted record at 12"),
+    ],
+)
+def test_no_tfrecord_file(version, at, text):
+    """TensorFlow's text; the metric has it without the advice."""
+    path = write_records(version, [predict_record(ONE)])
+    raw = path.read_bytes()
+    path.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+    error = failure(version)
+    assert error.status == (
+        f"DATA_LOSS: {text}. Please verify your warmup data is in TFRecord format."
+    )
+    counted = parsed(replayed(version).render())
+    label = (str(version), f"DATA_LOSS: {text}")
+    assert counted[":tensorflow:serving:model_warmup_latency_count"] == {label: 1}
+    assert counted[":tensorflow:serving:model_warmup_records_read"] == {label: 0}
+
+
+def test_directory_in_place_of_the_file(version):
+    (version / FILE).mkdir(parents=True)
+    error = failure(version)
+    assert error.status == f"FAILED_PRECONDITION: {version / FILE}; Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("record", "shown"),
+    [
+        (b"malformed_record", "malformed_record"),
+        (b"\xff\xff\xff", "\ufffd" * 3),
+        (b"malformed_record" * 300, "malformed_record" * 64),
+    ],
+)
+def test_record_that_is_no_log(version, record, shown):
+    write(version, record)
+    error = failure(version)
+    assert isinstance(error, InvalidArgument)
+    assert str(error) == f"Failed to parse warmup record: {shown} from {version / FILE}"
+
+
+def test_too_many_records(version):
+    with pytest.raises(ValueError, match="at most 1000; got 1001"):
+        write_records(version, [predict_record(ONE)] * 1001)
+    write(version, *[predict_record({"x": ONE["x"]}, "total")] * 1001)
+    assert str(failure(version)) == (
+        f"Number of warmup records exceeds the maximum (1000) at {version / FILE}"
+    )
+
+
+def test_record_beyond_the_limit_is_run_before_it_is_refused(version, calls):
+    total = predict_record({"x": ONE["x"]}, "total")
+    write(version, *[total] * 1000, predict_record({}, "total"))
+    assert str(failure(version)).startswith("input size does not match signature: 0!=1")
+    assert len(calls) == 1000
+
+
+def test_replay_says_how_many(version):
+    write_records(version, [predict_record(ONE)] * 3)
+    predictor = Predictor(version)
+    assert replay(predictor, version) == 3
+    predictor.close()

@@ -1,0 +1,23 @@
+"""HTTP requests that go out as they are written."""
+
+import http.client
+import json
+
+HALF_URL = "/v1/models/half%2Fplus%3Atwo"
+
+
+def raw(server, method, path, body=None, headers=None):
+    """A request whose path goes out as it is written."""
+    connection = http.client.HTTPConnection("localhost", server.rest_port, timeout=20)
+    try:
+        connection.request(method, path, body, headers or {})
+        response = connection.getresponse()
+        return response.status, response.read(), response.headers
+    finally:
+        connection.close()
+
+
+def rest(server, method, path, body=None):
+    status, answer, headers = raw(server, method, path, body)
+    assert headers["content-type"] == "application/json"
+    return status, json.loads(answer)

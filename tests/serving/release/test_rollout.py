@@ -1,0 +1,301 @@
+"""Labels moved on a live server, over both ways that a configuration can reach it."""
+
+import json
+import os
+
+import pytest
+
+from serving.__main__ import main
+from serving.client import connect
+from serving.config.files import read_model_config
+from serving.config.model_config_edit import RolloutError
+from serving.errors import InvalidArgument
+from serving.release.rollout import Rollout
+from serving.release.rollout_history import History, Move
+from serving.storage.file_lock import file_lock
+from tests.serving.conftest import running, wait_until
+from tests.serving.full_disk import largest_file
+from tests.serving.saved_models import save_affine
+
+CONFIG = """
+model_config_list {{
+  config {{
+    name: "m" base_path: "{base}/m" model_platform: "tensorflow"
+    model_version_policy {{ {policy} }}
+  }}
+  config {{ name: "other" base_path: "{base}/other" model_platform: "tensorflow" }}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory):
+    root = tmp_path_factory.mktemp("rollout")
+    for version in (1, 2, 3):
+        save_affine(root / "m" / str(version), float(version))
+    save_affine(root / "other" / "1")
+    (root / "m" / "9").mkdir()  # a version that does not load
+    return root
+
+
+def write(path, bases, policy="specific { versions: 1 }"):
+    path.write_text(CONFIG.format(base=bases, policy=policy))
+    return path
+
+
+@pytest.fixture(scope="module", params=["reload", "poll"])
+def site(request, bases, tmp_path_factory):
+    """A server, its config file, and the URL that the commands use: gRPC reloads, REST waits."""
+    directory = tmp_path_factory.mktemp("site")
+    config = write(directory / "models.config", bases)
+    flags = [f"--model_config_file={config}", "--max_num_load_retries=0"]
+    if request.param == "poll":
+        flags.append("--model_config_file_poll_wait_seconds=1")
+    with running(directory / "log", *flags, "--file_system_poll_wait_seconds=1") as server:
+        yield server, config, server.grpc if request.param == "reload" else server.rest
+
+
+def answer(url, label):
+    inputs = {"x": [[1, 0, 0]], "b": [[0]]}
+    with connect(url) as client:
+        return client.predict(inputs, "m", label=label)["y"][0, 0]
+
+
+def test_a_config_that_asks_for_prediction_logs(bases, tmp_path, capsys):
+    config = write(tmp_path / "models.config", bases)
+    logging = 'logging_config { log_collector_config { filename_prefix: "m/requests" } }'
+    config.write_text(config.read_text().replace('name: "m"', f'{logging} name: "m"'))
+    flags = [f"--model_config_file={config}", f"--prediction_log_directory={tmp_path / 'logs'}"]
+    with running(tmp_path / "log", *flags) as server:
+        asked = ["--config", str(config), "--model", "m", "--url", server.grpc]
+        assert main(["label", *asked, "stable=1"]) == 0
+        assert main(["promote", *asked, "--to", "2"]) == 0
+        assert answer(server.rest, "stable") == 2
+        assert main(["rollback", *asked]) == 0
+        assert answer(server.rest, "stable") == 1
+    prune = ["prune", str(bases / "m"), "--keep", "1", "--config", str(config), "--dry-run"]
+    assert main(prune) == 0
+    assert "m/requests" in config.read_text()
+    assert "m: stable 2 -> 1" in capsys.readouterr().out
+
+
+def test_a_rollout_from_first_label_to_second_rollback(site, capsys):
+    server, config, url = site
+
+    def run(command, *arguments):
+        common = ["--config", str(config), "--model", "m", "--url", url, "--wait", "30"]
+        status = main([command, *common, *arguments])
+        printed = capsys.readouterr()
+        waits = "waiting for the server to read"
+        said = [line for line in printed.err.splitlines() if waits not in line]
+        assert (len(said) < len(printed.err.splitlines())) <= (url == server.rest)
+        return status, printed.out + "".join(f"{line}\n" for line in said)
+
+    assert run("label", "stable=1") == (0, "m: stable nothing -> 1\n")
+    assert answer(server.grpc, "stable") == 1
+    status, said = run("label", "canary=2")
+    assert status == 0
+    assert "will go to version 2, as to the highest that serves" in said
+    assert answer(server.rest, "canary") == 2
+    assert answer(server.rest, "stable") == 1
+    assert run("promote", "--from", "canary")[0] == 0
+    assert answer(server.rest, "stable") == 2
+    assert run("promote", "--to", "3")[0] == 0
+    assert answer(server.rest, "stable") == 3
+    (model, _) = read_model_config(str(config))
+    assert model.labels == {"stable": 3, "canary": 2}
+    assert model.policy.versions == (2, 3)  # 2 for a rollback, 1 no more
+    with connect(url) as client:
+        wait_until(lambda: {s.version: s.state for s in client.status("m")}[1] == "END")
+    assert run("rollback") == (0, "m: stable 3 -> 2\n")
+    assert answer(server.grpc, "stable") == 2
+    assert run("rollback")[1].endswith("m: stable 2 -> 1\n")
+    assert answer(server.grpc, "stable") == 1
+    status, said = run("rollback", "--to", "3")
+    assert (status, said) == (0, "m: stable 1 -> 3\n")
+    assert run("label") == (0, "canary = 2\nstable = 3\n")
+    assert run("label", "--remove", "canary") == (0, "m: canary 2 -> nothing\n")
+    assert run("label", "stable=3") == (0, "m: nothing to change\n")
+    history = config.with_name(config.name + ".history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["to"] for line in history] == [1, 2, 2, 3, 2, 1, 3, None]
+
+    before = config.read_text()
+    status, said = run("promote", "--to", "9")
+    assert status == 1
+    assert "version 9 of model m does not load" in said
+    assert "Publish a repaired one under a higher number" in said
+    assert config.read_text() == before
+    assert answer(server.rest, "stable") == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "said"),
+    [
+        ("promote", ["--to", "5"], "there is no version 5"),
+        ("promote", ["--from", "nix"], "--from: expected one of the labels []; got 'nix'"),
+        ("rollback", [], "knows no version before; name one with --to"),
+        ("label", ["stable"], "expected LABEL=VERSION, as stable=3; got 'stable'"),
+        ("label", ["--remove", "nix"], "--remove: expected one of the labels []"),
+        ("label", ["--model", "nix", "a=1"], "--model: expected one of ['m', 'other']; got 'nix'"),
+        ("label", ["--config", "/nix/x", "a=1"], "/nix/x; No such file"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_changes_nothing(
+    bases, tmp_path, capsys, command, arguments, said
+):
+    config = write(tmp_path / "models.config", bases)
+    before = config.read_text()
+    common = ["--config", str(config), "--model", "m", "--offline"]
+    assert main([command, *common, *arguments]) in (1, 2)
+    assert said in capsys.readouterr().err
+    assert config.read_text() == before
+
+
+def test_without_a_server_the_file_alone_is_written(bases, tmp_path, capsys):
+    config = write(tmp_path / "models.config", bases, "latest { num_versions: 1 }")
+    (bases / "m" / "9").rename(tmp_path / "9")
+    try:
+        common = ["--config", str(config), "--model", "m", "--offline"]
+        assert main(["label", *common, "stable=2"]) == 0
+    finally:
+        (tmp_path / "9").rename(bases / "m" / "9")
+    said = capsys.readouterr().err
+    assert "--allow_version_labels_for_unavailable_models" in said
+    assert "from latest to specific" in said
+    (model, other) = read_model_config(str(config))
+    assert model.policy.versions == (2, 3)
+    assert other.name == "other"
+    with running(
+        tmp_path / "log",
+        f"--model_config_file={config}",
+        "--allow_version_labels_for_unavailable_models",
+    ) as server:
+        assert answer(server.rest, "stable") == 2
+
+
+def test_a_link_stays_and_so_does_the_owner(bases, tmp_path):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "real").mkdir()
+    config = write(tmp_path / "real" / "models.config", bases, "all {}")
+    config.chmod(0o640)
+    owner = (1234, 5678) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(config, *owner)
+    link = tmp_path / "etc" / "models.config"
+    link.symlink_to(config)
+    assert main(["label", "--config", str(link), "--model", "m", "--offline", "stable=2"]) == 0
+    assert link.is_symlink()
+    assert read_model_config(str(config))[0].labels == {"stable": 2}
+    found = config.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (*owner, 0o640)
+
+
+def test_a_torn_line_of_the_history_is_named_and_spoils_no_other(bases, tmp_path, capsys):
+    config = write(tmp_path / "models.config", bases, "all {}")
+    history = tmp_path / "models.config.history.jsonl"
+    common = ["--config", str(config), "--model", "m", "--offline"]
+    assert main(["promote", *common, "--to", "1"]) == 0
+    with history.open("a") as file:
+        file.write('{"time": "2026-11-23T16:16')  # the disk was full
+    assert main(["promote", *common, "--to", "2"]) == 0
+    assert main(["rollback", *common]) == 1
+    assert f"{history}, line 2: cannot be read" in capsys.readouterr().err
+    lines = history.read_text().splitlines()
+    history.write_text("\n".join([lines[0], *lines[2:]]))  # an editor that ends no last line
+    assert main(["rollback", *common]) == 0
+    assert read_model_config(str(config))[0].labels == {"stable": 1}
+    assert [json.loads(line)["to"] for line in history.read_text().splitlines()] == [1, 2, 1]
+
+
+def test_a_history_that_cannot_be_written_moves_nothing(site, capsys):
+    """A full disk: the server's answers, the file and the history stay as they are."""
+    server, config, url = site
+    history = config.with_name("models.config.history.jsonl")
+    common = ["--config", str(config), "--model", "m", "--url", url, "--wait", "30"]
+    assert main(["label", *common, "full=1"]) == 0
+    with history.open("a") as file:
+        file.write("\n" * 4000)
+    before = config.read_bytes(), history.read_bytes()
+    capsys.readouterr()
+    for text in ("full=2", "new=1"):
+        with largest_file(history.stat().st_size + 20):
+            assert main(["label", *common, text]) == 2
+        assert f"{history}: File too large" in capsys.readouterr().err
+    assert (config.read_bytes(), history.read_bytes()) == before
+    assert answer(server.grpc, "full") == 1
+    with pytest.raises(InvalidArgument, match="label"):
+        answer(server.grpc, "new")
+    assert main(["label", *common, "--remove", "full"]) == 0
+
+
+def test_a_config_that_cannot_be_written_is_named(site, capsys):
+    server, config, url = site
+    history = config.with_name("models.config.history.jsonl")
+    common = ["--config", str(config), "--model", "m", "--url", url, "--wait", "30"]
+    assert main(["label", *common, "full=1"]) == 0
+    before = config.read_bytes(), history.read_text()
+    capsys.readouterr()
+    history.write_text("")
+    with largest_file(150):
+        assert main(["label", *common, "full=2"]) == 2
+    assert f"{config}: File too large" in capsys.readouterr().err
+    assert history.read_text() == ""
+    assert config.read_bytes() == before[0]
+    assert answer(server.grpc, "full") == 1
+    history.write_text(before[1])
+    assert main(["label", *common, "--remove", "full"]) == 0
+    assert not list(config.parent.glob(".models.config.*"))
+
+
+def test_a_move_that_fails_is_not_in_the_history(bases, tmp_path):
+    config = write(tmp_path / "models.config", bases, "all {}")
+    rollout = Rollout(config, "m", None)
+    rollout.move({"stable": 1}, "label", retire=False)
+    history = tmp_path / "models.config.history.jsonl"
+    before = history.read_bytes()
+    seen = []
+
+    def fail():
+        with History(config).noting("m", [Move("a", 1, 2)], "label"):
+            seen.append(json.loads(history.read_text().splitlines()[-1])["label"])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert seen == ["a"]
+    assert history.read_bytes() == before
+
+
+def test_a_history_belongs_to_whom_the_config_does(bases, tmp_path):
+    config = write(tmp_path / "models.config", bases, "all {}")
+    config.chmod(0o660)
+    owner = (65534, 65533) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(config, *owner)
+    Rollout(config, "m", None).move({"stable": 1}, "label", retire=False)
+    found = (tmp_path / "models.config.history.jsonl").stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (*owner, 0o660)
+
+
+def test_policy_all_stays_and_two_at_once_are_refused(bases, tmp_path):
+    config = write(tmp_path / "models.config", bases, "all {}")
+    rollout = Rollout(config, "m", None)
+    rollout.move({"stable": 2}, "label", retire=True)
+    (model, _) = read_model_config(str(config))
+    assert (model.policy.kind, model.labels) == ("all", {"stable": 2})
+    with (
+        file_lock(tmp_path / ".models.config.lock"),
+        pytest.raises(RolloutError, match="another process is changing it"),
+    ):
+        rollout.move({"stable": 3}, "label", retire=False)
+
+
+def test_server_that_does_not_take_the_file_over_is_told(bases, tmp_path, capsys):
+    config = write(tmp_path / "models.config", bases)
+    with running(tmp_path / "log", f"--model_config_file={config}") as server:
+        common = ["--config", str(config), "--model", "m", "--url", server.rest, "--wait", "1"]
+        assert main(["label", *common, "stable=2"]) == 1
+    said = capsys.readouterr().err
+    assert "not done within 1 s. Does the server read" in said
+    assert "--model_config_file_poll_wait_seconds" in said
+    assert read_model_config(str(config)) == read_model_config(
+        str(write(tmp_path / "again.config", bases))
+    )

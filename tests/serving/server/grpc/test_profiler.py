@@ -1,0 +1,25 @@
+"""Profiles on a disk that is full."""
+
+import pytest
+
+from serving.errors import InvalidArgument, ResourceExhausted
+from serving.protos.profiler_service_pb2 import ProfileRequest
+from serving.server.grpc.profiler import Profiler
+from tests.serving.full_disk import largest_file
+
+
+def test_a_profile_that_does_not_fit_leaves_nothing(tmp_path):
+    request = ProfileRequest(
+        repository_root=str(tmp_path), session_id="s", host_name="h", duration_ms=10
+    )
+    profiler = Profiler()
+    with largest_file(0), pytest.raises(ResourceExhausted, match=r"h\.xplane\.pb: File too large"):
+        profiler.profile(request)
+    assert list((tmp_path / "s").iterdir()) == []
+    assert not profiler.profile(request).empty_trace
+    (trace,) = (tmp_path / "s").iterdir()
+    assert (trace.name, trace.stat().st_size > 0) == ("h.xplane.pb", True)
+    (tmp_path / "file").touch()
+    request.repository_root = str(tmp_path / "file")
+    with pytest.raises(InvalidArgument, match="Not a directory"):
+        profiler.profile(request)

@@ -1,0 +1,268 @@
+"""Prometheus text: by hand, by Prometheus' own parser, and from the running server."""
+
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from serving.client import connect
+from serving.errors import ServingError
+from serving.telemetry.metrics import MICROSECONDS, Counter, Histogram, Metrics
+from serving.telemetry.request_record import RequestRecord
+from serving.telemetry.version_metrics import VersionMetrics
+from tests.serving.messages import BOTH, HALF, multi_inference, refused, regression
+from tests.serving.scrape import parsed
+
+
+def test_counter():
+    counter = Counter(":a:b", ("m", "s"))
+    counter.add("x", "OK")
+    counter.add("x", "OK", by=2)
+    counter.add('q"\\\n', "NOT_FOUND")
+    assert list(counter.lines()) == [
+        ':a:b{m="q\\"\\\\\\n",s="NOT_FOUND"} 1',
+        ':a:b{m="x",s="OK"} 3',
+    ]
+
+
+def test_no_labels():
+    counter = Counter("n", ())
+    counter.add()
+    assert list(counter.lines()) == ["n{} 1"]
+
+
+def test_buckets_are_open_above():
+    histogram = Histogram("h", ("m",), (1, 2, 4))
+    for value in (0.5, 1, 2, 2, 100):
+        histogram.observe(value, "x")
+    assert list(histogram.lines()) == [
+        'h_bucket{m="x",le="1"} 1',
+        'h_bucket{m="x",le="2"} 2',
+        'h_bucket{m="x",le="4"} 4',
+        'h_bucket{m="x",le="+Inf"} 5',
+        'h_sum{m="x"} 105.5',
+        'h_count{m="x"} 5',
+    ]
+
+
+def test_sum_of_own_latencies_grows_by_every_request():
+    """After weeks, too: with six digits a minute's requests would not be seen."""
+    parser = pytest.importorskip("prometheus_client.parser")
+    metrics = Metrics()
+    count = VersionMetrics(metrics)
+    record = RequestRecord("REST", "POST", model="m", version=1, seconds=1e6)
+    sums = []
+    for seconds in (1e6, 0.0005):
+        record.seconds = seconds
+        count(record)
+        (sum_,) = [
+            sample.value
+            for family in parser.text_string_to_metric_families(metrics.render().decode())
+            for sample in family.samples
+            if sample.name == "gru_serve:request_latency_sum"
+        ]
+        sums.append(sum_)
+    assert sums[1] - sums[0] == pytest.approx(500, rel=1e-3)
+
+
+def test_latency_bounds():
+    assert len(MICROSECONDS) == 33
+    assert MICROSECONDS[:3] == pytest.approx((10, 18, 32.4))
+
+
+@pytest.mark.parametrize(
+    ("metric", "first", "second", "count"),
+    [
+        ("request_latency", "10", "18", 33),
+        ("runtime_latency", "10", "18", 33),
+        ("model_warmup_latency", "10", "18", 33),
+        ("queuing_latency", "100", "120", 52),
+        ("padding_size", "1", "2", 14),
+        ("input_batch_size", "1", "2", 14),
+        ("processed_batch_size", "1", "2", 14),
+        ("request_example_counts", "1", "2", 15),
+    ],
+)
+def test_bounds_of_histograms(metric, first, second, count):
+    histogram = getattr(Metrics(), metric)
+    labels = ["x"] * len(histogram._labels)
+    histogram.observe(0.5, *labels)
+    buckets = [line for line in histogram.lines() if "_bucket" in line]
+    assert len(buckets) == count + 1
+    assert f'le="{first}"}} 1' in buckets[0]
+    assert f'le="{second}"}} 1' in buckets[1]
+    assert 'le="+Inf"' in buckets[-1]
+
+
+def test_latency_of_the_queue_is_bounded_at_about_a_second():
+    assert Metrics().queuing_latency._bounds[-1] == pytest.approx(100 * 1.2**51)
+
+
+def test_names_and_labels_of_the_contract():
+    prefix = ":tensorflow:serving:"
+    batching = f"{prefix}batching_session:"
+    expected = {
+        f"{prefix}request_count": ("counter", ("model_name", "status")),
+        f"{prefix}request_latency": ("histogram", ("model_name", "API", "entrypoint")),
+        f"{prefix}runtime_latency": ("histogram", ("model_name", "API", "runtime")),
+        f"{prefix}request_example_counts": ("histogram", ("model",)),
+        f"{prefix}request_example_count_total": ("counter", ("model",)),
+        f"{prefix}request_log_count": ("counter", ("model_name", "status")),
+        f"{prefix}model_warmup_latency": ("histogram", ("model_path", "status")),
+        f"{prefix}model_warmup_records_read": ("counter", ("model_path", "status")),
+        f"{prefix}mlmd_map": ("gauge", ("model_name", "version")),
+        f"{batching}queuing_latency": ("histogram", ("thread_pool_name",)),
+        f"{batching}wrapped_run_count": ("counter", ()),
+        f"{batching}padding_size": ("histogram", ("execution_batch_size",)),
+        f"{batching}input_batch_size": ("histogram", ()),
+        f"{batching}processed_batch_size": ("histogram", ()),
+        ":tensorflow:cc:saved_model:load_attempt_count": ("counter", ("model_path", "status")),
+        ":tensorflow:cc:saved_model:load_latency": ("counter", ("model_path",)),
+        ":tensorflow:core:direct_session_runs": ("counter", ()),
+        ":tensorflow:core:graph_runs": ("counter", ()),
+        ":tensorflow:core:graph_run_time_usecs": ("counter", ()),
+    }
+    found = {one.name: (one.kind, one._labels) for one in Metrics().families()}
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_total_by_the_name_of_either_world():
+    metrics = Metrics()
+    metrics.request_count.add("m", "OK", by=2)
+    metrics.request_count.add("n", "NOT_FOUND")
+    assert metrics.total("/tensorflow/serving/request_count") == 3
+    assert metrics.total(":tensorflow:serving:request_count") == 3
+    assert metrics.total("/tensorflow/serving/nix") == 0
+    assert metrics.total("/tensorflow/serving/request_latency") == 0
+
+
+def test_sums_have_six_digits():
+    histogram = Histogram("h", (), (1,))
+    histogram.observe(1234567.0)
+    assert list(histogram.lines())[-2] == "h_sum{} 1.23457e+06"
+
+
+def test_times_are_microseconds():
+    metrics = Metrics()
+    metrics.request("m", "Predict", "GRPC", "OK", time.perf_counter() - 1000)
+    metrics.graph_run(0.25)
+    counted = parsed(metrics.render())
+    (latency,) = counted[":tensorflow:serving:request_latency_sum"].values()
+    assert latency == pytest.approx(1e9, rel=0.1)
+    assert counted[":tensorflow:core:graph_run_time_usecs"] == {(): 250_000}
+
+
+def test_only_good_requests_have_a_latency():
+    metrics = Metrics()
+    metrics.request("m", "Predict", "GRPC", "OK", time.perf_counter())
+    for _ in range(2):
+        metrics.request("m", "Predict", "GRPC", "NOT_FOUND", time.perf_counter())
+    with pytest.raises(ServingError), metrics.runtime("m", "Predict"):
+        raise ServingError("no")
+    families = parsed(metrics.render())
+    assert families[":tensorflow:serving:request_count"] == {
+        ("m", "OK"): 1,
+        ("m", "NOT_FOUND"): 2,
+    }
+    assert b'request_latency_count{model_name="m",API="Predict",entrypoint="GRPC"} 1\n' in (
+        metrics.render()
+    )
+    assert b"runtime_latency{" not in metrics.render()
+    assert b"runtime_latency_count" not in metrics.render()
+
+
+def test_page_has_the_types_of_all_metrics_by_name():
+    metrics = Metrics()
+    metrics.include(Counter("a:metric", ()))
+    lines = metrics.render().decode().splitlines()
+    assert lines[-1] == "# TYPE a:metric counter"
+    assert "# TYPE :tensorflow:serving:mlmd_map gauge" in lines
+    assert lines == sorted(lines, key=lambda line: line.split()[2])
+
+
+def test_bytes_that_are_no_text_do_not_break_the_page():
+    metrics = Metrics()
+    metrics.request_count.add(b"\xff".decode("utf-8", "surrogateescape"), "OK")
+    assert b'model_name="?"' in metrics.render()
+
+
+def test_names_of_clients_take_no_more_than_so_much_memory():
+    metrics = Metrics()
+    metrics.request("mine", "Predict", "GRPC", "OK", 0.0)
+    for name in ("x" * 257, *map(str, range(1500))):
+        metrics.request(name, "", "REST", "NOT_FOUND", 0.0)
+    metrics.request("mine", "", "REST", "NOT_FOUND", 0.0)
+    metrics.request("7", "", "REST", "INTERNAL", 0.0)
+    late = {("late", status): 1.0 for status in ("OK", "UNAVAILABLE")}
+    for name, status in late:
+        metrics.request(name, "", "REST", status, 0.0)
+    found = parsed(metrics.render())[":tensorflow:serving:request_count"]
+    assert found == {
+        **{(str(index), "NOT_FOUND"): 1.0 for index in range(1000)},
+        ("(others)", "NOT_FOUND"): 501.0,
+        ("mine", "OK"): 1.0,
+        ("mine", "NOT_FOUND"): 1.0,
+        ("7", "INTERNAL"): 1.0,
+        **late,
+    }
+
+
+def test_running_server(server):
+    path = "/monitoring/prometheus/metrics"
+    page = f"{server.rest}{path}"
+    one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
+    names = {"rest": ("predict", "REST"), "grpc": ("Predict", "GRPC")}
+    before = parsed(httpx.get(page, trust_env=False).content)
+    for transport in names:
+        with connect(getattr(server, transport)) as client:
+            for _ in range(3):
+                client.predict(one, "affine")
+            with pytest.raises(ServingError):
+                client.predict({"x": np.ones((1, 4)), "b": np.zeros((1, 1))}, "affine")
+    response = httpx.get(page, trust_env=False)
+    assert response.headers["content-type"] == "text/plain"
+    after = parsed(response.content)
+    for method in ("POST", "HEAD", "DELETE"):
+        assert httpx.request(method, page, trust_env=False).status_code == 200
+
+    def growth(metric, *labels):
+        return after[metric][labels] - before.get(metric, {}).get(labels, 0)
+
+    prefix = ":tensorflow:serving:"
+    # Over REST the client's requests for metadata count too: before the first, and when refused.
+    assert growth(f"{prefix}request_count", "affine", "OK") == 3 + 3 + 2
+    assert growth(f"{prefix}request_count", "affine", "INVALID_ARGUMENT") == 2
+    for name, entrypoint in names.values():
+        assert growth(f"{prefix}request_latency_count", "affine", name, entrypoint) == 3
+    assert growth(f"{prefix}runtime_latency_count", "affine", "Predict", "TF1") == 3 + 3
+    loads = after[":tensorflow:cc:saved_model:load_attempt_count"]
+    assert {status for _, status in loads} == {"success"}
+    assert len(loads) == 5
+    with_query = httpx.get(f"{page}?x=1", trust_env=False)
+    wanted = f"Unexpected path: {path}?x=1. Should be {path}"
+    assert (with_query.status_code, with_query.text) == (400, wanted)
+    assert "# TYPE :tensorflow:serving:request_count counter\n" in response.text
+    assert "# HELP" not in response.text
+
+
+def test_examples_of_multi_inference(server, stub):
+    """Only those, and only where the run goes well."""
+    message = multi_inference(*BOTH, values=(1, 2, 3))
+    failing = multi_inference(BOTH[0], ("nix", "regress"), values=(1, 2, 3))
+    page = f"{server.rest}/monitoring/prometheus/metrics"
+    counts = ":tensorflow:serving:request_example_counts"
+    total = ":tensorflow:serving:request_example_count"  # as the parser has it
+    before = parsed(httpx.get(page, trust_env=False).content)
+    assert len(stub.MultiInference(message, timeout=20).results) == 2
+    regressed = stub.Regress(regression(HALF, "regress_x_to_y", 1, 2, 3), timeout=20)
+    assert len(regressed.result.regressions) == 3
+    refused(stub.MultiInference, failing)
+    body = {"signature_name": "regress_x_to_y", "examples": [{"x": 1.0}]}
+    url = f"{server.rest}/v1/models/half%2Fplus%3Atwo:regress"
+    assert httpx.post(url, json=body, trust_env=False).status_code == 200
+    after = parsed(httpx.get(page, trust_env=False).content)
+    for sample, growth in ((f"{counts}_count", 1), (f"{counts}_sum", 3), (total, 3)):
+        assert after[sample][(HALF,)] - before.get(sample, {}).get((HALF,), 0) == growth
+    # Three examples: below the bound 4, not below 2.
+    assert after[f"{counts}_bucket"][(HALF, "4")] > after[f"{counts}_bucket"].get((HALF, "2"), 0)
