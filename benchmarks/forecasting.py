@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from training.errors import TrainingError
-from training.forecasting_run import ForecastingRun
+from training.forecasting.run import ForecastingRun
 
 
 def main(argv: Sequence[str] | None = None) -> int:

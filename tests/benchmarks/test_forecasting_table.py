@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.forecasting import main, markdown, table
 from training.config import to_dict
-from training.forecasting_config import ForecastingConfig, ForecastingTrainingConfig
-from training.forecasting_run import ForecastingRun
-from training.run_directory import RunWriter
+from training.forecasting.config import ForecastingConfig, ForecastingTrainingConfig
+from training.forecasting.run import ForecastingRun
+from training.runs.directory import RunWriter
 
 
 def write_run(folder, name, seed, mse, epochs=3):

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import layer, layer_rounds
-from benchmarks.layer_contest import Contest, Shape, contests, second_grid
-from benchmarks.layer_equality import assert_equal, weights_for
-from benchmarks.layer_memory import ENVIRONMENT
-from benchmarks.layer_report import cells, grids, markdown
-from benchmarks.layer_worker import UnequalError
+from benchmarks.layer import __main__ as layer
+from benchmarks.layer import rounds as layer_rounds
+from benchmarks.layer.contest import Contest, Shape, contests, second_grid
+from benchmarks.layer.equality import assert_equal, weights_for
+from benchmarks.layer.memory import ENVIRONMENT
+from benchmarks.layer.report import cells, grids, markdown
+from benchmarks.layer.worker import UnequalError
 
 TINY = Shape(3, 5, 2, 4)
 
@@ -55,7 +56,7 @@ def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
 
 def test_weights_reach_the_rivals_in_their_layout():
     pytest.importorskip("torch")
-    from benchmarks import layer_torch
+    from benchmarks.layer import torch as layer_torch
 
     contest = Contest("layer", TINY)
     made = layer_torch.contenders(contest, weights_for("torch", contest))
@@ -137,7 +138,7 @@ def test_own_processor_time_is_not_foreign():
 
 PEAK = """
 import numpy as np
-from benchmarks.layer_memory import peak_bytes
+from benchmarks.layer.memory import peak_bytes
 
 def call():
     first = np.ones(48 << 20, "uint8")

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks import sentiment_loop
-from benchmarks.sentiment_loop import FITS, LOOP, Result, contenders, main, markdown, prepare
-from training.sentiment_config import DataConfig, ModelConfig, TrainingConfig
+from benchmarks.sentiment import loop as sentiment_loop
+from benchmarks.sentiment.loop import FITS, LOOP, Result, contenders, main, markdown, prepare
+from training.sentiment.config import ClassifierConfig, SentimentDataConfig, SentimentTrainingConfig
 
 
 def test_all_contenders_end_with_the_same_weights(monkeypatch):
@@ -18,10 +18,10 @@ def test_all_contenders_end_with_the_same_weights(monkeypatch):
         sentiment_loop.Contest, "build", lambda self: built.append(build(self)) or built[-1]
     )
     contest = prepare(
-        DataConfig(reviews=200),
-        ModelConfig(embedding_size=3, units=4),
+        SentimentDataConfig(reviews=200),
+        ClassifierConfig(embedding_size=3, units=4),
         # Keras clips by another norm where a word occurs twice: the loop adds those up before.
-        TrainingConfig(batch_size=64, clip_norm=1e6),
+        SentimentTrainingConfig(batch_size=64, clip_norm=1e6),
     )
     losses = {name: epoch(0) for name, epoch in contenders(contest).items()}
     assert list(losses) == [LOOP, *FITS]

@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from benchmarks import sentiment
-from benchmarks.sentiment import main, markdown, row, train
+from benchmarks.sentiment import __main__ as sentiment
+from benchmarks.sentiment.__main__ import main, markdown, row, train
 from training.config import to_dict
-from training.run_directory import RunWriter
-from training.sentiment_config import (
-    DataConfig,
-    ModelConfig,
+from training.runs.directory import RunWriter
+from training.sentiment.config import (
+    ClassifierConfig,
     SentimentConfig,
+    SentimentDataConfig,
     SentimentRunConfig,
-    TrainingConfig,
+    SentimentTrainingConfig,
 )
-from training.sentiment_run import SentimentRun
+from training.sentiment.run import SentimentRun
 
-CONFIG = SentimentConfig(preset="mr", data=DataConfig(fold=0))
+CONFIG = SentimentConfig(preset="mr", data=SentimentDataConfig(fold=0))
 NGRAMS = "NB-weighted bigrams, logistic regression"
 BAG = "bag of words, logistic regression"
 
@@ -63,9 +63,9 @@ def test_the_gru_alone_stands_beside_the_combined_model(tmp_path):
 
 def test_what_is_there_is_not_trained_again(tmp_path, monkeypatch, capsys):
     config = SentimentConfig(
-        data=DataConfig(reviews=200),
-        model=ModelConfig(4, 3, ngrams=True),
-        training=TrainingConfig(epochs=1),
+        data=SentimentDataConfig(reviews=200),
+        model=ClassifierConfig(4, 3, ngrams=True),
+        training=SentimentTrainingConfig(epochs=1),
         run=SentimentRunConfig(tmp_path),
     )
     monkeypatch.setattr(sentiment, "PRESETS", {"small": config})

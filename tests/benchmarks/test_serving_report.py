@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.load_generator import _percentile
-from benchmarks.serving_report import goals, save_plot
+from benchmarks.serving.load_generator import _percentile
+from benchmarks.serving.report import goals, save_plot
 
 
 def load(clients, rows, *rates, p50=1000.0):

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.layer_contest import Array, Contest
-from benchmarks.layer_paths import checked
-from benchmarks.layer_worker import Contender, Key
+from benchmarks.layer.contest import Array, Contest
+from benchmarks.layer.paths import checked
+from benchmarks.layer.worker import Contender, Key
 from keras_gru import GRU
 
 _VOCABULARY = 1000

@@ -19,7 +19,7 @@ MEASURES = {
     "launch": "a call that adds one: what a framework takes before any layer begins",
     "memory": "peak memory of a training step",
 }
-# Those in which PyTorch and Flax take part.
+# Tables that include PyTorch and Flax.
 RIVALLED = ("layer", "launch")
 SECOND_GRID = 10
 # A new draw since three shapes of seed 2026 had a say in `execution.SMALL_WORK`.

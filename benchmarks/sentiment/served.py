@@ -2,7 +2,7 @@
 
     gru-serve export runs/RUN --to models/sentiment
     gru-serve serve --port=8500 --model_name=sentiment --model_base_path=$PWD/models/sentiment
-    python -m benchmarks.sentiment_served runs/RUN --url grpc://localhost:8500 --model sentiment
+    python -m benchmarks.sentiment.served runs/RUN --url grpc://localhost:8500 --model sentiment
 
 Exit status 1: the served model is less accurate than the run says.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from serving.client import connect
 from serving.errors import ServingError
 from training.errors import TrainingError
-from training.sentiment_run import SentimentRun
+from training.sentiment.run import SentimentRun
 
 _TEXTS_PER_REQUEST = 64
 
@@ -25,7 +25,7 @@ _TEXTS_PER_REQUEST = 64
 def main(argv: Sequence[str] | None = None) -> int:
     """Ask, compare, print a line; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.sentiment_served",
+        prog="python -m benchmarks.sentiment.served",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.layer_contest import Contest
-from benchmarks.layer_worker import Contender, Key
+from benchmarks.layer.contest import Contest
+from benchmarks.layer.worker import Contender, Key
 
 NAME = "Flax"
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# The dearest part of a start that no server can do without, and nothing else.
+# Only the most expensive part of a start that every server needs.
 _LOAD = """
 import sys
 import tensorflow as tf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.layer_report import RIVALS, TITLES, Cell, cells
+from benchmarks.layer.report import RIVALS, TITLES, Cell, cells
 
 _COLOURS = {
     "Keras jit": "#bcbd22",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.layer_contest import Shape
+from benchmarks.layer.contest import Shape
 
 OURS = ("keras_gru", "keras_gru jit")
 RIVALS = ("Keras", "Keras jit", "PyTorch", "Flax")

@@ -1,6 +1,6 @@
 """Is this project's training loop as fast as `model.fit`? The same classifier, trained by both.
 
-    python -m benchmarks.sentiment_loop --data ../shared/data/mr
+    python -m benchmarks.sentiment.loop --data ../shared/data/mr
 
 One model each, with the same first weights, dropout, optimizer and clipping, is fed the same padded
 batches, a `tf.data` pipeline in the case of `fit`. After an epoch of warm-up they train an epoch in
@@ -24,18 +24,18 @@ import keras
 import tensorflow as tf
 from rich.console import Console
 
-from training.batches import Batch, LengthBucketedBatches
 from training.config import require_at_least
 from training.errors import TrainingError
-from training.loop import fit, make_eval_step, make_train_step
-from training.progress import TrainingProgress
-from training.sentiment import BATCH_SIGNATURE, accuracy, cross_entropy
-from training.sentiment_config import DataConfig, ModelConfig, TrainingConfig
-from training.sentiment_data import load_sentiment_data
-from training.sentiment_model import build_sentiment_model
-from training.sentiment_predictions import EVALUATION_BATCH
-from training.token_rows import TokenRows
-from training.vocabulary import TextPreprocessor, build_vocabulary, index_tokens, token_ids
+from training.loop.batches import Batch, LengthBucketedBatches
+from training.loop.fit import fit, make_eval_step, make_train_step
+from training.loop.progress import TrainingProgress
+from training.sentiment.config import ClassifierConfig, SentimentDataConfig, SentimentTrainingConfig
+from training.sentiment.data import load_sentiment_data
+from training.sentiment.model import build_sentiment_model
+from training.sentiment.pipeline import BATCH_SIGNATURE, accuracy, cross_entropy
+from training.sentiment.predictions import EVALUATION_BATCH
+from training.words.token_rows import TokenRows
+from training.words.vocabulary import TextPreprocessor, build_vocabulary, index_tokens, token_ids
 
 LOOP = "GradientTape loop"
 FITS = {"fit, jit_compile=False": False, "fit, as Keras compiles": "auto"}
@@ -51,8 +51,8 @@ class Contest:
     validation: TokenRows
     vocabulary_size: int
     class_count: int
-    model: ModelConfig
-    training: TrainingConfig
+    model: ClassifierConfig
+    training: SentimentTrainingConfig
 
     def train_batches(self) -> LengthBucketedBatches:
         """The same for every contender."""
@@ -80,7 +80,7 @@ class Result:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table and, with --json, write the figures; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.sentiment_loop",
+        prog="python -m benchmarks.sentiment.loop",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -95,9 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         require_at_least("--rounds", arguments.rounds, 1)
         contest = prepare(
-            DataConfig(data=arguments.data, reviews=arguments.reviews),
-            ModelConfig(arguments.embedding_size, arguments.units),
-            TrainingConfig(batch_size=arguments.batch_size),
+            SentimentDataConfig(data=arguments.data, reviews=arguments.reviews),
+            ClassifierConfig(arguments.embedding_size, arguments.units),
+            SentimentTrainingConfig(batch_size=arguments.batch_size),
         )
     except TrainingError as error:
         parser.error(str(error))
@@ -112,7 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def prepare(data: DataConfig, model: ModelConfig, training: TrainingConfig) -> Contest:
+def prepare(
+    data: SentimentDataConfig, model: ClassifierConfig, training: SentimentTrainingConfig
+) -> Contest:
     """Reads the data as a training run does."""
     read = load_sentiment_data(data, training.seed)
     index = index_tokens(read.train.texts)

@@ -86,7 +86,7 @@ def http_load(port: int, path: str, body: Path, clients: int, seconds: int) -> M
     command = ["wrk", "-t1", f"-c{clients}", "--latency", "--timeout", "30s", "-s", str(script)]
     warm, _ = _wrk([*command, "-d1", url])
     if warm < _ENOUGH * clients:
-        # wrk counts what ends in time: a slow server must not lose its unfinished requests.
+        # wrk counts only requests that finish in time; give slow servers time to finish theirs.
         seconds = _LONG
     rate, done = _wrk([*command, f"-d{seconds}", url])
     return Measured(rate, _percentile(done, "50%"), _percentile(done, "99%"))

@@ -1,6 +1,6 @@
 """How long does a streamed step take, and how far does a long stream drift from the sequence?
 
-    python -m benchmarks.streaming models/sentiment --steps 10000 --json streaming.json
+    python -m benchmarks.serving.streaming models/sentiment --steps 10000 --json streaming.json
 
 Starts the server on the newest version of an exported model that streams (a text classifier
 trained with --max-tokens above the steps, as the sequence is cut there; or a forecaster), feeds
@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from serving.client import Client, connect
+from serving.client.streaming import StreamingSession
 from serving.errors import ServingError
-from serving.golden import difference, read_golden
-from serving.publishing import find_version
-from serving.streaming import StreamingSession
+from serving.release.golden import difference, read_golden
+from serving.storage.publishing import find_version
 
 START_TIMEOUT = 120.0
 

@@ -20,11 +20,11 @@ from rich.console import Console
 
 from training.errors import TrainingError
 from training.presets import preset
-from training.sentiment import train_sentiment
-from training.sentiment_config import SentimentConfig
-from training.sentiment_data import FOLDS
-from training.sentiment_presets import PRESETS
-from training.sentiment_run import SentimentRun
+from training.sentiment.config import SentimentConfig
+from training.sentiment.data import FOLDS
+from training.sentiment.pipeline import train_sentiment
+from training.sentiment.presets import PRESETS
+from training.sentiment.run import SentimentRun
 
 
 def main(argv: Sequence[str] | None = None) -> int:

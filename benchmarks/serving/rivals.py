@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.serving_model import NAME, Artifacts
+from benchmarks.serving.model import NAME, Artifacts
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "keras_gru" / "rivals"
-_SCRIPTS = Path(__file__).parent / "rivals"
-_REPOSITORY = Path(__file__).parents[1]
+_SCRIPTS = Path(__file__).parents[1] / "rivals"
+_REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)

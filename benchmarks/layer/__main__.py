@@ -31,15 +31,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.layer_contest import MEASURES, RIVALLED, Contest, Shape, contests
-from benchmarks.layer_memory import ENVIRONMENT
-from benchmarks.layer_plot import save_plot
-from benchmarks.layer_report import markdown, print_tables
-from benchmarks.layer_rounds import counts_foreign_time, measure
-from benchmarks.layer_worker import Key, Worker
+from benchmarks.layer.contest import MEASURES, RIVALLED, Contest, Shape, contests
+from benchmarks.layer.memory import ENVIRONMENT
+from benchmarks.layer.plot import save_plot
+from benchmarks.layer.report import markdown, print_tables
+from benchmarks.layer.rounds import counts_foreign_time, measure
+from benchmarks.layer.worker import Key, Worker
 
 _RIVALS = {"torch": "PyTorch", "flax": "Flax"}
-_OUT = Path(__file__).parent / "results"
+_OUT = Path(__file__).parents[1] / "results"
 _console = Console(width=None if sys.stdout.isatty() else 170)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from benchmarks.layer_contest import Array, Contest
-from benchmarks.layer_paths import FUSED, checked
-from benchmarks.layer_worker import Contender, Key
+from benchmarks.layer.contest import Array, Contest
+from benchmarks.layer.paths import FUSED, checked
+from benchmarks.layer.worker import Contender, Key
 from keras_gru import GRU, GRUCell
 
 _CALLS = 20

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.layer_contest import Array, Contest
-from benchmarks.layer_worker import Contender, Key
+from benchmarks.layer.contest import Array, Contest
+from benchmarks.layer.worker import Contender, Key
 
 NAME = "PyTorch"
 

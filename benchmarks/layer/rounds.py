@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.layer_worker import Key, Worker
+from benchmarks.layer.worker import Key, Worker
 
 # Share of one core that others may use in a round that counts.
 MOST_FOREIGN = 0.1

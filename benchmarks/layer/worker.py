@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benchmarks.layer_contest import Array, Contest
+from benchmarks.layer.contest import Array, Contest
 
 Key = tuple[str, str]
 """Measure and contender."""
@@ -132,7 +132,7 @@ class _Service:
     """The side that answers."""
 
     def __init__(self, framework: str) -> None:
-        self._module = importlib.import_module(f"benchmarks.layer_{framework}")
+        self._module = importlib.import_module(f"benchmarks.layer.{framework}")
         self._contenders: dict[Key, Contender] = {}
 
     def versions(self) -> dict[str, str]:
@@ -167,19 +167,19 @@ class _Service:
 
     def peak_bytes(self, key: Key) -> int:
         """Memory that one call needs at its peak, beyond what is there before it."""
-        from benchmarks.layer_memory import peak_bytes
+        from benchmarks.layer.memory import peak_bytes
 
         return peak_bytes(self._contenders[key].run)
 
     def weights_for(self, framework: str, contest: Contest) -> Any:
         """A contest's weights as a framework's worker takes them."""
-        from benchmarks.layer_equality import weights_for
+        from benchmarks.layer.equality import weights_for
 
         return weights_for(framework, contest)
 
     def assert_equal(self, framework_of: dict[Key, str], results: dict[Key, Any]) -> Any:
         """Compare all contenders; see `layer_equality`."""
-        from benchmarks.layer_equality import assert_equal
+        from benchmarks.layer.equality import assert_equal
 
         return assert_equal(framework_of, results)
 

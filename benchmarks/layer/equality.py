@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.layer_contest import Array, Contest
-from benchmarks.layer_worker import Key, UnequalError
+from benchmarks.layer.contest import Array, Contest
+from benchmarks.layer.worker import Key, UnequalError
 from keras_gru.convert import GRUWeights, from_flax, from_pytorch, to_flax, to_pytorch
 
 # Largest difference, as a share of the largest value; float32 sums in different orders.

@@ -9,10 +9,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from benchmarks import layer_steps, layer_streaming
-from benchmarks.layer_contest import Array, Contest
-from benchmarks.layer_paths import checked
-from benchmarks.layer_worker import Contender, Key
+from benchmarks.layer import steps as layer_steps
+from benchmarks.layer import streaming as layer_streaming
+from benchmarks.layer.contest import Array, Contest
+from benchmarks.layer.paths import checked
+from benchmarks.layer.worker import Contender, Key
 from keras_gru import GRU, GRUEncoder
 
 _LAYERS = {"Keras": keras.layers.GRU, "keras_gru": GRU}

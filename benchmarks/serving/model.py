@@ -65,7 +65,7 @@ def tokens(rows: int) -> np.ndarray:
 
 def grpc_body(rows: int) -> bytes:
     """A PredictRequest, framed as it goes over the wire."""
-    from serving.grpc_codec import encode_tensor
+    from serving.codecs.tensor_proto import encode_tensor
     from serving.protos.predict_pb2 import PredictRequest
 
     request = PredictRequest()

@@ -1,16 +1,7 @@
-"""How fast is the server, beside nothing, beside the bare model, and beside other servers?
-
-    python -m benchmarks.serving [--seconds 3] [--rounds 3] [--out build/bench-serving]
-
-First the server is started again and again, beside a process that only imports TensorFlow and loads
-the model. Then all servers run at once on this machine, load goes to one at a time, in interleaved
-rounds; the table shows medians. Before any timing the answers of all servers are compared with the
-model's. Writes a table to the terminal, and `serving.json` and `serving.png` into the folder.
-"""
+"""The servers of one run of the benchmark, all of them at once, and the load on each."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -18,25 +9,23 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 
-from benchmarks import serving_model
-from benchmarks.load_generator import Measured, grpc_load, http_load, missing_tools
-from benchmarks.serving_model import NAME, Artifacts
-from benchmarks.serving_report import goals, print_tables, save_plot
-from benchmarks.serving_rivals import RIVALS, Rival
-from benchmarks.serving_start import start_seconds
+from benchmarks.serving import model as serving_model
+from benchmarks.serving.load_generator import Measured, grpc_load, http_load
+from benchmarks.serving.model import NAME, Artifacts
+from benchmarks.serving.rivals import Rival
+from benchmarks.serving.start import start_seconds
 
 LOADS = ((1, 1), (32, 1), (4, 32))  # clients, rows per request
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 _PATIENCE = 120.0
 _PREDICT = f"/v1/models/{NAME}:predict"
 
@@ -66,7 +55,7 @@ class Bench:
         self._stack = stack
         self.versions: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
-        module = [sys.executable, "-m", "benchmarks.serving_model", str(directory)]
+        module = [sys.executable, "-m", "benchmarks.serving.model", str(directory)]
         subprocess.run(module, check=True, cwd=_ROOT, env=_environment(), capture_output=True)
         base = directory / NAME
         self.artifacts = Artifacts(base, base / "1", directory / "model.keras")
@@ -85,7 +74,12 @@ class Bench:
     def bare(self) -> Target:
         """The model itself, called from as many threads as there are clients."""
         process = self._start(
-            [sys.executable, "-m", "benchmarks.bare_session", str(self.artifacts.saved_model)],
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.serving.bare_session",
+                str(self.artifacts.saved_model),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -138,7 +132,7 @@ class Bench:
         """A server that answers the same bytes and does nothing for them."""
         (port,) = _free_ports(1)
         answer = self.directory / ("rest.answer" if kind == "asgi" else "grpc.answer")
-        script = str(_ROOT / "benchmarks" / "empty_servers.py")
+        script = str(Path(__file__).with_name("empty_servers.py"))
         process = self._start([sys.executable, script, kind, str(port), str(answer)])
         _listening(port, process)
         load = self._http(port, "/", "rows") if kind == "asgi" else self._grpc(port)
@@ -172,8 +166,8 @@ class Bench:
         if not file.is_file():
             script = (
                 "import sys, numpy as np; from pathlib import Path; "
-                "from benchmarks.serving_model import tokens; "
-                "from serving.predictor import Predictor; "
+                "from benchmarks.serving.model import tokens; "
+                "from serving.engine.predictor import Predictor; "
                 "outputs = Predictor(Path(sys.argv[1])).predict({'tokens': tokens(1)}); "
                 "np.save(sys.argv[2], outputs['scores'])"
             )
@@ -199,7 +193,7 @@ class Bench:
     def _grpc_answer(self, port: int) -> bytes:
         import grpc
 
-        from serving.grpc_codec import decode_tensor
+        from serving.codecs.tensor_proto import decode_tensor
         from serving.protos.predict_pb2 import PredictResponse
 
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
@@ -286,70 +280,3 @@ def _stop(process: subprocess.Popen) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def rounds(targets: list[Target], count: int, seconds: int) -> Iterator[str]:
-    """Put every load on every target, again and again; yields what is done next."""
-    for number in range(count):
-        for load in LOADS:
-            for target in targets:
-                if load in target.loads:
-                    clients, rows = load
-                    yield f"round {number + 1}/{count}: {clients} clients x {rows}: {target.name}"
-                    measured = target.load(clients, rows, seconds)
-                    target.results.setdefault(load, []).append(measured)
-
-
-def main() -> int:
-    """Parse, start, measure, report."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seconds", type=int, default=3, help="per measurement (default: 3)")
-    parser.add_argument("--rounds", type=int, default=3, help="of all measurements (default: 3)")
-    parser.add_argument("--out", type=Path, default=Path("build/bench-serving"), help="folder")
-    parser.add_argument("--no-rivals", action="store_true", help="leave other servers out")
-    arguments = parser.parse_args()
-    missing = missing_tools()
-    if missing:
-        print("\n".join(missing), file=sys.stderr)
-        return 2
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        bench = Bench(Path(folder), stack)
-        print("starting servers ...")
-        starts = bench.starts(arguments.rounds)
-        targets = [
-            bench.bare(),
-            *bench.own("default flags"),
-            *bench.own("batching", "--enable_batching", bench.batching_parameters()),
-            *(bench.empty(kind) for kind in ("grpc-aio", "grpc-threads", "asgi")),
-        ]
-        if not arguments.no_rivals:
-            targets += filter(None, map(bench.rival, RIVALS))
-        for step in rounds(targets, arguments.rounds, arguments.seconds):
-            print(f"\r\033[K  {step}", end="", flush=True)
-        print("\r\033[K", end="")
-    results = {
-        "cpus": os.cpu_count(),
-        "versions": bench.versions,
-        "left_out": bench.left_out,
-        "start_seconds": starts,
-        "loads": {
-            target.name: [
-                {"clients": load[0], "rows": load[1], "rounds": [asdict(one) for one in several]}
-                for load, several in target.results.items()
-            ]
-            for target in targets
-        },
-    }
-    (arguments.out / "serving.json").write_text(json.dumps(results, indent=1))
-    print_tables(results)
-    for line in goals(results):
-        print(line)
-    save_plot(results, arguments.out / "serving.png")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

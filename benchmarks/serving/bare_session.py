@@ -12,8 +12,8 @@ import threading
 import time
 from pathlib import Path
 
-from benchmarks.serving_model import tokens
-from serving.predictor import Predictor
+from benchmarks.serving.model import tokens
+from serving.engine.predictor import Predictor
 
 
 def measure(predictor: Predictor, threads: int, rows: int, seconds: float) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""`python -m benchmarks.layer`: the layer beside Keras, PyTorch and Flax."""

@@ -1,0 +1,1 @@
+"""`python -m benchmarks.sentiment`: the sentiment table."""

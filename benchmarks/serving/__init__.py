@@ -1,0 +1,1 @@
+"""`python -m benchmarks.serving`: the server beside the bare model and other servers."""
