@@ -29,12 +29,14 @@ def figures():
 def docker():
     """A Docker Engine: the one that answers, or one of our own."""
     from .engine import EngineError, docker_engine
+    from .images import remove_leftovers
 
     # Asked to end, the run still stops what it started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     BUILD.mkdir(parents=True, exist_ok=True)
     try:
         with docker_engine(BUILD) as docker:
+            remove_leftovers(docker)
             yield docker
     except EngineError as error:
         pytest.exit(f"docker-test: {error}", returncode=1)

@@ -38,6 +38,16 @@ def build_images(docker, figures):
     return names
 
 
+def remove_leftovers(docker):
+    """Remove the containers and networks of a run that was killed: their names would be taken."""
+    for listed, removed in (
+        (("ps", "--all"), ("rm", "--force", "--volumes")),
+        (("network", "ls"), ("network", "rm")),
+    ):
+        if found := docker(*listed, "--quiet", f"--filter=name={PREFIX}").split():
+            docker(*removed, *found)
+
+
 def build_image(docker, target, base, **arguments):
     """Build one target, with more build arguments; gives its name."""
     arguments |= {

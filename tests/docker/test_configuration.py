@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from serving.config_files import read_model_config, read_monitoring_config
-from serving.metrics import Metrics
-from serving.version_metrics import VersionMetrics
+from serving.config.files import read_model_config, read_monitoring_config
+from serving.telemetry.metrics import Metrics
+from serving.telemetry.version_metrics import VersionMetrics
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
 METRIC = re.compile(r"(?::tensorflow|gru_serve)[\w:]+")
@@ -89,7 +89,8 @@ def test_the_server_reads_its_files():
 
 
 def test_the_entrypoints_flags_are_known():
-    from serving.flags import check, parse_flags
+    from serving.config.command_line import parse_flags
+    from serving.config.flags import check
 
     text = (DOCKER / "Dockerfile").read_text()
     (entrypoint,) = re.findall(r'ENTRYPOINT (\["tensorflow_model_server".*?\])', text, re.S)

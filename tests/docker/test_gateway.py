@@ -11,12 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from serving.async_client import connect_async
-from serving.client import connect
-from serving.conversation import Target
+from serving.client import Target, connect, connect_async
 from serving.errors import Code, ServingError
-from serving.golden import client_engine, read_golden, replay
 from serving.protos.model_server_config_pb2 import ModelServerConfig
+from serving.release.golden import client_engine, read_golden, replay
 
 from .images import PREFIX, REPOSITORY
 from .steady_load import MODEL, TEXTS

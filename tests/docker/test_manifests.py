@@ -109,7 +109,8 @@ def test_references_hold(overlay):
 @kubectl
 def test_the_engine_wants_tokens():
     """From a Secret that must be there; and the flags of the base are not lost by the patch."""
-    from serving.flags import check, parse_flags
+    from serving.config.command_line import parse_flags
+    from serving.config.flags import check
 
     plain, tokens = (
         one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]
@@ -147,7 +148,7 @@ def test_pods_are_restricted(overlay):
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_time_to_stop(overlay):
     """The wait before the stop and the server's drain end before Kubernetes kills."""
-    from serving.flags import Flags
+    from serving.config.flags import Flags
 
     pod = one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]
     command = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
