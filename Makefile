@@ -14,9 +14,9 @@ TESTS     ?= tests
 DEMO      ?= demo.py
 # Every module, the layer's contract, export and serving, foreign messages, pictures.
 DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
-             tests/training/test_classification_pictures.py \
-             tests/training/test_forecasting_signatures.py tests/serving/test_portability.py \
-             tests/serving/test_protos.py tests/serving/test_forecasters.py
+             tests/training/classification/test_pictures.py \
+             tests/training/forecasting/test_signatures.py tests/serving/engine/test_portability.py \
+             tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
         test-newest-short docker-test robustness lint lock bench-layer bench-serving clean
@@ -36,7 +36,7 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python demo.py
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=40
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
 	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
@@ -69,10 +69,11 @@ docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker
 robustness: $(STAMP)  ## the long form of the tests that try to break the server; figures on screen
 	@mkdir -p build && rm -f build/robustness.txt
 	KERAS_GRU_ROBUSTNESS=full KERAS_GRU_FIGURES=$(CURDIR)/build/robustness.txt \
-	    $(BIN)/python -m pytest tests/serving/test_hostile_codecs.py \
-	    tests/serving/test_hostile_requests.py tests/serving/test_killers.py \
-	    tests/serving/test_budgets.py tests/serving/test_client_limits.py \
-	    tests/serving/test_faults.py tests/serving/test_swaps_under_load.py
+	    $(BIN)/python -m pytest tests/serving/codecs/test_hostile_codecs.py \
+	    tests/serving/codecs/test_large_request.py \
+	    tests/serving/server/test_hostile_requests.py tests/serving/server/test_killers.py \
+	    tests/serving/server/test_budgets.py tests/serving/client/test_limits.py \
+	    tests/serving/server/test_faults.py tests/serving/server/test_swaps_under_load.py
 	@cat build/robustness.txt
 
 lint: $(STAMP)  ## ruff and mypy

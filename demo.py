@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+if sys.platform == "win32":
+    sys.exit("demo.py needs Linux or macOS, as the server does; on Windows, run it in WSL")
+
 OUTPUT = Path("demo_output")
 PICTURE = OUTPUT / "forecast.png"
 PAIRS = 4
@@ -186,7 +189,7 @@ def _server(*base_paths: Path) -> Iterator[tuple[str, str]]:
         f"--model_config_file={config}",
     )
     console = _console()
-    console.print(f"[dim]python -m serving serve {' '.join(flags)}[/dim]")
+    console.print(f"[dim]gru-serve serve {' '.join(flags)}[/dim]")
     with (
         (OUTPUT / "server.log").open("wb") as log,
         _child("-m", "serving", "serve", *flags, stdout=log, stderr=subprocess.STDOUT) as child,

@@ -1,5 +1,6 @@
 """The import rule of the house: keras_gru <- training <- serving, and light clients."""
 
+import ast
 import importlib
 import os
 import subprocess
@@ -42,30 +43,31 @@ def test_every_all_is_real():
 
 LIGHT = (
     "serving.errors",
-    "serving.rest_codec",
-    "serving.grpc_codec",
-    "serving.json_example",
+    "serving.codecs.json_predict",
+    "serving.codecs.tensor_proto",
+    "serving.codecs.json_example",
     "serving.client",
-    "serving.rest_client",
-    "serving.grpc_client",
-    "serving.streaming",
-    "serving.stream_command",
-    "serving.explain_command",
-    "serving.verify",
-    "serving.load_test_command",
-    "serving.load_test",
-    "serving.load_report",
-    "serving.example_request",
-    "serving.rollout_command",
-    "serving.publish_command",
-    "serving.prune_command",
-    "serving.inspect_command",
-    "serving.diff_command",
-    "serving.predict",
-    "serving.flags",
-    "serving.config_files",
+    "serving.client.rest_client",
+    "serving.client.grpc_client",
+    "serving.client.streaming",
+    "serving.commands.stream",
+    "serving.commands.explain",
+    "serving.release.verify",
+    "serving.commands.load_test",
+    "serving.load_test.load",
+    "serving.load_test.report",
+    "serving.commands.example_request",
+    "serving.commands.rollout",
+    "serving.commands.publish",
+    "serving.commands.prune",
+    "serving.commands.inspect",
+    "serving.commands.diff",
+    "serving.commands.predict",
+    "serving.config.flags",
+    "serving.config.command_line",
+    "serving.config.files",
     "serving.__main__",
-    "serving.server",
+    "serving.server.process",
 )
 
 
@@ -86,8 +88,131 @@ def test_clients_and_codecs_load_no_tensorflow():
 
 def test_rest_client_leaves_heavy_modules_for_later():
     program = (
-        "import sys, serving.rest_client; "
+        "import sys, serving.client.rest_client; "
         "print(*({'tensorflow', 'keras', 'grpc', 'httpx', 'starlette', 'rich'} & set(sys.modules)))"
     )
     loaded = subprocess.check_output([sys.executable, "-c", program], cwd=REPOSITORY, text=True)
     assert loaded.split() == []
+
+
+def imported(path):
+    """What a module names in its import statements, wherever they stand."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_test_module_is_imported():
+    """What several tests need has a module of its own, or a fixture in conftest.py."""
+    found = [
+        f"{path.relative_to(REPOSITORY)}: {name}"
+        for package in (*PACKAGES, "tests", "benchmarks")
+        for path in (REPOSITORY / package).rglob("*.py")
+        for name in imported(path)
+        if any(part.startswith("test_") for part in name.split("."))
+    ]
+    assert found == []
+
+
+# What Windows' Python has not.
+WITHOUT_POSIX = """
+import os, signal, sys
+for name in ("fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty",
+             "uvloop"):
+    sys.modules[name] = None
+for name in ("chown", "fchmod", "fchown", "fork", "forkpty", "getegid", "geteuid", "getgid",
+             "getuid", "killpg", "mkfifo", "pread", "pwrite", "register_at_fork",
+             "sched_getaffinity", "setsid", "statvfs"):
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGUSR1", "SIGUSR2"):
+    delattr(signal, name)
+"""
+
+
+def run_without_posix(program, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_POSIX + program, *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# As on Windows, folders cannot be opened, nor files synced that are open for reading alone.
+PUBLISH = """
+import importlib, pathlib
+folder, *modules = sys.argv[1:]
+for name in modules:
+    importlib.import_module(name)
+from serving.storage.publishing import publisher, put_in_place
+from training.runs.directory import RunWriter
+
+def synced(descriptor):
+    os.write(descriptor, b"")
+
+def opened(path, *more, given=os.open, **options):
+    if os.path.isdir(path):
+        raise PermissionError(13, "is a folder", path)
+    return given(path, *more, **options)
+
+sys.platform, os.open, os.fsync = "win32", opened, synced
+folder = pathlib.Path(folder)
+with publisher(folder / "models") as aside:
+    (aside / "saved_model.pb").write_bytes(b"model")
+    put_in_place(aside, folder / "models")
+with RunWriter(folder, "run") as writer:
+    writer.write_text("report.md", "fine")
+    writer.publish()
+"""
+
+
+def test_without_posix_every_module_imports_and_results_are_published(tmp_path):
+    modules = [
+        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+        for package in PACKAGES
+        for path in sorted((REPOSITORY / package).rglob("*.py"))
+    ]
+    done = run_without_posix(PUBLISH, str(tmp_path), *modules)
+    assert done.returncode == 0, done.stderr
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {"models/1/saved_model.pb", "run/manifest.json", "run/report.md"}
+
+
+def test_the_server_says_that_it_does_not_run_on_windows():
+    done = run_without_posix(
+        "from serving.commands.serve import main; sys.platform = 'win32'; sys.exit(main([]))"
+    )
+    assert done.returncode == 255, done.stderr
+    assert "the server needs Linux or macOS" in done.stdout
+
+
+def loaded_after(program):
+    """Names of all modules that a fresh process has loaded then."""
+    program += "\nimport sys\nprint(*sys.modules)"
+    return set(
+        subprocess.check_output([sys.executable, "-c", program], cwd=REPOSITORY, text=True).split()
+    )
+
+
+def test_rest_answers_without_grpc():
+    loaded = loaded_after("import serving.server.rest.app, serving.server.rest.middleware")
+    assert "starlette" in loaded
+    assert [name for name in loaded if name.startswith(("grpc", "serving.server.grpc"))] == []
+
+
+def test_use_cases_load_no_transport():
+    loaded = loaded_after("import serving.inference.service, serving.inference.examples")
+    transports = ("grpc", "starlette", "uvicorn", "httptools", "serving.server")
+    assert [name for name in loaded if name.startswith(transports)] == []
+
+
+def test_grpc_client_needs_no_json():
+    loaded = loaded_after("import serving.client.grpc_client")
+    assert "grpc" in loaded
+    json = ("serving.codecs.json", "serving.codecs.rapidjson", "orjson", "httpx")
+    assert [name for name in loaded if name.startswith(json)] == []

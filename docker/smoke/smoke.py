@@ -10,12 +10,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from serving.client import connect
-from serving.conversation import Target
+from serving.client import Target, connect
+from serving.client.results import Sentiment
 from serving.errors import ServingError
-from serving.golden import VerificationError, client_engine, read_golden, replay
-from serving.publishing import find_version
-from serving.results import Sentiment
+from serving.release.golden import VerificationError, client_engine, read_golden, replay
+from serving.storage.publishing import find_version
 
 TEXTS = ["Starts badly but ends well.", "Starts well but ends badly."]
 

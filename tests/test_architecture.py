@@ -1,0 +1,33 @@
+"""ARCHITECTURE.md names nothing that is not there, and leaves out no package."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+NAMED = {path.rstrip("/") for path in re.findall(r"`([\w/.-]*/[\w/.-]*)`", TEXT)}
+
+
+def test_every_path_is_there():
+    assert [path for path in sorted(NAMED) if not (ROOT / path).exists()] == []
+    assert len(NAMED) > 60
+
+
+def test_every_package_has_its_place():
+    packages = {
+        str(path.parent.relative_to(ROOT))
+        for package in ("keras_gru", "training", "serving")
+        for path in (ROOT / package).glob("*/__init__.py")
+        if "protos" not in path.parts
+    }
+    assert packages - NAMED == set()
+
+
+def test_rooms_are_small():
+    for package in ("keras_gru", "training", "serving"):
+        for folder in {path.parent for path in (ROOT / package).rglob("*.py")}:
+            modules = [p for p in folder.glob("*.py") if not p.stem.endswith("_pb2")]
+            assert len(modules) <= 22, folder
+            for module in modules:
+                lines = module.read_text(encoding="utf-8").count("\n")
+                assert lines <= 300, module
