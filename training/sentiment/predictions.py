@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_gru import portable
 from training.loop.batches import LengthBucketedBatches
+from training.scoring.class_columns import class_columns
 from training.scoring.scorer import BatchLimits, RowError
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import PADDING, TextPreprocessor
@@ -136,19 +137,6 @@ def _strings(texts: pa.Array) -> np.ndarray:
         .to_numpy(zero_copy_only=False)
     )
     return strings
-
-
-def class_columns(classes: tuple[str, ...]) -> list[str]:
-    """The columns of the classes' probabilities: their names, unless a column is called so."""
-    taken = {"label", "probability", *classes}
-    columns = []
-    for name in classes:
-        column = name
-        while name in ("label", "probability") and column in taken:
-            column = f"class_{column}"
-        taken.add(column)
-        columns.append(column)
-    return columns
 
 
 def _scores(model: keras.Model, temperature: float) -> Any:
