@@ -36,4 +36,4 @@ def check_saved_model_config(directory: Path) -> None:
     asked = [field.name for field, _ in config.session_overrides.ListFields()]
     asked += [field.name for field, _ in config.ListFields() if field.name != "session_overrides"]
     if asked:
-        log.warning("%s: without meaning for this engine: %s", path, ", ".join(asked))
+        log.warning("%s: no effect in this server: %s", path, ", ".join(asked))

@@ -184,7 +184,7 @@ def test_life(models, tmp_path):
         wait_until(lambda: answers(server), server)
 
         said = server.log.read_text()
-        assert "--mixed_precision=bfloat16: accepted; without meaning for this engine" in said
+        assert "--mixed_precision=bfloat16: accepted, but has no effect in this server" in said
         assert f"127.0.0.1:{server.port}" in said
         assert f"localhost:{server.rest_port}" in said
 
