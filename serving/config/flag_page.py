@@ -51,7 +51,8 @@ DIFFERENCES = {
     "batching_parameters_file": "invalid parameters end the start at once, not after the "
     "retries of a load. These are also invalid: a negative `max_batch_size` or "
     "`max_enqueued_batches`, which means no limit for TensorFlow Serving; "
-    "`allowed_batch_sizes` that are not positive or do not ascend; more than 1024 `num_batch_threads`",
+    "`allowed_batch_sizes` that are not positive or do not ascend; more than 1024 "
+    "`num_batch_threads`",
     "max_num_load_retries": "a version that failed is also loaded again when its files have "
     "changed; a version whose files do not match its digests, or that crashed its trial process, "
     "is not tried again before",
