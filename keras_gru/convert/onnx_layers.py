@@ -129,7 +129,7 @@ def _common_mask(layer: Any, values: Sequence[Value]) -> str | None:
         return None
     if len(masks) > 1:
         raise ValueError(
-            f"All inputs of layer {layer.name!r} must have the same mask to be written as ONNX. "
+            f"All inputs of layer {layer.name!r} must have the same mask to be written as ONNX."
             f" Received: {len(masks)} different ones"
         )
     return masks.pop()

@@ -26,9 +26,9 @@ Tensor = Any
 
 # A forward accumulator would silently skip the custom gradient.
 NO_FORWARD_MODE = (
-    "keras_gru has forward-mode derivatives (tf.autodiff.ForwardAccumulator) in eager code only, "
-    "and of all that happens inside the accumulator. Call without tf.function, or take second "
-    "derivatives by a tf.GradientTape around another."
+    "keras_gru supports forward-mode derivatives (tf.autodiff.ForwardAccumulator) only in eager "
+    "code, with the whole computation inside the accumulator. Call it without tf.function, or "
+    "compute second derivatives with nested tf.GradientTapes."
 )
 
 

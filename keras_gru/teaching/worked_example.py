@@ -84,7 +84,9 @@ class WorkedExample:
         variants = self.content.get("variants", {})
         if variant not in variants:
             known = (
-                f"expected one of {', '.join(variants)}" if variants else f"{self.name} has none"
+                f"expected one of {', '.join(variants)}"
+                if variants
+                else f"{self.name} has no variants"
             )
             raise NetworkError(f"variant: {known}, got {variant!r}")
         return parse_network({**fields, **variants[variant]})
