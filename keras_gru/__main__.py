@@ -19,7 +19,7 @@ from keras_gru.teaching.trace_report import Layout, render
 from keras_gru.teaching.worked_example import example_paths, load_example, load_examples
 from keras_gru.teaching.worked_example_report import summary_table, write_markdown
 
-_READER_GONE = 128 + 13  # as shells report SIGPIPE, which Windows has not
+_READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
+        # The reader, such as `head`, closed the pipe; otherwise Python prints an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
     except (NetworkError, OSError, ValueError, ModuleNotFoundError) as error:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 Tensor = Any
 
-# Beside the name of a kernel, what its initializer, regularizer and constraint are called after.
+# Each kernel, with the prefix of its initializer, regularizer and constraint.
 KERNELS = {"kernel": "kernel", "recurrent_kernel": "recurrent"}
 
 
@@ -113,7 +113,7 @@ class Int8Kernels(CalledAsEver):
             values, scale = keras.quantizers.abs_max_quantize(
                 getattr(self, name), axis=0, to_numpy=True
             )
-            delattr(self, name)  # Keras lets go of the variable only so
+            delattr(self, name)  # only this makes Keras release the variable
             kernel = self._add_quantized(name, tuple(values.shape))
             kernel.values.assign(values)
             kernel.scale.assign(scale[0])

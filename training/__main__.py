@@ -1,8 +1,8 @@
 """``gru-train COMMAND ...``, also ``python -m training COMMAND ...``.
 
 Exit status: 0 the run is complete; 2 a setting or the data cannot be used, one line says why;
-130 interrupted (by Ctrl-C the run is kept if training had begun; by SIGTERM its checkpoint, with
-which `resume` goes on).
+130 interrupted (by Ctrl-C the run is kept if training had begun; by SIGTERM its checkpoint, from
+which `resume` continues).
 """
 
 import sys

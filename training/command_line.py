@@ -42,8 +42,8 @@ def run_command(arguments: Sequence[str]) -> int:
         return error.exit_code
     except InterruptedRun as stop:
         errors.print(
-            "gru-train: interrupted; no run was written. To go on with it: "
-            f"gru-train resume {quote(str(stop.run))}",
+            "gru-train: interrupted; no run was written. To continue it: gru-train resume "
+            f"{quote(str(stop.run))}",
             markup=False,
             highlight=False,
         )

@@ -27,11 +27,11 @@ class RunConfig:
     """Where the result goes."""
 
     runs_dir: Path = Path("runs")
-    """Folder of the run directories; made when absent."""
+    """Folder of the run directories; created if missing."""
     name: OptionalName = None
-    """Name of the run directory, which must be new; the default is made of data and time."""
+    """Name of the new run directory; default: made from the data and the time."""
     debug: bool = False
-    """Show TensorFlow's messages, and where an error arose."""
+    """Show TensorFlow's messages, and the traceback of an error."""
 
     def __post_init__(self) -> None:
         if self.name is not None and (
@@ -50,16 +50,16 @@ class TrainingConfig:
     """How the weights are found: Adam, clipped gradients, early stopping."""
 
     epochs: int = 30
-    """Most passes over the training part."""
+    """Maximum number of passes over the training part."""
     patience: int = 5
-    """Stop after so many epochs without a better validation result."""
+    """Stop after this many epochs without a better validation result."""
     batch_size: int = 64
     """Rows per step."""
     learning_rate: float = 1e-3
     """Adam's step size."""
     schedule: Literal["constant", "cosine", "decay"] = "constant"
-    """Keep the learning rate; let it fall to zero over --epochs along half a cosine; or multiply
-    it by 0.8 after every epoch from the fourth."""
+    """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or
+    multiply it by 0.8 after every epoch from the fourth."""
     clip_norm: float = 1.0
     """Maximum global norm of the gradients; larger gradients are scaled down."""
     seed: int = 0

@@ -62,7 +62,7 @@ class Task(Protocol):
         Args:
             config: the settings.
             console: where to show progress.
-            resume: go on from the checkpoint of a run of this name that was cut short.
+            resume: continue from the checkpoint of an interrupted run of this name.
 
         Returns:
             The run; None in a process of several that train together which writes none.

@@ -149,7 +149,7 @@ class GRUWeights:
 
         Args:
             layer: a `keras_gru` or `keras.layers` GRU or GRUCell.
-            beside: names of further weights that the layer may have, which the caller sees to.
+            beside: names of further weights that the layer may have, which the caller handles.
 
         Raises:
             ValueError: The layer is not built, or computes something that these arrays cannot

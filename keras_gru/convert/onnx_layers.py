@@ -1,4 +1,4 @@
-"""How each Keras layer is said in ONNX: one function per kind of layer, and the table of them."""
+"""How each Keras layer is written in ONNX: a function per kind of layer, and a table of them."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _is_graph(layer: Any) -> bool:
 def _inputs(layer: Any, arguments: Any) -> tuple[list[Any], Any]:
     """The tensors that a layer was called on, and the mask that it was given, or None.
 
-    Keras writes the masks that tensors carry among the arguments; those are no gifts.
+    Keras also lists masks that the tensors carry among the arguments; those do not count.
     """
     given = {**arguments.kwargs}
     masks = keras.tree.flatten(given.pop("mask", None))

@@ -24,7 +24,7 @@ class GradientFlow:
     """
 
     spectral: Array
-    """‖∂h_T/∂h_t‖₂, the most by which a change of the state at t is stretched, (B, T + 1)."""
+    """‖∂h_T/∂h_t‖₂, the largest factor by which a change of the state at t grows, (B, T + 1)."""
 
     frobenius: Array
     """‖∂h_T/∂h_t‖_F, (B, T + 1)."""

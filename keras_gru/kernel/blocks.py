@@ -1,7 +1,7 @@
 """A batch cut into blocks of rows, and the functions that run them.
 
-XLA compiles anew for every shape. So that data of many lengths do not set off a storm of
-compilations, sizes that the graph does not know are padded for it: steps to 8, 12, 16, 24, 32,
+XLA compiles anew for every shape. To avoid a compilation for every length of the data, sizes that
+the graph does not know are padded: steps to 8, 12, 16, 24, 32,
 48 … (the loop ends after the real ones all the same), rows of a block to 1, 2, 4, 8, 10, 12, 14,
 16, 20 …
 """

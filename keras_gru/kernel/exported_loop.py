@@ -2,8 +2,9 @@
 
 Until it is warm, a server pays for every node of a graph, so there is one loop per layer and
 direction, without conditionals, and one function for all of the same sizes: of either direction,
-masked at its ends or within. What a call leaves out, it leaves out by data: time is padded to whole
-iterations, and a step that is masked or padded lets no candidate in. Numbers in parentheses are
+masked at its ends or within. Steps are skipped through data, not through control flow: time is
+padded to whole iterations, and a masked or padded step lets no candidate in. Numbers in parentheses
+are
 those of DERIVATION.md.
 """
 

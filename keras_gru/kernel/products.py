@@ -140,7 +140,7 @@ def _with_bias(q: Tensor | None, weights: StepWeights) -> Tensor | None:
 
 
 def _refuse_gate_by_gate(weights: StepWeights, recurrent_mask: Gates | None) -> None:
-    """One product for several gates can honour nothing that differs from gate to gate."""
+    """One product for several gates cannot apply anything that differs from gate to gate."""
     for name, value in (("recurrent_mask", recurrent_mask), ("weights.gain", weights.gain)):
         if value is not None:
             raise ValueError(

@@ -107,7 +107,7 @@ def gru_sequence(
     plan = execution.plan(path, rows, steps, features, units)
     mask = None if mask is None else tf.broadcast_to(mask, tf.shape(inputs)[:2])
     if plan.foreign and go_backwards and processing_order and not training:
-        # What is read is turned round, and not twice what is written.
+        # Reverse what is read once, instead of what is written twice.
         operands = operands._replace(inputs=tf.reverse(inputs, [1]))
         mask = None if mask is None else tf.reverse(mask, [1])
         go_backwards = False

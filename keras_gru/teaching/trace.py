@@ -44,7 +44,7 @@ class Trace:
 
 
 class _Notebook:
-    """Writes values down under their names; hands a substitute on where one is given."""
+    """Records values under their names; returns a substitute where one is given."""
 
     def __init__(self, step: int | None, substitutes: Substitutes) -> None:
         self.computed: Values = {}

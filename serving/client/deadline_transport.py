@@ -135,7 +135,7 @@ def _left(deadline: float | None, late: type[Exception]) -> float | None:
         return None
     left = deadline - time.monotonic()
     if left <= 0:
-        raise late("the call is not over in time")
+        raise late("the call did not finish in time")
     return left
 
 

@@ -141,8 +141,8 @@ class _Stream:
         elif self._state.shape[1] != shape[1]:
             raise FailedPrecondition(
                 f"the saved state has {self._state.shape[1]} numbers, that of version "
-                f"{metadata.version} of {self._model} {shape[1]}: it is of another model; start a "
-                "new session"
+                f"{metadata.version} of {self._model} {shape[1]}: it belongs to another model; "
+                "start a new session"
             )
         self._is_text = signature.inputs[others[0]].dtype == STRING.number
         self._input = others[0]

@@ -1,4 +1,4 @@
-"""`gru-serve predict`: ask a running server."""
+"""`gru-serve predict`: query a running server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve predict",
-        description="Ask a running server, over REST or gRPC. The inputs are the texts given, the "
+        description="Query a running server over REST or gRPC. The inputs are the texts given, the "
         "history in a CSV file, or a JSON request in TF Serving's form.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,

@@ -22,7 +22,7 @@ _FORBIDDEN = {
     "Random": "draws random numbers",
     "Multinomial": "draws random numbers",
     "Assign": "writes a variable",
-    "XlaLaunch": "needs XLA, which TensorFlow Serving has off",
+    "XlaLaunch": "needs XLA, which is disabled in TensorFlow Serving",
 }
 _XLA_ATTRIBUTES = ("_XlaMustCompile", "_xla_compile_id")
 _OVERRUN = (
@@ -132,7 +132,7 @@ def _reason(node: Any, scope: Scope) -> str | None:
         return _OVERRUN
     for attribute in _XLA_ATTRIBUTES:
         if attribute in node.attr and (node.attr[attribute].b or node.attr[attribute].s):
-            return "needs XLA, which TensorFlow Serving has off"
+            return "needs XLA, which is disabled in TensorFlow Serving"
     for part, reason in _FORBIDDEN.items():
         if part in node.op:
             return reason

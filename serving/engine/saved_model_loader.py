@@ -76,7 +76,7 @@ def _load_with_text_ops(
         if "Op type not registered 'TFText>" not in missing:
             raise
     if not _register_text_ops():
-        raise NotFound(f"{missing} It is one of TensorFlow Text: pip install 'keras-gru[text]'")
+        raise NotFound(f"{missing} It belongs to TensorFlow Text: pip install 'keras-gru[text]'")
     return _load(directory, tags, config, guard)
 
 

@@ -74,7 +74,7 @@ def read_golden(version: Path) -> list[Request]:
         raise VerificationError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(golden, list) or not golden:
         raise VerificationError(
-            f"{path}: expected a list of requests with something in it; got {golden!r:.60}"
+            f"{path}: expected a non-empty list of requests; got {golden!r:.60}"
         )
     for i, request in enumerate(golden):
         method = request.get("method", "predict") if isinstance(request, dict) else None
@@ -99,7 +99,9 @@ def read_golden(version: Path) -> list[Request]:
 def _check_values(where: str, request: Request) -> None:
     name = request["signature_name"]
     if not isinstance(name, str):
-        raise VerificationError(f"{where}: expected signature_name to be a text; got {name!r:.60}")
+        raise VerificationError(
+            f"{where}: expected signature_name to be a string; got {name!r:.60}"
+        )
     for alias, values in request["outputs"].items():
         try:
             if values is None:  # NumPy takes it for a number that is none
@@ -107,8 +109,8 @@ def _check_values(where: str, request: Request) -> None:
             to_array(values)
         except (TypeError, ValueError, OverflowError):
             raise VerificationError(
-                f"{where}: output {alias!r}: expected lists of numbers or of texts, of even "
-                f"length; got {values!r:.60}"
+                f"{where}: output {alias!r}: expected lists of equal length, of numbers or of "
+                f"strings; got {values!r:.60}"
             ) from None
     for alias, values in request.get("inputs", {}).items():
         if not isinstance(values, list):

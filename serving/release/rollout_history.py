@@ -58,8 +58,8 @@ class History:
         known = [version for version in stack[:-1] if version is not None]
         if not known:
             raise RolloutError(
-                f"label {label!r} of model {model}: {self._path.name} knows no version before; "
-                "name one with --to"
+                f"label {label!r} of model {model}: {self._path.name} has no earlier version; "
+                "give one with --to"
             )
         return known[-1]
 
@@ -131,8 +131,8 @@ class History:
                 entries += [read_json(line)] if line else []
             except ValueError:
                 raise RolloutError(
-                    f"{self._path}, line {number}: cannot be read, as after a full disk; remove "
-                    "it, or name the version with --to"
+                    f"{self._path}, line {number}: cannot be read, perhaps because the disk was "
+                    "full; remove it, or give the version with --to"
                 ) from None
         return entries
 

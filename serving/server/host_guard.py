@@ -63,7 +63,7 @@ def allowed_hosts(text: str) -> frozenset[str]:
     for name in sorted(names - {_ANY}):
         if not _NAME.fullmatch(name) and not _is_address(name):
             raise InvalidArgument(
-                "--allowed_hosts: expected host names with commas between, without scheme and "
+                "--allowed_hosts: expected host names separated by commas, without scheme and "
                 f"port, or * for all; got {name!r}"
             )
     return names
@@ -111,7 +111,7 @@ class HostGuard:
                     await _refuse(
                         send,
                         MISDIRECTED,
-                        f"Host {_shown(value)} is no name of this server: it answers to "
+                        f"Host {_shown(value)} is not a name of this server, which answers to "
                         f"{self._names()}; --allowed_hosts=NAME adds a name",
                     )
                     return
@@ -121,8 +121,8 @@ class HostGuard:
                     await _refuse(
                         send,
                         FORBIDDEN,
-                        f"pages of {_shown(value)} may not ask this server: "
-                        "--rest_api_enable_cors_support lets those of all sites, "
+                        f"pages of {_shown(value)} may not send requests to this server; "
+                        "--rest_api_enable_cors_support allows pages of all sites, "
                         "--allowed_hosts=NAME those of one",
                     )
                     return

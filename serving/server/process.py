@@ -131,7 +131,7 @@ class Server:
                     )
                 await self._stop.wait()
                 log.info(
-                    "Stopping: no new requests, up to %d s for those under way ...",
+                    "Stopping: no new requests, up to %d s for those in progress ...",
                     flags.drain_seconds,
                 )
             finally:
@@ -153,7 +153,7 @@ class Server:
     async def _end_runs(self, repository: Repository) -> None:
         """End the requests that take longer than the time to drain."""
         await asyncio.sleep(self._flags.drain_seconds)
-        log.warning("Ending the requests that are still under way ...")
+        log.warning("Cancelling the requests that are still in progress ...")
         await asyncio.to_thread(repository.interrupt)
 
     async def _poll_config(self, repository: Repository) -> None:

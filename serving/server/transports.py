@@ -263,7 +263,7 @@ def bind(host: str, port: int, flag: str) -> socket.socket:
 def _port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
     return Unavailable(
         f"cannot listen on {host_port(host, port)}: {error.strerror or error}. "
-        f"Choose another port with --{flag}, or stop what uses this one."
+        f"Choose another port with --{flag}, or stop the program that uses this one."
     )
 
 

@@ -184,7 +184,7 @@ def _may_be_added(path: Path) -> bool:
 def _name(path: Path, name: str) -> str:
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts or "\0" in name or not pure.parts:
-        raise RefusedVersion(f"{path}: expected paths inside of the version; got {name!r:.200}")
+        raise RefusedVersion(f"{path}: expected paths inside the version; got {name!r:.200}")
     return pure.as_posix()
 
 

@@ -104,7 +104,7 @@ def remove_old(
 
     Args:
         base: of the served model.
-        keep: how many of the highest stay, at least 1.
+        keep: number of highest versions to keep, at least 1.
         protected: versions that stay besides.
         dry_run: remove nothing.
 

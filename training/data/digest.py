@@ -1,4 +1,4 @@
-"""The digest of data, by which a training that goes on knows them again."""
+"""The digest of data, by which a resumed training recognises them."""
 
 from collections.abc import Iterable
 from hashlib import sha256

@@ -24,13 +24,13 @@ def read_bytes(path: Path) -> bytes:
     """The file's content, gunzipped where its name ends in .gz.
 
     Raises:
-        DataError: the file is missing, unreadable or no complete gzip file, or it grows beyond
-            all measure when unpacked.
+        DataError: the file is missing, unreadable or no complete gzip file, or it is far too large
+        when unpacked.
     """
     try:
         return _gunzipped(path) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is no complete gzip file: {error}") from error
+        raise DataError(f"{path} is not a complete gzip file: {error}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -87,8 +87,8 @@ def _gunzipped(path: Path) -> bytes:
                 raise DataError(
                     f"{path}: expected at most {largest / 2**20:,.0f} MiB when unpacked "
                     f"({LARGEST_GROWTH} times its size, or {LEAST_UNPACKED >> 20} MiB for a small "
-                    "file), got more; if it is meant so, unpack it with gunzip and give the file "
-                    "without .gz"
+                    "file), got more; if this is intended, unpack it with gunzip and pass the "
+                    "file without .gz"
                 )
     return bytes(unpacked)
 

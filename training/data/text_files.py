@@ -40,7 +40,7 @@ def read_text_file(
 
     Args:
         path: the file.
-        text_column: name of the column with the text; found by itself when one is called as in
+        text_column: name of the column with the text; by default one called as in
             :data:`TEXT_COLUMNS` (in any case).
         label_column: likewise for the label and :data:`LABEL_COLUMNS`.
 
@@ -100,8 +100,8 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
             raise DataError(f"{path} is empty; expected a header line")
         if len(header) == 1 and (other := _other_delimiter(header[0], delimiter)):
             raise DataError(
-                f"{path}, line 1: expected columns with {_DELIMITERS[delimiter]} between them, "
-                f"got {_DELIMITERS[other]}: {header[0]!r:.60}"
+                f"{path}, line 1: expected columns separated by {_DELIMITERS[delimiter]}, got "
+                f"{_DELIMITERS[other]}: {header[0]!r:.60}"
             )
         if len(set(header)) < len(header):
             raise DataError(f"{path}: two columns have the same name: {header}")

@@ -114,9 +114,10 @@ def _more_even(
     if max(gaps) < 2 * min(gaps):
         row = int(different[0])
         raise cells.error(
-            row, f"expected times of which only {first[row]} or only {second[row]} can be meant "
-            "(see --time-format)"
-        )  # fmt: skip
+            row,
+            f"expected times that can be read in one way only, not as {first[row]} or "
+            f"{second[row]} (see --time-format)",
+        )
     return first if gaps[0] < gaps[1] else second
 
 
@@ -133,7 +134,9 @@ def require_ascending(times: pd.DatetimeIndex, cells: TimeCells) -> None:
         return
     row = int(np.flatnonzero(steps <= 0)[0]) + 1
     if steps[row - 1] == 0:
-        raise cells.error(row, f"expected each time once, line {cells.lines[row - 1]} has it too")
+        raise cells.error(
+            row, f"expected each time once, but line {cells.lines[row - 1]} has it too"
+        )
     raise cells.error(row, f"expected a time after {times[row - 1]} of the line before (sort them)")
 
 
@@ -193,8 +196,9 @@ def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -
     row = int(steps.argmax()) + 1
     raise cells.error(
         row,
-        f"expected a time not long after {times[row - 1]} of the line before: with a step of "
-        f"{frequency}, as most are, the {len(times):,} rows would become {needed:,.0f}, and at "
+        f"expected a time not long after {times[row - 1]} of the line before: filling the gap "
+        f"with steps of {frequency} would turn the {len(times):,} rows into "
+        f"{needed:,.0f}, and at "
         f"most {allowed:,} may; correct the time, or leave out the rows on one side of the gap",
     )
 

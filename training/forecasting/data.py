@@ -21,7 +21,8 @@ _LEAST_DEVIATION = 1e-30
 _FARTHEST = 1e15
 """The square of which, summed over a window, still is a float32."""
 _COARSE = 0.01
-"""Share of the deviation between neighbouring float32 numbers from which on it is said."""
+"""A note is given if neighbouring float32 numbers differ by more than this share of the
+deviation."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ForecastingData:
 
     @property
     def digest(self) -> str:
-        """By which the series is known again."""
+        """Identifies the series."""
         series = self.series
         times = series.times.as_unit("ns").asi8
         return data_digest([*series.columns, times, series.values])
@@ -184,7 +185,7 @@ def _require_float32(column: str, values: np.ndarray, train: np.ndarray) -> None
     if largest > _LARGEST:
         raise DataError(
             f"{column}: expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
-            "numbers as float32: divide the column by some number"
+            "numbers as float32: divide the column by a constant"
         )
     deviation, apart = float(train.std()), _apart(train)
     if deviation <= apart or deviation < _LEAST_DEVIATION:
@@ -212,8 +213,8 @@ def _precision_notes(series: Series, borders: Borders) -> tuple[str, ...]:
         if share > _COARSE:
             notes.append(
                 f"column {name!r}: models read numbers as float32, which at its size are "
-                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; forecasts will "
-                "be better if some number is subtracted from the column first"
+                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
+                "constant from the column for better forecasts"
             )
     return tuple(notes)
 

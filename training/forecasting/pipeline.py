@@ -57,7 +57,7 @@ def train_forecasting(
     Args:
         config: every setting.
         console: where to show progress; none is shown by default.
-        resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
+        resume: continue from the checkpoint of an interrupted run of this name, if there is one.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and

@@ -104,7 +104,7 @@ def _with_calendar(series: Series) -> Series:
     added = calendar_columns(series.times, series.frequency)
     taken = sorted(set(added) & set(series.columns))
     if taken:
-        raise DataError(f"--calendar: {series.source} has a column {taken[0]!r} already")
+        raise DataError(f"--calendar: {series.source} already has a column {taken[0]!r}")
     return replace(
         series,
         columns=(*series.columns, *added),

@@ -1,4 +1,4 @@
-"""What lets a training run that was killed go on as if it had never stopped.
+"""Checkpoints, with which a killed training continues as if it had never stopped.
 
 A checkpoint is one file, ``.<name>.checkpoint`` beside the place of the run: an .npz archive of the
 model's and the optimizer's variables, random number generators among them, and of the best
@@ -26,7 +26,7 @@ SECONDS_BETWEEN = 30.0
 
 
 def checkpoint_path(run: Path) -> Path:
-    """Where the checkpoint of a run lies that is to become `run`."""
+    """Where the checkpoint of a run lies."""
     return run.parent / f".{run.name}.checkpoint"
 
 
@@ -36,7 +36,7 @@ def run_of(path: Path) -> Path:
 
 
 def existing_checkpoint(run: Path) -> Path:
-    """The checkpoint of a run that was cut short.
+    """The checkpoint of an interrupted run.
 
     Args:
         run: where it was to be.
@@ -49,16 +49,16 @@ def existing_checkpoint(run: Path) -> Path:
         return path
     others = [str(other) for folder in (run.parent, run) for other in cut_short(folder)]
     if others:
-        reason = f"the runs cut short here are {', '.join(others)}"
+        reason = f"the interrupted runs here are {', '.join(others)}"
     elif run.is_dir():
-        reason = f"{run} was not cut short"
+        reason = f"{run} was not interrupted"
     else:
-        reason = f"no run in {run.parent} was cut short"
+        reason = f"no run in {run.parent} was interrupted"
     raise CheckpointError(f"there is no checkpoint {path}; {reason}")
 
 
 def cut_short(folder: Path) -> list[Path]:
-    """Where the runs of a folder were to be that left a checkpoint, the newest first."""
+    """Paths of the interrupted runs of a folder that have a checkpoint, the newest first."""
     paths = [(path.stat().st_mtime, path) for path in folder.glob(".*.checkpoint")]
     return [run_of(path) for _, path in sorted(paths, reverse=True)]
 
@@ -75,7 +75,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 class Checkpoint:
-    """The checkpoint of a training run in hand.
+    """The checkpoint of the current training.
 
     Args:
         path: its file.
@@ -124,16 +124,16 @@ class Checkpoint:
         except OSError as error:
             aside.unlink(missing_ok=True)
             raise CheckpointError(
-                f"cannot write the checkpoint {self.path}: {error.strerror or error}; make room "
-                f"there, then {self._way_on()}"
+                f"cannot write the checkpoint {self.path}: {error.strerror or error}; free some "
+                f"space there, then {self._way_on()}"
             ) from error
         self._last = time.monotonic()
 
     def _way_on(self) -> str:
         if not self.path.exists():
-            return "begin anew: there is none before it"
+            return "start again: there is no earlier checkpoint"
         run = shlex.quote(str(run_of(self.path)))
-        return f"go on from the one before it with `gru-train resume {run}`"
+        return f"continue from the previous one with `gru-train resume {run}`"
 
     def restore(self) -> tuple[FitState, list[np.ndarray]] | None:
         """Sets the variables to those of the checkpoint.
@@ -154,9 +154,9 @@ class Checkpoint:
             best = [archive[f"best_{i}"] for i in range(_count(archive, "best_"))]
         if data is not None and self._data is not None and data != self._data:
             raise CheckpointError(
-                f"{self.path}: expected the data that the training was begun with (SHA-256 "
-                f"{data[:12]}...), got others ({self._data[:12]}...); put those back, or remove "
-                "the checkpoint and begin anew"
+                f"{self.path}: expected the data that the training started with (SHA-256 "
+                f"{data[:12]}...), got other data ({self._data[:12]}...); restore the first, or "
+                "remove the checkpoint and start again"
             )
         shapes = [tuple(variable.shape) for variable in self._variables]
         if [array.shape for array in arrays] != shapes:
@@ -183,7 +183,9 @@ def _archive(path: Path) -> Iterator[Any]:
     except (
         EOFError, KeyError, RecursionError, TypeError, ValueError, zipfile.BadZipFile,
     ) as error:  # fmt: skip
-        raise CheckpointError(f"{path} is damaged, or no checkpoint of a training run") from error
+        raise CheckpointError(
+            f"{path} is damaged, or is not a checkpoint of a training run"
+        ) from error
 
 
 def _state(values: dict[str, Any]) -> FitState:

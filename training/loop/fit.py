@@ -161,10 +161,10 @@ def fit(
 ) -> FitResult:
     """Trains until the validation score has not risen for ``patience`` epochs.
 
-    The model ends with the weights of its best epoch. SIGINT lets the step in hand finish and
-    then ends likewise (an unfinished first epoch counts as one); a second SIGINT interrupts at
-    once. With a checkpoint, training goes on where the last one was written, and ends with the
-    weights that it would have had without the break.
+    The model ends with the weights of its best epoch. SIGINT lets the current step finish and then
+    ends in the same way (an unfinished first epoch counts as one); a second SIGINT interrupts at
+    once. With a checkpoint, training continues where the last one was written, and ends with the
+    same weights as without the interruption.
 
     Args:
         model: the model both steps work on.

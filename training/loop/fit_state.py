@@ -49,7 +49,7 @@ class FitState:
     """How far training has come."""
 
     epoch: int = 1
-    """The one in hand."""
+    """The current one."""
     step: int = 0
     """How many of its steps are done."""
     totals: Totals = field(default_factory=Totals)

@@ -44,7 +44,7 @@ class Replicas:
         )
 
     def wait(self) -> None:
-        """Returns when all processes have come here: none may leave while others need it."""
+        """Returns when all processes have arrived: none may leave while others need it."""
         if not isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return
 

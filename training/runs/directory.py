@@ -64,7 +64,8 @@ class RunDirectory:
             raise RunDirectoryError(f"there is no run directory {path}")
         if not (run.path / MANIFEST).is_file():
             raise RunDirectoryError(
-                f"{path} is no complete run: {MANIFEST} is missing (written last, so training was "
+                f"{path} is not a complete run: {MANIFEST} is missing (written last, so training "
+                "was "
                 "cut short, or this is another kind of folder)"
             )
         files = run._json(MANIFEST)
@@ -73,10 +74,10 @@ class RunDirectory:
         for name, size in files.items():
             file = run.path / name
             if not file.is_file():
-                raise RunDirectoryError(f"{path} is no complete run: {name} is missing")
+                raise RunDirectoryError(f"{path} is not a complete run: {name} is missing")
             if file.stat().st_size != size:
                 raise RunDirectoryError(
-                    f"{path} is no complete run: {name} has {file.stat().st_size} bytes, "
+                    f"{path} is not a complete run: {name} has {file.stat().st_size} bytes, "
                     f"expected {size}"
                 )
         return run

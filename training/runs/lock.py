@@ -41,7 +41,7 @@ class RunLock:
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
-            self.path.unlink(missing_ok=True)  # to train is more than to be safe
+            self.path.unlink(missing_ok=True)  # training matters more than the lock
             return True
         self.holds = True
         return True

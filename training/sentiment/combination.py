@@ -11,7 +11,7 @@ from training.words.ngram_model import NgramLogits, NgramModel
 def fit_shares(
     labels: np.ndarray, gru_logits: np.ndarray, ngram_logits: np.ndarray
 ) -> tuple[float, float]:
-    """The shares, at least 0, of the weighted sum under which held-out rows are the likeliest.
+    """The weights, at least 0, of the sum that maximises the likelihood of held-out rows.
 
     Args:
         labels: (N,) class numbers, of rows that neither model was trained on.

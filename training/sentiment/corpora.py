@@ -170,7 +170,7 @@ def _read_table(path: Path, header: list[str]) -> list[tuple[int, dict[str, str]
     """Line numbers and cells by column."""
     lines = _lines(path)
     if not lines or lines[0][1].split("\t") != header:
-        raise DataError(f"{path}: expected the header {' '.join(header)} with tabs between")
+        raise DataError(f"{path}: expected the header {' '.join(header)} separated by tabs")
     rows = []
     for line, record in lines[1:]:
         cells = record.split("\t")
@@ -209,8 +209,8 @@ def _digest_notes(folder: Path, files: Sequence[str]) -> tuple[str, ...]:
     if not other:
         return ()
     return (
-        f"{', '.join(other)}: not byte for byte the known copy of the set, by SHA-256; figures "
-        "may differ from documented ones",
+        f"{', '.join(other)}: not the known copy of the set, by SHA-256; figures may differ from "
+        "the documented ones",
     )
 
 
@@ -220,6 +220,6 @@ def _count_notes(name: str, parts: tuple[tuple[str, list[Row], int], ...]) -> tu
         if len(rows) != published:
             notes.append(
                 f"{name} {part}: {len(rows):,} rows, the published set has {published:,}; "
-                "figures from it cannot be set beside published ones"
+                "do not compare its figures with published ones"
             )
     return tuple(notes)

@@ -33,9 +33,9 @@ class ReadText(NamedTuple):
 
 
 def choose_rows(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> list[int]:
-    """Answers to texts short enough to be drawn: the surest right and the surest wrong ones.
+    """Answers to texts short enough to be drawn: the most confident right and wrong ones.
 
-    Of each kind the surest of every predicted class, two at most.
+    Of each kind the most confident of every predicted class, at most two.
 
     Args:
         scores: (N, C) class probabilities.

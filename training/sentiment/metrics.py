@@ -48,7 +48,7 @@ def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, fl
 def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray) -> dict[str, Any]:
     """How often both of two rows with the same words and different labels are got right.
 
-    Rows with unknown words are left out: whether those are the same nobody could tell.
+    Rows with unknown words are left out: nobody can tell whether those are the same.
     """
     bags: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, row in enumerate(test.ids):

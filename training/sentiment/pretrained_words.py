@@ -96,7 +96,7 @@ def pretrained_words(
 
 
 def read_unlabelled(path: Path) -> list[str]:
-    """Texts without their labels: a folder with IMDB, or a .txt file with one text a line.
+    """Texts without their labels: a folder with IMDB, or a .txt file with one text per line.
 
     Raises:
         DataError: the path is neither, or cannot be read.
@@ -106,7 +106,7 @@ def read_unlabelled(path: Path) -> list[str]:
     if not path.name.endswith((".txt", ".txt.gz")):
         raise DataError(
             "--unlabelled: expected a folder with imdb_unsup.tsv.gz, or a file ending in .txt or "
-            f".txt.gz with one text a line; got {path}"
+            f".txt.gz with one text per line; got {path}"
         )
     return [line.strip() for line in read_utf8(path).split("\n") if line.strip()]
 
@@ -121,7 +121,7 @@ def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
 
 
 def _write(path: Path, words: PretrainedWords) -> None:
-    """Keeps the vectors; that they could not be kept is no reason to give up a training."""
+    """Keeps the vectors; failing to keep them does not end the training."""
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:

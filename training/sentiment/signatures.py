@@ -119,7 +119,7 @@ class SentimentSignatures(tf.Module):
         }
 
     def step(self, token: Any, state: Any) -> dict[str, Any]:
-        """Reads on: the answer to everything read so far. Keeps nothing; the caller has the state.
+        """Reads on: the answer to everything read so far. The caller keeps the state.
 
         Args:
             token: (B,) string, the next word of each row's text; a longer piece is read token by

@@ -1,7 +1,7 @@
-"""Word vectors from the texts that words stand in: latent semantic analysis.
+"""Word vectors from the texts in which words occur: latent semantic analysis.
 
-Neighbouring words tell what a word can stand for, so that good and bad come out alike; in which
-texts a word stands tells them apart.
+Neighbouring words tell which words can replace each other, so good and bad are similar; the texts
+in which a word occurs tell them apart.
 """
 
 from collections.abc import Sequence

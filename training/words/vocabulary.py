@@ -134,7 +134,7 @@ def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vo
     ]
     if not kept:
         raise DataError(
-            f"expected at least one word that the training texts hold {min_count} times "
+            f"expected at least one word that occurs {min_count} times in the training texts "
             f"(--min-count), got {max(index.counts, default=0)} times at most"
         )
     return Vocabulary(kept)

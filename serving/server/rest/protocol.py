@@ -90,7 +90,7 @@ class PatientProtocol(HttpToolsProtocol):
         else:
             self._received += len(data)
             if self._received > self.head_bytes:
-                self.send_400_response("The head of the request is too large.")
+                self.send_400_response("The header of the request is too large.")
                 return
         if self._timer is None:
             self._arm()

@@ -119,7 +119,8 @@ def test_port_in_use(flag, tmp_path):
         )
     assert out == (
         f"Failed to start server. Error: UNAVAILABLE: cannot listen on 127.0.0.1:{own}: Address "
-        f"already in use. Choose another port with --{flag}, or stop what uses this one.\n"
+        f"already in use. Choose another port with --{flag}, or stop the program that uses this "
+        "one.\n"
     )
 
 
