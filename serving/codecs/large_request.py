@@ -1,7 +1,8 @@
 """Large gRPC requests, measured before protobuf makes a message of them.
 
-Protobuf makes a message at once: it holds the interpreter meanwhile, and a message of many small
-fields takes a hundred times its bytes. So their fields are counted first, and lists of numbers,
+Protobuf builds a message in one go: it holds the interpreter lock meanwhile, and a message of many
+small fields takes a hundred times its bytes. So their fields are counted first, and lists of
+numbers,
 which may be long, go from the wire to NumPy.
 """
 

@@ -1,4 +1,4 @@
-"""`gru-serve example-request`: lines that ask a model, to paste into a shell or a program."""
+"""`gru-serve example-request`: examples that query a model, to paste into a shell or a program."""
 
 from __future__ import annotations
 

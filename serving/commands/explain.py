@@ -1,4 +1,4 @@
-"""`gru-serve explain`: what the gates did at each word or segment, asked of a running server."""
+"""`gru-serve explain`: what the gates of a served model did at each word or segment."""
 
 from __future__ import annotations
 

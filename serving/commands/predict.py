@@ -246,7 +246,7 @@ def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
                 for text in (f"{value:.5g}", f"[{of_value[0]:.5g}, {of_value[-1]:.5g}]")
             ]
             table.add_row(str(step), *cells)
-        # Numbers may not be cut: lines wider than the screen are for it to fold.
+        # Numbers must not be cut: the terminal folds lines that are too wide.
         screen = Console()
         wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
         Console(width=max(screen.width, wide)).print(table)

@@ -1,4 +1,4 @@
-"""`gru-serve publish`: copy a version into a base path, as `export` would have written it there."""
+"""`gru-serve publish`: copy a version to a base path, as `export` would have written it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from serving.errors import InvalidArgument
 MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
 """Also those of training/data/series_file.py: what a model was trained on can be sent to it."""
 
-_MARKS = {  # the longer ones first: one begins as UTF-16's
+_MARKS = {  # the longer ones first: UTF-32's begins like UTF-16's
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",

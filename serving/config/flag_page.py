@@ -38,7 +38,7 @@ DEFAULTS = {
 }
 NOTHING = "Accepted without effect; the log says so. "
 
-# Where the effect is not TensorFlow Serving's to the letter.
+# Where the effect differs from TensorFlow Serving's.
 DIFFERENCES = {
     "port": "listens on `--bind_address`, not on all interfaces",
     "rest_api_port": "listens on `--bind_address`, not on all interfaces",

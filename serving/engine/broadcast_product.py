@@ -1,8 +1,8 @@
 """A matrix product that TensorFlow writes beyond its memory for, and how a graph shows it.
 
-oneDNN's kernel of 2.20 and 2.21 walks through a matrix that is broadcast over (B, 1, M, K) as if
-there were B of it: from some B on the process dies, at once or later (tensorflow#117700, #123109;
-mended by #120199 after 2.21).
+oneDNN's kernel of 2.20 and 2.21 reads a matrix that is broadcast over (B, 1, M, K) as if there were
+B of it: from some B on the process crashes, at once or later (tensorflow#117700, #123109;
+fixed by #120199 after 2.21).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Scope:
 def overruns(node: Any, scope: Scope) -> bool:
     """Whether a node takes the product for which TensorFlow's memory is not safe.
 
-    A size that is unknown counts as the worst that it can be.
+    An unknown size counts as the worst case.
 
     Args:
         node: of a graph.

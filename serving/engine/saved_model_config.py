@@ -1,8 +1,8 @@
 """`assets.extra/saved_model_config.pb`: settings that a version carries itself.
 
 They are meant for parts that TensorFlow's Python packages do not contain: the rewriters of remote
-and batch operations, and the TFRT runtime. So the file is checked as TF Serving checks it, and
-what it asks for in vain is said.
+and batch operations, and the TFRT runtime. The file is checked as TF Serving checks it, and
+settings without effect are logged.
 """
 
 from __future__ import annotations

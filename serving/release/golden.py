@@ -1,4 +1,4 @@
-"""Golden requests: what was asked of the Keras model at export, with its answers.
+"""Golden requests: requests to the Keras model at export, with its answers.
 
 `assets.extra/golden.json` of a version holds a list of requests::
 

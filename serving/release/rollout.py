@@ -1,4 +1,4 @@
-"""Version labels of a running server, moved through its model config file in the legal order.
+"""Moves the version labels of a running server, through its model config file.
 
 TF Serving refuses a label on a version that does not serve, and then loads nothing of the new
 configuration either. So a label moves in two steps: first the configuration asks for the new

@@ -1,4 +1,4 @@
-"""What became of the labels of a config file, line by line beside it: `FILE.history.jsonl`."""
+"""The history of a config file's labels, next to it: `FILE.history.jsonl`."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class History:
 
     @contextmanager
     def noting(self, model: str, moves: Sequence[Move], command: str) -> Iterator[None]:
-        """Note moves that are made within; where they are not, they are taken out again.
+        """Record moves that are made within; remove the record again if they fail.
 
-        They are written first: a label that moved could not be rolled back without.
+        They are recorded first, because a move without a record could not be rolled back.
 
         Raises:
             OSError: They cannot be written.
@@ -104,7 +104,7 @@ class History:
             if is_new:
                 self._share()
             try:
-                # Half a line, of a disk that was full before, spoils no whole one.
+                # Half a line, left by a full disk, must not spoil the next one.
                 text = b"\n" * torn + "".join(f"{line}\n" for line in lines).encode()
                 while text:
                     text = text[file.write(text) :]

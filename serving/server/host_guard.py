@@ -1,9 +1,9 @@
 """Check of the host name in a request: protects against DNS rebinding by web pages.
 
 A page of another site can have its own name resolve to 127.0.0.1 (DNS rebinding): the browser then
-takes this server for that site's, lets the page read every answer, and sends its name as Host. And
-without any trick a page may send a POST of plain text here, though not read the answer; browsers
-name the page's site as Origin then. So both have to be names that were expected.
+takes this server for that site's, lets the page read every answer, and sends its name as Host. Even
+without rebinding, a page may send a POST of plain text here, although it cannot read the answer;
+browsers then name the page's site as Origin. So both Host and Origin are checked.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         models = _models(self._flags)
         metrics_path = _metrics_path(self._flags)
-        # Ports are claimed first: a taken one shall not cost the time to load the models.
+        # Ports are claimed first, so that a taken port is reported before the models are loaded.
         grpc = GrpcTransport(self._flags)
         async with contextlib.AsyncExitStack() as closing:
             rest = _rest_transport(self._flags)
@@ -146,8 +146,8 @@ class Server:
                     stops.append(rest.stop(seconds))
                 await asyncio.gather(*stops)
                 ending.cancel()
-                # Nobody waits for an answer now. A run whose client left would be waited for, and
-                # be it for ever.
+                # Nobody waits for an answer now; a run whose client left could otherwise block
+                # forever.
                 await asyncio.to_thread(repository.interrupt)
 
     async def _end_runs(self, repository: Repository) -> None:
@@ -180,7 +180,7 @@ class Server:
 
 
 def _leave() -> None:
-    """End the process whatever its threads do; Python would wait for them."""
+    """End the process without waiting for its threads, as Python would."""
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)

@@ -47,7 +47,7 @@ def grpc_credentials(path: str) -> Any:
     """What the gRPC listener needs, from the file of `--ssl_config_file`; as `rest_context`."""
     import grpc
 
-    # gRPC takes anything, and says no more than that it cannot listen.
+    # gRPC accepts anything, and then only says that it cannot listen.
     rest_context(path, "ssl_config_file")
     config = read_ssl_config(path)
     return grpc.ssl_server_credentials(

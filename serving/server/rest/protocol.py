@@ -36,10 +36,10 @@ class _Transport:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Closes connections that hold a descriptor and bring no request.
+    """Closes connections that occupy a descriptor without sending a request.
 
-    uvicorn itself waits for ever, also before tokens are looked at: a few hundred half requests
-    would be all that a server can take.
+    uvicorn itself waits forever, even before tokens are checked: a few hundred unfinished requests
+    would occupy the whole server.
 
     Attributes:
         seconds: For a head to come whole, and between two parts of a body.
