@@ -1,9 +1,8 @@
 """A batch cut into blocks of rows, and the functions that run them.
 
 XLA compiles anew for every shape. To avoid a compilation for every length of the data, sizes that
-the graph does not know are padded: steps to 8, 12, 16, 24, 32,
-48 … (the loop ends after the real ones all the same), rows of a block to 1, 2, 4, 8, 10, 12, 14,
-16, 20 …
+the graph does not know are padded: steps to 8, 12, 16, 24, 32, 48 … (the loop ends after the real
+ones all the same), rows of a block to 1, 2, 4, 8, 10, 12, 14, 16, 20 …
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Until it is warm, a server pays for every node of a graph, so there is one loop 
 direction, without conditionals, and one function for all of the same sizes: of either direction,
 masked at its ends or within. Steps are skipped through data, not through control flow: time is
 padded to whole iterations, and a masked or padded step lets no candidate in. Numbers in parentheses
-are
-those of DERIVATION.md.
+are those of DERIVATION.md.
 """
 
 from __future__ import annotations

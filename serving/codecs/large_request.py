@@ -2,8 +2,7 @@
 
 Protobuf builds a message in one go: it holds the interpreter lock meanwhile, and a message of many
 small fields takes a hundred times its bytes. So their fields are counted first, and lists of
-numbers,
-which may be long, go from the wire to NumPy.
+numbers, which may be long, go from the wire to NumPy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A matrix product that TensorFlow writes beyond its memory for, and how a graph shows it.
 
 oneDNN's kernel of 2.20 and 2.21 reads a matrix that is broadcast over (B, 1, M, K) as if there were
-B of it: from some B on the process crashes, at once or later (tensorflow#117700, #123109;
-fixed by #120199 after 2.21).
+B of it: from some B on the process crashes, at once or later (tensorflow#117700, #123109; fixed by
+#120199 after 2.21).
 """
 
 from __future__ import annotations

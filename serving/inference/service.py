@@ -73,10 +73,10 @@ class Inference:
     async def answer(self, request: Request) -> bytes:
         """The bytes that answer a request.
 
-        It takes one trip to a thread. The event loop reads small requests and writes their
-        small answers, and only the model runs in the thread; there a large one is read, run and
-        answered. Two things bring it back to the loop in between: a model that merges runs into
-        batches, and a long answer, which waits for its turn.
+        It takes one trip to a thread. The event loop reads small requests and writes their small
+        answers, and only the model runs in the thread; there a large one is read, run and answered.
+        Two things bring it back to the loop in between: a model that merges runs into batches, and
+        a long answer, which waits for its turn.
 
         Raises:
             ServingError: With TF Serving's text.

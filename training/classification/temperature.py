@@ -34,8 +34,8 @@ def fit_temperature(labels: np.ndarray, logits: np.ndarray) -> Temperature:
     """The temperature that minimises the negative log-likelihood of held-out rows.
 
     There is none if every row is right: the likelihood then grows with confidence. The temperature
-    is then 1, which leaves the model as it is. Otherwise the likelihood has one
-    maximum, as the loss is convex in 1/T.
+    is then 1, which leaves the model as it is. Otherwise the likelihood has one maximum, as the
+    loss is convex in 1/T.
 
     Args:
         labels: (N,) class numbers, of rows that were not trained on.

@@ -20,8 +20,7 @@ def tells_lengths(arrays: Sequence[np.ndarray]) -> bool:
 
     Padding repeats what stands first in an array, so that no value can mean that nothing follows,
     and a mask grows with what it masks. Without lengths an answer depends on the other requests in
-    the batch,
-    and a row that is too short to be accepted may become long enough.
+    the batch, and a row that is too short to be accepted may become long enough.
     """
     return any(array.ndim == 1 and array.dtype.kind in "iu" for array in arrays)
 

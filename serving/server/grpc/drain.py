@@ -19,8 +19,8 @@ class DrainGate(grpc.GenericRpcHandler):
 
     A gRPC server that stops answers CANCELLED to the calls that wait to be read, which under load
     are most of those in progress. Clients retry UNAVAILABLE but not CANCELLED. A proxy does the
-    reverse: it sends a call that was reset to another replica, and forwards UNAVAILABLE;
-    calls that name one (RFC 9110, section 7.6.3) are answered until the end.
+    reverse: it sends a call that was reset to another replica, and forwards UNAVAILABLE; calls that
+    name one (RFC 9110, section 7.6.3) are answered until the end.
     """
 
     def __init__(self) -> None:

@@ -16,8 +16,7 @@ class DrainGate:
 
     A connection that is closed at once may hold a request that nobody has read. Its sender sees a
     broken connection, and cannot know that the request was never begun; a 503 says so, and a proxy
-    may send
-    the request to another replica.
+    may send the request to another replica.
 
     Args:
         app: Answers until then, and the health checks after.
