@@ -12,10 +12,11 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from serving.codecs.signature import CLASSIFY_METHOD, PREDICT_METHOD, REGRESS_METHOD
 from serving.engine.examples import Task, classify, infer, regress
+from serving.engine.load_options import LoadOptions
 from serving.engine.predictor import Predictor
 from serving.engine.tflite_session import MODEL_FILE, TfliteSession
 from serving.engine.tflite_signatures import read_metadata
-from serving.engine.version_loader import LoadOptions, VersionLoader
+from serving.engine.version_loader import VersionLoader
 from serving.errors import Code, FailedPrecondition, Internal, InvalidArgument, ServingError
 from serving.protos.meta_graph_pb2 import SignatureDef
 from tests.serving.saved_models import Affine
