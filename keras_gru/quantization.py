@@ -24,8 +24,8 @@ class QuantizedKernel:
 
     Args:
         values: int8 variable (D, V).
-        scale: variable (V,): what a column was multiplied by to become `values`.
-        dtype: of the tensor.
+        scale: Variable (V,): what a column was multiplied by to become `values`.
+        dtype: Of the tensor.
     """
 
     def __init__(self, values: Any, scale: Any, dtype: str) -> None:
@@ -99,8 +99,8 @@ class Int8Kernels(CalledAsEver):
 
         Args:
             mode: `"int8"`.
-            type_check: without effect.
-            config: without effect: Keras' default quantizer of weights is taken.
+            type_check: Without effect.
+            config: Without effect: Keras' default quantizer of weights is taken.
 
         Raises:
             NotImplementedError: Another mode; `model.quantize` makes a warning of it.

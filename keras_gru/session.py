@@ -45,7 +45,7 @@ class CarriedState:
         """Start sessions anew: all of them, or those in the given rows of the batch.
 
         Args:
-            rows: indices of batch rows, perhaps none, or None for all.
+            rows: Indices of batch rows, perhaps none, or None for all.
         """
         if self.states is None:
             return

@@ -1,4 +1,4 @@
-"""The commands of ``gru-train``: to train, to resume, and what the tasks add."""
+"""The commands of `gru-train`: to train, to resume, and what the tasks add."""
 
 import functools
 import operator
@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs one command and returns its exit status; see :mod:`training.__main__`."""
+    """Runs one command and returns its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
     further = [command for task in tasks.values() for command in task.commands]

@@ -1,8 +1,8 @@
 """Everything that may differ between two runs, as frozen dataclasses, one per concern.
 
-This file holds what the tasks share; each task has its classes in ``<task>/config.py``. The
-command line is generated from them (a field's docstring is its help text), and :func:`to_dict`
-and :func:`from_dict` carry them through ``config.json``. Values discovered from the data (a
+This file holds what the tasks share; each task has its classes in `<task>/config.py`. The
+command line is generated from them (a field's docstring is its help text), and `to_dict`
+and `from_dict` carry them through `config.json`. Values discovered from the data (a
 vocabulary, a scale) belong to the run directory, not here.
 """
 
@@ -96,10 +96,10 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def from_dict(cls: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
-    """The inverse of :func:`to_dict`; absent fields take their defaults.
+    """The inverse of `to_dict`; absent fields take their defaults.
 
     Raises:
-        ConfigError: an unknown field, or a value of the wrong type or out of range.
+        ConfigError: An unknown field, or a value of the wrong type or out of range.
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{cls.__name__} must be an object, got {values!r}")
@@ -143,25 +143,25 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
 
 
 def require_at_least(flag: str, value: int, least: int) -> None:
-    """Raises ConfigError where ``value`` is below ``least``."""
+    """Raises ConfigError where `value` is below `least`."""
     if value < least:
         raise ConfigError(f"{flag} must be at least {least}, got {value}")
 
 
 def require_above_zero(flag: str, value: float) -> None:
-    """Raises ConfigError where ``value`` is not a finite number above 0."""
+    """Raises ConfigError where `value` is not a finite number above 0."""
     if not 0 < value < float("inf"):
         raise ConfigError(f"{flag} must be a finite number above 0, got {value}")
 
 
 def require_rate(flag: str, value: float) -> None:
-    """Raises ConfigError where ``value`` is no share that can be dropped."""
+    """Raises ConfigError where `value` is no share that can be dropped."""
     if not 0 <= value < 1:
         raise ConfigError(f"{flag} must be at least 0 and below 1, got {value}")
 
 
 def require_seed(value: int) -> None:
-    """Raises ConfigError where ``value`` is no seed."""
+    """Raises ConfigError where `value` is no seed."""
     if not 0 <= value < 2**32:
         raise ConfigError(f"--seed must be at least 0 and below 2^32, got {value}")
 

@@ -43,7 +43,7 @@ class InterruptedRun(KeyboardInterrupt):
     """A training was interrupted and left a checkpoint.
 
     Args:
-        run: where the run was to be.
+        run: Where the run was to be.
     """
 
     def __init__(self, run: Path):

@@ -1,4 +1,4 @@
-"""What to resume; see :mod:`training.config`."""
+"""What to resume; see `training.config`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -41,9 +41,9 @@ def keras_model(model: Any, to: str = "keras_gru") -> Any:
     objects. It loads Keras' layer without a warning.
 
     Args:
-        model: a built model, or the path of a saved one. Classes of your own that are not
+        model: A built model, or the path of a saved one. Classes of your own that are not
             registered need a `keras.saving.custom_object_scope` around the call.
-        to: the library whose GRUs the result has: `"keras_gru"` or `"keras"`.
+        to: The library whose GRUs the result has: `"keras_gru"` or `"keras"`.
 
     Raises:
         ValueError: The model is not built, has no GRU to replace, or one that Keras does not have;

@@ -74,7 +74,7 @@ class WorkedExample:
         """The network, or one of its named variants; None for pure arithmetic.
 
         Raises:
-            NetworkError: the example has no such variant.
+            NetworkError: The example has no such variant.
         """
         fields = self.content.get("network")
         if fields is None:
@@ -219,7 +219,7 @@ def load_example(name: str) -> WorkedExample:
     """Load a worked example by name.
 
     Raises:
-        KeyError: no example has this name; the message lists those that exist.
+        KeyError: No example has this name; the message lists those that exist.
     """
     paths = example_paths()
     if name not in paths:
@@ -240,7 +240,7 @@ def _names(found: Trace | None, step: int | None) -> Values:
 
 
 def _target(quantity: str) -> tuple[str, Any, bool]:
-    """Name, index and transposition of ``z``, ``z[1]`` or ``T(dW_z)``; formulas stay whole."""
+    """Name, index and transposition of `z`, `z[1]` or `T(dW_z)`; formulas stay whole."""
     match parse(quantity):
         case ast.Subscript(value=ast.Name(id=name), slice=index):
             return name, ast.literal_eval(index), False

@@ -76,7 +76,7 @@ def example_request(version: Path, signature: str) -> dict[str, Any]:
     """A golden request for a signature, its first row without an empty text or missing value.
 
     Raises:
-        VerificationError: there is none; names the signatures that have one.
+        VerificationError: There is none; names the signatures that have one.
     """
     golden = read_golden(version)
     fitting = [request for request in golden if request["signature_name"] == signature]

@@ -20,8 +20,8 @@ class Scope:
     """A graph or the body of a function, with the shapes inferred when it was written.
 
     Args:
-        nodes: of the graph or function.
-        function: whose body it is, or None.
+        nodes: Of the graph or function.
+        function: Whose body it is, or None.
     """
 
     def __init__(self, nodes: Iterable[Any], function: Any = None) -> None:
@@ -47,8 +47,8 @@ def overruns(node: Any, scope: Scope) -> bool:
     An unknown size counts as the worst case.
 
     Args:
-        node: of a graph.
-        scope: where it stands.
+        node: Of a graph.
+        scope: Where it stands.
     """
     if node.op not in _OPS:
         return False

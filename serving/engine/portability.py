@@ -51,7 +51,7 @@ def portability_faults(saved_model: Path) -> list[Fault]:
     no part of an answer.
 
     Args:
-        saved_model: directory with a `saved_model.pb`.
+        saved_model: Directory with a `saved_model.pb`.
 
     Returns:
         The faults, in the order of signatures; empty for a portable model.
@@ -67,7 +67,7 @@ def signature_nodes(saved_model: Path) -> Iterator[tuple[str, Any]]:
     """Every graph node that a signature of a SavedModel directory reaches, with its name.
 
     Args:
-        saved_model: directory with a `saved_model.pb`.
+        saved_model: Directory with a `saved_model.pb`.
     """
     for name, node, _ in _nodes_in_scope(saved_model):
         yield name, node

@@ -60,7 +60,7 @@ def read_golden(version: Path) -> list[Request]:
     """The golden requests of a version directory.
 
     Raises:
-        VerificationError: there are none, or the file is not what `export` writes.
+        VerificationError: There are none, or the file is not what `export` writes.
     """
     path = version / GOLDEN
     try:
@@ -130,14 +130,14 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
     """Ask every golden request again.
 
     Args:
-        golden: what `read_golden` returns.
-        ask: an engine.
-        tolerance: largest difference allowed between numbers; of an output with numbers beyond
+        golden: What `read_golden` returns.
+        ask: An engine.
+        tolerance: Largest difference allowed between numbers; of an output with numbers beyond
             1, as in raw units, relative to the largest of them.
 
     Raises:
-        WrongAnswerError: names the request, output and row of the first answer that differs.
-        ValueError: the tolerance is none.
+        WrongAnswerError: Names the request, output and row of the first answer that differs.
+        ValueError: The tolerance is none.
     """
     check_tolerance(tolerance)
     largest: dict[str, float] = {}
@@ -179,7 +179,7 @@ def check_tolerance(tolerance: float) -> None:
     """Whether numbers can be compared by it.
 
     Raises:
-        ValueError: they cannot.
+        ValueError: They cannot.
     """
     if not tolerance >= 0:  # NaN is not
         raise ValueError(f"tolerance: expected a number from 0; got {tolerance}")

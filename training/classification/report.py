@@ -25,12 +25,12 @@ def write_markdown(
     """The run as Markdown.
 
     Args:
-        metrics: what ``metrics.json`` holds.
-        classes: class names.
-        mistakes: test rows got wrong, the most confident first: ``text``, ``label``, ``predicted``
+        metrics: What `metrics.json` holds.
+        classes: Class names.
+        mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
         and
-            ``probability`` of the prediction.
-        gates: whether there is a picture of gates.
+            `probability` of the prediction.
+        gates: Whether there is a picture of gates.
     """
     data, model = metrics["data"], metrics["model"]
     rows = data["rows"]

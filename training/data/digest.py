@@ -10,7 +10,7 @@ def data_digest(contents: Iterable[str | np.ndarray]) -> str:
     """SHA-256, in hexadecimal, of texts and arrays in their order.
 
     Args:
-        contents: texts, and arrays of numbers, whose dtypes and shapes count too.
+        contents: Texts, and arrays of numbers, whose dtypes and shapes count too.
     """
     digest = sha256()
     for content in contents:

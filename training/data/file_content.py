@@ -24,7 +24,7 @@ def read_bytes(path: Path) -> bytes:
     """The file's content, gunzipped where its name ends in .gz.
 
     Raises:
-        DataError: the file is missing, unreadable or no complete gzip file, or it is far too large
+        DataError: The file is missing, unreadable or no complete gzip file, or it is far too large
         when unpacked.
     """
     try:
@@ -39,7 +39,7 @@ def read_utf8(path: Path) -> str:
     """The file's text: UTF-8 with or without byte-order mark, without NUL characters.
 
     Raises:
-        DataError: as :func:`read_bytes`, or the content is no such text; names the line.
+        DataError: As `read_bytes`, or the content is no such text; names the line.
     """
     content = read_bytes(path)
     try:
@@ -55,13 +55,13 @@ def as_text(path: Path, content: bytes, encoding: str = "utf-8-sig") -> str:
     """A file's content decoded.
 
     Args:
-        path: for messages.
-        content: of the file.
-        encoding: of the content.
+        path: For messages.
+        content: Of the file.
+        encoding: Of the content.
 
     Raises:
-        DataError: it is UTF-16 or UTF-32, or holds NUL characters; names the line.
-        UnicodeDecodeError: it is of another encoding.
+        DataError: It is UTF-16 or UTF-32, or holds NUL characters; names the line.
+        UnicodeDecodeError: It is of another encoding.
     """
     wide = _wide_encoding(content)
     if wide:

@@ -39,13 +39,13 @@ def read_text_file(
     double quotes and then hold the separator, line breaks and doubled quotes.
 
     Args:
-        path: the file.
-        text_column: name of the column with the text; by default one called as in
-            :data:`TEXT_COLUMNS` (in any case).
-        label_column: likewise for the label and :data:`LABEL_COLUMNS`.
+        path: The file.
+        text_column: Name of the column with the text; by default one called as in
+            `TEXT_COLUMNS` (in any case).
+        label_column: Likewise for the label and `LABEL_COLUMNS`.
 
     Raises:
-        DataError: the file cannot be read, has no such columns, or a row lacks text or label.
+        DataError: The file cannot be read, has no such columns, or a row lacks text or label.
     """
     suffix = _kind(path)
     content = read_utf8(path)
@@ -89,7 +89,7 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
     """The rows of a file with a header line, with the line each begins on.
 
     Raises:
-        DataError: there is no header, or a row does not fit it; names the line.
+        DataError: There is no header, or a row does not fit it; names the line.
     """
     # A text may be longer than the 131,072 letters that a cell may have by default.
     csv.field_size_limit(max(csv.field_size_limit(), len(content)))

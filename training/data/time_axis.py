@@ -58,11 +58,11 @@ def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.Datetime
     one of the two gives ascending times, or times that are far more even.
 
     Args:
-        cells: as they stand in the file.
-        time_format: as for ``strptime``; guessed by default.
+        cells: As they stand in the file.
+        time_format: As for `strptime`; guessed by default.
 
     Raises:
-        DataError: a cell is no time, or could be either of two; names it.
+        DataError: A cell is no time, or could be either of two; names it.
     """
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
     if not time_format and not all(map(_YEAR_FIRST.match, cells.texts)):
@@ -144,7 +144,7 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
     """The spacing that most neighbours have: a fixed step, business days, or calendar months.
 
     Args:
-        times: two or more, ascending.
+        times: Two or more, ascending.
     """
     steps = pd.Series(times[1:] - times[:-1])
     step = steps.mode().iloc[0]
@@ -164,11 +164,11 @@ def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
     """Finds the spacing and the times missing from it.
 
     Args:
-        times: of the rows, ascending, two or more.
-        cells: for errors.
+        times: Of the rows, ascending, two or more.
+        cells: For errors.
 
     Raises:
-        DataError: a time does not fit the spacing of the others; names it.
+        DataError: A time does not fit the spacing of the others; names it.
     """
     frequency = infer_frequency(times)
     _require_filled(times, frequency, cells)

@@ -66,7 +66,7 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
         The new folder beside the run.
 
     Raises:
-        TrainingError: the run or its data cannot be used, or the folder exists.
+        TrainingError: The run or its data cannot be used, or the folder exists.
     """
     console = console or Console(quiet=True)
     run = ForecastingRun.open(config.run_path)
@@ -87,13 +87,13 @@ def backtest(
     """Evaluates a run and refitted baselines fold by fold.
 
     Args:
-        run: the trained network, which stays as it is.
-        data: the series, with the run's scale and borders.
-        folds: how many parts to make of the test windows.
-        console: where to show progress.
+        run: The trained network, which stays as it is.
+        data: The series, with the run's scale and borders.
+        folds: How many parts to make of the test windows.
+        console: Where to show progress.
 
     Raises:
-        DataError: there are fewer windows than folds.
+        DataError: There are fewer windows than folds.
     """
     windows = data.windows("test")
     if len(windows) < folds:
@@ -120,7 +120,7 @@ def backtest(
 
 
 def summarise(run: ForecastingRun, folds: list[Fold]) -> dict[str, Any]:
-    """What ``backtest.json`` holds; means over all folds weigh every value alike."""
+    """What `backtest.json` holds; means over all folds weigh every value alike."""
 
     def numbers(name: str) -> dict[str, float]:
         errors = [fold.errors[name] for fold in folds]

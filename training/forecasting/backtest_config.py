@@ -1,4 +1,4 @@
-"""The settings of a backtest; see :mod:`training.config`."""
+"""The settings of a backtest; see `training.config`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ class BacktestConfig:
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """A run directory of ``gru-train forecasting``."""
+    """A run directory of `gru-train forecasting`."""
     folds: int = 5
     """Number of folds to split the test part into, in order of time."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None

@@ -1,4 +1,4 @@
-"""The settings of the forecasting pipeline; see :mod:`training.config`."""
+"""The settings of the forecasting pipeline; see `training.config`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

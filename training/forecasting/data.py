@@ -70,14 +70,14 @@ class ForecastingData:
         windows; those of the training part begin where there is enough to read.
 
         Args:
-            part: ``train``, ``validation`` or ``test``.
-            lookback: steps read; those of the shape by default.
+            part: `train`, `validation` or `test`.
+            lookback: Steps read; those of the shape by default.
         """
         begin, end = self.borders.part(part)
         return self.windows_between(begin, end, lookback)
 
     def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
-        """As :meth:`windows`, with the forecast steps in rows ``begin`` to ``end - 1``."""
+        """As `windows`, with the forecast steps in rows `begin` to `end - 1`."""
         lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
         origins = np.arange(max(begin, lookback), end - horizon + 1)
         seen = np.isfinite(self.standardised_targets).any(axis=1)
@@ -90,7 +90,7 @@ def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
     """Reads a series, splits it by time and scales it by its training rows.
 
     Raises:
-        DataError: the series cannot be used; says why.
+        DataError: The series cannot be used; says why.
     """
     return prepare(load_series(config), config)
 
@@ -99,7 +99,7 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     """Splits and scales a series that has been read.
 
     Raises:
-        DataError: too few rows, or a column that says nothing.
+        DataError: Too few rows, or a column that says nothing.
     """
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)

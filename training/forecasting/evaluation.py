@@ -95,10 +95,10 @@ def evaluate_forecasts(
     """Errors and coverage over all windows.
 
     Args:
-        predict: of :func:`make_predictor`.
+        predict: Of `make_predictor`.
         windows: N of them.
-        offsets: (H, K, Q), of :func:`calibrate`.
-        levels: of the quantiles.
+        offsets: (H, K, Q), of `calibrate`.
+        levels: Of the quantiles.
     """
     H, K = offsets.shape[:2]
     middle, pairs = levels.index(MEDIAN), len(levels) // 2

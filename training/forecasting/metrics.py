@@ -1,4 +1,4 @@
-"""What a forecasting run achieved, as values for ``metrics.json``."""
+"""What a forecasting run achieved, as values for `metrics.json`."""
 
 from typing import Any
 

@@ -30,12 +30,12 @@ def draw_all(
     """Draws every picture of the report into a folder.
 
     Args:
-        data: the series with its split.
-        predict: the trained forecaster.
+        data: The series with its split.
+        predict: The trained forecaster.
         offsets: (H, K, Q), of its quantiles.
-        test: what it achieves on the test part.
-        baselines: what others achieve.
-        folder: where the PNG files go.
+        test: What it achieves on the test part.
+        baselines: What others achieve.
+        folder: Where the PNG files go.
     """
     draw_forecasts(data, predict, offsets, folder / "forecasts.png")
     draw_errors_by_horizon(test, baselines, folder / "errors_by_horizon.png")

@@ -55,19 +55,19 @@ def train_forecasting(
     digits, and training magnifies that.
 
     Args:
-        config: every setting.
-        console: where to show progress; none is shown by default.
-        resume: continue from the checkpoint of an interrupted run of this name, if there is one.
+        config: Every setting.
+        console: Where to show progress; none is shown by default.
+        resume: Continue from the checkpoint of an interrupted run of this name, if there is one.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
-        ``metrics["interrupted"]`` is true. Of several workers only the first writes it; for the
+        `metrics["interrupted"]` is true. Of several workers only the first writes it; for the
         others None.
 
     Raises:
-        TrainingError: settings, data or run directory cannot be used; no run is left behind.
+        TrainingError: Settings, data or run directory cannot be used; no run is left behind.
 
-    Killed at any moment, it leaves hidden files at most: a checkpoint, from which ``resume`` leads
+    Killed at any moment, it leaves hidden files at most: a checkpoint, from which `resume` leads
     to the same weights, and what the next training of this name removes.
     """
     console = console or Console(quiet=True)

@@ -55,7 +55,7 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     """The run as Markdown.
 
     Args:
-        metrics: what ``metrics.json`` holds.
+        metrics: What `metrics.json` holds.
     """
     data = metrics["data"]
     lines = [f"# Forecasting: {data['name']}", ""]

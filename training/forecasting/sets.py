@@ -39,7 +39,7 @@ def load_series(config: SeriesConfig) -> Series:
     """Reads the series that the settings name, with calendar columns if wanted.
 
     Raises:
-        DataError: the file cannot be used; says why.
+        DataError: The file cannot be used; says why.
     """
     if config.data is None:
         series = _weekly_co2()

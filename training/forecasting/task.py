@@ -1,4 +1,4 @@
-"""Forecasting as a task; see :mod:`training.task`."""
+"""Forecasting as a task; see `training.task`."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Checkpoints, with which a killed training continues as if it had never stopped.
 
-A checkpoint is one file, ``.<name>.checkpoint`` beside the place of the run: an .npz archive of the
+A checkpoint is one file, `.<name>.checkpoint` beside the place of the run: an .npz archive of the
 model's and the optimizer's variables, random number generators among them, and of the best
 epoch's weights, with everything else as JSON. It is replaced as a whole, so that there is always
 a complete one.
@@ -31,7 +31,7 @@ def checkpoint_path(run: Path) -> Path:
 
 
 def run_of(path: Path) -> Path:
-    """The inverse of :func:`checkpoint_path`."""
+    """The inverse of `checkpoint_path`."""
     return path.parent / path.name[1:].removesuffix(".checkpoint")
 
 
@@ -39,10 +39,10 @@ def existing_checkpoint(run: Path) -> Path:
     """The checkpoint of an interrupted run.
 
     Args:
-        run: where it was to be.
+        run: Where it was to be.
 
     Raises:
-        CheckpointError: there is none; says whether the run is complete, or which were cut short.
+        CheckpointError: There is none; says whether the run is complete, or which were cut short.
     """
     path = checkpoint_path(run)
     if path.exists():
@@ -67,7 +67,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """The settings with which a checkpoint was written.
 
     Raises:
-        CheckpointError: there is none, or it is damaged.
+        CheckpointError: There is none, or it is damaged.
     """
     with _archive(path) as archive:
         settings: dict[str, Any] = json.loads(str(archive["meta"]))["settings"]
@@ -78,11 +78,11 @@ class Checkpoint:
     """The checkpoint of the current training.
 
     Args:
-        path: its file.
+        path: Its file.
         settings: JSON values from which the run can be set up again.
-        variables: all that training changes: Keras variables of the model and the optimizer.
-        seconds_between: least time between two checkpoints within an epoch.
-        data: :func:`training.data.digest.data_digest` of what is trained on; None is not compared.
+        variables: All that training changes: Keras variables of the model and the optimizer.
+        seconds_between: Least time between two checkpoints within an epoch.
+        data: `training.data.digest.data_digest` of what is trained on; None is not compared.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Checkpoint:
         """Replaces the checkpoint.
 
         Raises:
-            CheckpointError: it cannot be written; the last one is still there.
+            CheckpointError: It cannot be written; the last one is still there.
         """
         arrays: dict[str, Any] = {
             f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables)
@@ -142,7 +142,7 @@ class Checkpoint:
             The state and the best epoch's weights; None where there is no checkpoint.
 
         Raises:
-            CheckpointError: it is damaged, or of other data or another model; no variable is
+            CheckpointError: It is damaged, or of other data or another model; no variable is
                 changed.
         """
         if not self.path.exists():

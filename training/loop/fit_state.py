@@ -23,7 +23,7 @@ class Totals:
         """Per row.
 
         Raises:
-            ValueError: there are no rows.
+            ValueError: There are no rows.
         """
         if not self.rows:
             raise ValueError("expected at least one row, got none")

@@ -9,14 +9,14 @@ from training.loop.fit_state import EpochRecord
 
 
 class TrainingProgress:
-    """Shows the progress of :func:`training.loop.fit.fit`; the bar only where there is a terminal.
+    """Shows the progress of `training.loop.fit.fit`; the bar only where there is a terminal.
 
     Args:
-        console: where to write.
-        epochs: most epochs; the time left is for all of them.
-        steps: steps per epoch.
-        metric: the validation mean to show beside the loss.
-        style: how to write it, as in format().
+        console: Where to write.
+        epochs: Most epochs; the time left is for all of them.
+        steps: Steps per epoch.
+        metric: The validation mean to show beside the loss.
+        style: How to write it, as in format().
     """
 
     def __init__(

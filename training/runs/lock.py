@@ -15,7 +15,7 @@ class RunLock:
     """A lock file: one holder at a time, free again when its process dies, gone when released.
 
     Args:
-        path: of the file, in a folder that exists.
+        path: Of the file, in a folder that exists.
     """
 
     def __init__(self, path: Path):
@@ -32,7 +32,7 @@ class RunLock:
             Whether no other process holds it.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: The file cannot be written.
         """
         try:
             self._lock.acquire(_SECONDS, _POLL_SECONDS)

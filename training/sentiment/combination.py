@@ -35,9 +35,9 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
     """A model that answers with the weighted sum of both logits.
 
     Args:
-        model: from word ids (B, T) to logits (B, C).
-        ngrams: over the same ids and classes.
-        shares: of :func:`fit_shares`.
+        model: From word ids (B, T) to logits (B, C).
+        ngrams: Over the same ids and classes.
+        shares: Of `fit_shares`.
     """
     count, classes = ngrams.weights.shape
     layer = NgramLogits(count, classes, ngrams.vocabulary_size, name="ngrams")

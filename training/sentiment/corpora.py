@@ -10,7 +10,7 @@ IMDB     imdb_{train,test}.tsv.gz                       official train and test
 UCI      {amazon_cells,imdb,yelp}_labelled.txt          none official
 ======== ============================================== =======================================
 
-Records end with a line feed and nothing else (MR and IMDB hold U+0085, which ``splitlines``
+Records end with a line feed and nothing else (MR and IMDB hold U+0085, which `splitlines`
 takes for a line end), and quotes mean nothing.
 """
 
@@ -68,11 +68,11 @@ def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
     """Reads the known set that lies in a folder.
 
     Args:
-        folder: holds the files of exactly one known set.
-        phrases: train on SST-2's phrases.
+        folder: Holds the files of exactly one known set.
+        phrases: Train on SST-2's phrases.
 
     Raises:
-        DataError: no known layout, or a file is unreadable or malformed.
+        DataError: No known layout, or a file is unreadable or malformed.
     """
     try:
         found = sorted(path.name for path in folder.iterdir())
@@ -127,7 +127,7 @@ def imdb_unlabelled(folder: Path) -> list[str]:
     """The texts of IMDB's unlabelled and training reviews; those of its test reviews left out.
 
     Raises:
-        DataError: the files are not there, unreadable or malformed.
+        DataError: The files are not there, unreadable or malformed.
     """
     texts = []
     for name, header in (("unsup", ["id", "movie", "text"]), ("train", _IMDB_HEADER)):

@@ -61,7 +61,7 @@ def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData
     rows whose text also stands in another part are dropped.
 
     Raises:
-        DataError: the source cannot be used; says why.
+        DataError: The source cannot be used; says why.
     """
     classes: tuple[str, ...] = CLASSES
     validation = test = None
@@ -130,9 +130,9 @@ def hold_out(
     their shares where groups are small.
 
     Args:
-        rows: the rows to split.
-        fraction: share to hold out, of each stratum at least one group and never all.
-        rng: draws the groups.
+        rows: The rows to split.
+        fraction: Share to hold out, of each stratum at least one group and never all.
+        rng: Draws the groups.
 
     Returns:
         The rows that stay and the rows held out.

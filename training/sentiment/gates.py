@@ -62,10 +62,10 @@ def read_texts(
     """Reads texts token by token.
 
     Args:
-        model: of :func:`training.sentiment.model.build_sentiment_model`.
-        preprocessor: to its word ids.
-        temperature: what its logits are divided by.
-        rows: each with ``text`` and ``label``.
+        model: Of `training.sentiment.model.build_sentiment_model`.
+        preprocessor: To its word ids.
+        temperature: What its logits are divided by.
+        rows: Each with `text` and `label`.
     """
     texts = tf.constant([row["text"] for row in rows])
     tokens = preprocessor.tokens(texts).to_list()
@@ -87,9 +87,9 @@ def draw_gates(texts: Sequence[ReadText], classes: Sequence[str], path: Path) ->
     """Draws for each text both gates of all units over the tokens, above the answers on the way.
 
     Args:
-        texts: what to draw, below each other.
+        texts: What to draw, below each other.
         classes: C names.
-        path: the PNG file.
+        path: The PNG file.
     """
     longest = max(len(text.tokens) for text in texts)
     figure = Figure(

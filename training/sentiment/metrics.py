@@ -1,4 +1,4 @@
-"""What a sentiment run achieved, as values for ``metrics.json``."""
+"""What a sentiment run achieved, as values for `metrics.json`."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def calibration_summary(
     """What the temperature changed, by part: on validation rows, of which it was made, and on test.
 
     Args:
-        temperature: of the run.
+        temperature: Of the run.
         labels: (N,) of each part.
         logits: (N, C) of each part, not yet divided.
     """
@@ -110,7 +110,7 @@ def length_summary(bins: LengthBins, right: Mapping[str, np.ndarray]) -> list[di
     """Accuracy with its 95 % interval by number of tokens, of each model.
 
     Args:
-        bins: of the rows.
+        bins: Of the rows.
         right: (N,) bool of each model, whether a row was got right.
     """
     accuracies = {name: bins.accuracy(rows) for name, rows in right.items()}

@@ -1,7 +1,7 @@
 """From a sequence of features to one vector: what a classifier reads of a text.
 
-Each layer also answers for every beginning of the sequence (:meth:`Pooling.so_far`) and piece by
-piece (:meth:`Pooling.resume`), as streams need it. Steps that are masked count for nothing; a row
+Each layer also answers for every beginning of the sequence (`Pooling.so_far`) and piece by
+piece (`Pooling.resume`), as streams need it. Steps that are masked count for nothing; a row
 without any other step, for instance an empty text, yields zeros.
 """
 
@@ -36,7 +36,7 @@ class Pooling(keras.layers.Layer, ABC):
 
     @abstractmethod
     def carry_size(self, features: int) -> int:
-        """Numbers per row that :meth:`resume` carries, for D features."""
+        """Numbers per row that `resume` carries, for D features."""
 
     @abstractmethod
     def resume(self, sequence: Any, mask: Any, carry: Any) -> tuple[Any, Any]:
@@ -155,7 +155,7 @@ class LastPooling(Pooling):
     """The state after the whole text.
 
     Args:
-        bidirectional: the second half of the features was read from the end to the beginning, so
+        bidirectional: The second half of the features was read from the end to the beginning, so
             that its last state is that of the first step.
     """
 

@@ -46,15 +46,15 @@ def pretrained_words(
 
     Args:
         config: `unlabelled`, `word_vectors` or both must be set.
-        training: texts to learn from if `word_vectors` is set.
-        held_out: validation and test texts; an unlabelled text that is also among them, or among
+        training: Texts to learn from if `word_vectors` is set.
+        held_out: Validation and test texts; an unlabelled text that is also among them, or among
             the training texts that are learned from, is passed over.
-        folder: where vectors are kept for the next training, as ``.word-vectors-<digest>.npz``.
-        progress: told what is being done.
-        index: of the training texts, where it is at hand.
+        folder: Where vectors are kept for the next training, as `.word-vectors-<digest>.npz`.
+        progress: Told what is being done.
+        index: Of the training texts, where it is at hand.
 
     Raises:
-        DataError: the texts cannot be read, or hold too few different words.
+        DataError: The texts cannot be read, or hold too few different words.
     """
     own = training if config.word_vectors else ()
     texts = list(own)
@@ -99,7 +99,7 @@ def read_unlabelled(path: Path) -> list[str]:
     """Texts without their labels: a folder with IMDB, or a .txt file with one text per line.
 
     Raises:
-        DataError: the path is neither, or cannot be read.
+        DataError: The path is neither, or cannot be read.
     """
     if path.is_dir():
         return imdb_unlabelled(path)
@@ -112,7 +112,7 @@ def read_unlabelled(path: Path) -> list[str]:
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
-    """What :func:`_write` wrote; nothing where it is damaged, so that it is made anew."""
+    """What `_write` wrote; nothing where it is damaged, so that it is made anew."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as values:
             return tuple(values["tokens"].tolist()), values["vectors"]

@@ -68,10 +68,10 @@ def write_report(
     """Calibrates and tests the model, and writes the files of the run that tell of it.
 
     Args:
-        writer: of the run.
-        trained: the model and its data.
-        floors: majority class, bag of words, and any further simple models.
-        summary: of the training, from :func:`training.runs.summary.run_summary`.
+        writer: Of the run.
+        trained: The model and its data.
+        floors: Majority class, bag of words, and any further simple models.
+        summary: Of the training, from `training.runs.summary.run_summary`.
     """
     data, test = trained.data, trained.rows["test"]
     labels = {part: trained.rows[part].labels for part in ("validation", "test")}

@@ -34,7 +34,7 @@ class SentimentSteps:
     """A trained classifier, opened.
 
     Args:
-        model: of :func:`training.sentiment.model.build_sentiment_model`.
+        model: Of `training.sentiment.model.build_sentiment_model`.
     """
 
     def __init__(self, model: keras.Model):
@@ -55,7 +55,7 @@ class SentimentSteps:
 
     @property
     def state_size(self) -> int:
-        """Size S of the state that :meth:`advance` carries, of a model that streams.
+        """Size S of the state that `advance` carries, of a model that streams.
 
         The state of each layer, and what the pooling carries. Zeros are a new beginning.
         """

@@ -1,4 +1,4 @@
-"""Sentiment as a task; see :mod:`training.task`."""
+"""Sentiment as a task; see `training.task`."""
 
 from collections.abc import Mapping
 from pathlib import Path

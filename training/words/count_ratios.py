@@ -30,7 +30,7 @@ def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
     """The ratios of words.
 
     Args:
-        rows: the training texts.
+        rows: The training texts.
         classes: C.
         words: W; ids from there on are passed over.
 

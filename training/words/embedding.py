@@ -24,9 +24,9 @@ class WordEmbedding(keras.layers.Layer):
 
     Args:
         vocabulary_size: V, number of ids, padding and unknown included.
-        fixed_size: numbers in a fixed vector; 0 for none.
-        trained_words: ids below it have a trained vector; the others share the unknown word's.
-        trained_size: numbers in a trained vector; 0 for none.
+        fixed_size: Numbers in a fixed vector; 0 for none.
+        trained_words: Ids below it have a trained vector; the others share the unknown word's.
+        trained_size: Numbers in a trained vector; 0 for none.
         most_pieces: P, pieces of the word with the most; 0 for none.
     """
 

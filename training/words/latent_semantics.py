@@ -23,7 +23,7 @@ def latent_semantic_vectors(
     frequency, with texts of length 1.
 
     Args:
-        rows: the word ids of each text, without padding.
+        rows: The word ids of each text, without padding.
         vocabulary_size: V, the reserved ids included.
         size: D, at most the number of words and of texts.
 

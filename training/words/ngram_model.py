@@ -50,8 +50,8 @@ def fit_ngrams(
     """Fits one logistic regression, or one per class against the rest where there are more.
 
     Args:
-        train: rows of word ids to learn from.
-        validation: rows on which the penalty is chosen.
+        train: Rows of word ids to learn from.
+        validation: Rows on which the penalty is chosen.
         classes: C.
         vocabulary_size: V, number of ids.
     """
@@ -81,7 +81,7 @@ def fit_ngrams(
 
 @keras.saving.register_keras_serializable(package="training")
 class NgramLogits(keras.layers.Layer):
-    """An :class:`NgramModel` in a network; its weights are not trained further.
+    """An `NgramModel` in a network; its weights are not trained further.
 
     Args:
         count: K, number of n-grams.
