@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status.
+    """Run one command and return its exit status.
 
     Args:
         argv: The arguments after the program's name; those of the process by default.

@@ -143,31 +143,31 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
 
 
 def require_at_least(flag: str, value: int, least: int) -> None:
-    """Raises ConfigError where `value` is below `least`."""
+    """Raise ConfigError where `value` is below `least`."""
     if value < least:
         raise ConfigError(f"{flag} must be at least {least}, got {value}")
 
 
 def require_above_zero(flag: str, value: float) -> None:
-    """Raises ConfigError where `value` is not a finite number above 0."""
+    """Raise ConfigError where `value` is not a finite number above 0."""
     if not 0 < value < float("inf"):
         raise ConfigError(f"{flag} must be a finite number above 0, got {value}")
 
 
 def require_rate(flag: str, value: float) -> None:
-    """Raises ConfigError where `value` is no share that can be dropped."""
+    """Raise ConfigError where `value` is no share that can be dropped."""
     if not 0 <= value < 1:
         raise ConfigError(f"{flag} must be at least 0 and below 1, got {value}")
 
 
 def require_seed(value: int) -> None:
-    """Raises ConfigError where `value` is no seed."""
+    """Raise ConfigError where `value` is no seed."""
     if not 0 <= value < 2**32:
         raise ConfigError(f"--seed must be at least 0 and below 2^32, got {value}")
 
 
 def require_split(validation_fraction: float, test_fraction: float) -> None:
-    """Raises ConfigError where the shares leave one of the three parts empty."""
+    """Raise ConfigError where the shares leave one of the three parts empty."""
     for flag, fraction in (
         ("--validation-fraction", validation_fraction),
         ("--test-fraction", test_fraction),

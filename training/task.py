@@ -57,7 +57,7 @@ class Task(Protocol):
         """What the command line can do with its runs, training apart."""
 
     def train(self, config: Any, console: Console, resume: bool) -> "TaskRun | None":
-        """Trains and writes a run directory.
+        """Train and write a run directory.
 
         Args:
             config: The settings.
@@ -69,10 +69,10 @@ class Task(Protocol):
         """
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Prints what a run achieved, from its `metrics.json`."""
+        """Print what a run achieved, from its `metrics.json`."""
 
     def open_run(self, path: Path) -> "TaskRun":
-        """Opens a run directory of this task."""
+        """Open a run directory of this task."""
 
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that `open_run` opened."""

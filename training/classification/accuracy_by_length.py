@@ -32,7 +32,7 @@ class LengthBins:
 
 
 def bin_by_length(lengths: np.ndarray, bins: int | None = None) -> LengthBins:
-    """Cuts rows into bins at quantiles of their length; rows of one length share a bin.
+    """Cut rows into bins at quantiles of their length; rows of one length share a bin.
 
     Args:
         lengths: (N,) number of tokens.

@@ -24,7 +24,7 @@ def confusion_counts(labels: np.ndarray, predicted: np.ndarray, classes: int) ->
 
 
 def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path) -> None:
-    """Draws how often each class was taken for each, coloured by share of the row.
+    """Draw how often each class was taken for each, coloured by share of the row.
 
     Args:
         counts: (C, C), from `confusion_counts`.
@@ -54,7 +54,7 @@ def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path
 def draw_calibration(
     labels: np.ndarray, logits: np.ndarray, temperature: float, path: Path
 ) -> None:
-    """Draws confidence against accuracy, before and after temperature scaling.
+    """Draw confidence against accuracy, before and after temperature scaling.
 
     Above, a point for each of several bins of equally many rows, with its 95 % interval; on the
     diagonal the model is right as often as it says. Below, how many rows have which confidence.
@@ -99,7 +99,7 @@ def draw_calibration(
 
 
 def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], path: Path) -> None:
-    """Draws accuracy with its 95 % interval from short to long texts.
+    """Draw accuracy with its 95 % interval from short to long texts.
 
     Args:
         bins: Of the rows, by number of tokens.

@@ -30,7 +30,7 @@ def read_series(
     time_format: str | None = None,
     keep_rows: bool = False,
 ) -> Series:
-    """Reads a .csv file (or .csv.gz) of numbers over time.
+    """Read a .csv file (or .csv.gz) of numbers over time.
 
     It needs a header, ascending times in one column and numbers in all others; a cell may be
     missing (`MISSING`, in any case). Times left out are filled with missing values.

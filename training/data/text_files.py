@@ -33,7 +33,7 @@ class Record(NamedTuple):
 def read_text_file(
     path: Path, text_column: str | None = None, label_column: str | None = None
 ) -> list[LabelledRow]:
-    """Reads all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
+    """Read all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
 
     CSV and TSV files need a header and follow the usual quoting rules: a cell may be put in
     double quotes and then hold the separator, line breaks and doubled quotes.

@@ -52,7 +52,7 @@ class TimeCells:
 
 
 def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.DatetimeIndex:
-    """Reads times; offsets from UTC are applied and dropped.
+    """Read times; offsets from UTC are applied and dropped.
 
     Behind the year stands the month. Otherwise day and month may stand in either order where only
     one of the two gives ascending times, or times that are far more even.
@@ -128,7 +128,7 @@ def _unevenness(times: pd.DatetimeIndex) -> float:
 
 
 def require_ascending(times: pd.DatetimeIndex, cells: TimeCells) -> None:
-    """Raises DataError, naming the row, where a time is not after the one before it."""
+    """Raise DataError, naming the row, where a time is not after the one before it."""
     steps = np.diff(times.asi8)
     if (steps > 0).all():
         return
@@ -161,7 +161,7 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
 
 
 def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
-    """Finds the spacing and the times missing from it.
+    """Find the spacing and the times missing from it.
 
     Args:
         times: Of the rows, ascending, two or more.
@@ -183,7 +183,7 @@ def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
 
 
 def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -> None:
-    """Raises DataError, naming the row behind the longest gap, where nearly all times are missing.
+    """Raise DataError, naming the row behind the longest gap, where nearly all times are missing.
 
     Such a table would be filled with missing values, perhaps beyond all memory.
     """

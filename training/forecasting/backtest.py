@@ -60,7 +60,7 @@ class Fold:
 
 
 def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
-    """Evaluates a run and writes backtest.json, backtest.md and backtest.png.
+    """Evaluate a run and write backtest.json, backtest.md and backtest.png.
 
     Returns:
         The new folder beside the run.
@@ -84,7 +84,7 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
 def backtest(
     run: ForecastingRun, data: ForecastingData, folds: int, console: Console
 ) -> list[Fold]:
-    """Evaluates a run and refitted baselines fold by fold.
+    """Evaluate a run and refitted baselines fold by fold.
 
     Args:
         run: The trained network, which stays as it is.
@@ -180,7 +180,7 @@ def write_table(summary: Mapping[str, Any]) -> str:
 
 
 def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
-    """Draws the squared error of everyone in each fold."""
+    """Draw the squared error of everyone in each fold."""
     folds = summary["folds"]
     figure = Figure(figsize=(max(7.0, 1.3 * len(folds) + 2), 4), dpi=120, layout="constrained")
     axes = figure.subplots()

@@ -87,7 +87,7 @@ class ForecastingData:
 
 
 def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
-    """Reads a series, splits it by time and scales it by its training rows.
+    """Read a series, split it by time and scale it by its training rows.
 
     Raises:
         DataError: The series cannot be used; says why.
@@ -96,7 +96,7 @@ def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
 
 
 def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
-    """Splits and scales a series that has been read.
+    """Split and scale a series that has been read.
 
     Raises:
         DataError: Too few rows, or a column that says nothing.
@@ -180,7 +180,7 @@ def _require_variation(series: Series, borders: Borders, targets: tuple[int, ...
 
 
 def _require_float32(column: str, values: np.ndarray, train: np.ndarray) -> None:
-    """Raises DataError where models, which read numbers as float32, would not see what varies."""
+    """Raise DataError where models, which read numbers as float32, would not see what varies."""
     largest = float(np.nanmax(np.abs(values)))
     if largest > _LARGEST:
         raise DataError(

@@ -65,7 +65,7 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
 
 
 def require_calibration(data: ForecastingData) -> None:
-    """Raises DataError where the validation part cannot calibrate some step of some column."""
+    """Raise DataError where the validation part cannot calibrate some step of some column."""
     windows = data.windows("validation")
     for step in range(windows.horizon):
         seen = np.isfinite(windows.targets[windows.origins + step]).any(axis=0)

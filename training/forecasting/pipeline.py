@@ -48,7 +48,7 @@ _STORED_WINDOWS = 64
 def train_forecasting(
     config: ForecastingConfig, console: Console | None = None, resume: bool = False
 ) -> ForecastingRun | None:
-    """Trains a forecaster and writes its run directory.
+    """Train a forecaster and write its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
     settings give the same weights; on a GPU, or on other processors, they may differ in the last

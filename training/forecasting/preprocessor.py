@@ -36,7 +36,7 @@ class SeriesPreprocessor:
 
     @classmethod
     def load(cls, path: Path) -> "SeriesPreprocessor":
-        """Reads what `save` wrote.
+        """Read what `save` wrote.
 
         Raises:
             DataError: The file is missing or damaged.
@@ -48,7 +48,7 @@ class SeriesPreprocessor:
             raise DataError(f"cannot read {path}: {error}") from error
 
     def save(self, path: Path) -> None:
-        """Writes it as JSON."""
+        """Write it as JSON."""
         values = {
             "mean": self.mean.tolist(),
             "deviation": self.deviation.tolist(),

@@ -36,7 +36,7 @@ class Borders(NamedTuple):
 
 
 def load_series(config: SeriesConfig) -> Series:
-    """Reads the series that the settings name, with calendar columns if wanted.
+    """Read the series that the settings name, with calendar columns if wanted.
 
     Raises:
         DataError: The file cannot be used; says why.

@@ -81,7 +81,7 @@ class ForecastingSignatures(tf.Module):
         return signatures
 
     def serving_default(self, history: Any) -> dict[str, Any]:
-        """Forecasts.
+        """Forecast.
 
         Args:
             history: (B, T, C) float32 in raw units, NaN = missing. A model that streams reads all
@@ -93,7 +93,7 @@ class ForecastingSignatures(tf.Module):
         return self._answers(self._forecast(self._prepared(_shaped("history", history))))
 
     def gates(self, history: Any) -> dict[str, Any]:
-        """Shows what the gates did at each segment or step.
+        """Show what the gates did at each segment or step.
 
         Args:
             history: As of `serving_default`.
@@ -127,7 +127,7 @@ class ForecastingSignatures(tf.Module):
         return answers
 
     def step(self, value: Any, state: Any) -> dict[str, Any]:
-        """Reads on: the forecast after everything read so far. The caller keeps the state.
+        """Read on: the forecast after everything read so far. The caller keeps the state.
 
         Args:
             value: (B, C) float32, the next tick in raw units, NaN = missing: the last value seen

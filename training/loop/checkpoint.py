@@ -104,7 +104,7 @@ class Checkpoint:
         return time.monotonic() - self._last >= self._seconds_between
 
     def save(self, state: FitState, best_weights: Sequence[np.ndarray]) -> None:
-        """Replaces the checkpoint.
+        """Replace the checkpoint.
 
         Raises:
             CheckpointError: It cannot be written; the last one is still there.
@@ -136,7 +136,7 @@ class Checkpoint:
         return f"continue from the previous one with `gru-train resume {run}`"
 
     def restore(self) -> tuple[FitState, list[np.ndarray]] | None:
-        """Sets the variables to those of the checkpoint.
+        """Set the variables to those of the checkpoint.
 
         Returns:
             The state and the best epoch's weights; None where there is no checkpoint.

@@ -159,7 +159,7 @@ def fit(
     progress: Progress,
     checkpoint: Checkpoint | None = None,
 ) -> FitResult:
-    """Trains until the validation score has not risen for `patience` epochs.
+    """Train until the validation score has not risen for `patience` epochs.
 
     The model ends with the weights of its best epoch. SIGINT lets the current step finish and then
     ends in the same way (an unfinished first epoch counts as one); a second SIGINT interrupts at
@@ -265,7 +265,7 @@ def _require_finite(name: str, mean: float, when: str) -> None:
 
 
 def _summed(gradient: Any) -> Any:
-    """Adds up what a sparse gradient holds for the same row; its norm is wrong before."""
+    """Add up what a sparse gradient holds for the same row; its norm is wrong before."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     rows, place = tf.unique(gradient.indices)

@@ -14,7 +14,7 @@ class Totals:
     rows: int = 0
 
     def add(self, sums: Mapping[str, Any], rows: int) -> None:
-        """Adds the sums over further rows."""
+        """Add the sums over further rows."""
         for name, value in sums.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
         self.rows += rows

@@ -55,12 +55,12 @@ class TrainingProgress:
         self._bar.stop()
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """Moves the bar."""
+        """Move the bar."""
         done = (epoch - 1) * self._steps + step
         self._bar.update(self._task, completed=done, epoch=epoch, loss=loss)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Writes a line."""
+        """Write a line."""
         value = format(record.validation[self._metric], self._style)
         if best:
             self._bar.update(self._task, best=value)

@@ -44,7 +44,7 @@ class Replicas:
         )
 
     def wait(self) -> None:
-        """Returns when all processes have arrived: none may leave while others need it."""
+        """Return when all processes have arrived: none may leave while others need it."""
         if not isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return
 
@@ -64,7 +64,7 @@ class Replicas:
         return scope
 
     def run(self, step: ReplicaStep, inputs: Any, targets: Any) -> Mapping[str, Any]:
-        """Calls a step in each replica with its rows of a batch; the sums of what they return."""
+        """Call a step in each replica with its rows of a batch; the sums of what they return."""
         if self.count == 1:
             return step(inputs, targets)
 
@@ -94,7 +94,7 @@ class Replicas:
         return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients)))
 
     def apply(self, optimizer: Any, gradients: Sequence[Any]) -> None:
-        """Applies gradients that are the same in all replicas; called by a step."""
+        """Apply gradients that are the same in all replicas; called by a step."""
         if self.count > 1:  # Keras' optimizers add up what the replicas bring
             gradients = [gradient / self.count for gradient in gradients]
         optimizer.apply(gradients)

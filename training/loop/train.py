@@ -48,7 +48,7 @@ def train(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     replicas: Replicas | None = None,
 ) -> FitResult:
-    """Trains with Adam; the model ends with the weights of its best epoch.
+    """Train with Adam; the model ends with the weights of its best epoch.
 
     Args:
         model: Made in the scope of the replicas.

@@ -14,7 +14,7 @@ _TRAIN, _VALIDATION, _MARK = "#7a7a7a", "#0b63b5", "#c0392b"
 def draw_curves(
     epochs: Sequence[EpochRecord], best_epoch: int, names: tuple[str, str], path: Path
 ) -> None:
-    """Draws two means over the epochs, training and validation, best epoch marked.
+    """Draw two means over the epochs, training and validation, best epoch marked.
 
     Args:
         epochs: What `training.loop.fit.fit` recorded.

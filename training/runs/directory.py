@@ -54,7 +54,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls: type[RunT], path: str | os.PathLike[str]) -> RunT:
-        """Opens a run and checks that all its files are there at their full size.
+        """Open a run and check that all its files are there at their full size.
 
         Raises:
             RunDirectoryError: There is no run, or it is not whole; names what is missing.
@@ -215,29 +215,29 @@ class RunWriter:
         return str(self.final / last.name)
 
     def _begin(self) -> None:
-        """Makes the folder in which the run is built."""
+        """Make the folder in which the run is built."""
         self._require_free()
         self.path = Path(
             tempfile.mkdtemp(dir=self.final.parent, prefix=f".{self.final.name}.partial-")
         )
 
     def _clear(self) -> None:
-        """Removes what was built, unless it was published."""
+        """Remove what was built, unless it was published."""
         if self.path != self.final:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def write_text(self, name: str, text: str) -> None:
-        """Writes a file of the run, UTF-8."""
+        """Write a file of the run, UTF-8."""
         (self.path / name).write_text(text, "utf-8", newline="\n")
 
     def write_json(self, name: str, value: Any) -> None:
-        """Writes a file of the run as JSON; NaN and infinity are refused."""
+        """Write a file of the run as JSON; NaN and infinity are refused."""
         self.write_text(
             name, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         )
 
     def publish(self) -> Path:
-        """Writes the manifest and renames the run into place.
+        """Write the manifest and rename the run into place.
 
         Returns:
             The run's place.
@@ -264,7 +264,7 @@ class RunWriter:
 
 
 def _to_disk(path: Path) -> None:
-    """Makes a file or folder survive a power cut."""
+    """Make a file or folder survive a power cut."""
     if sys.platform == "win32":  # opens no folders, and syncs nothing that is open for reading
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -26,7 +26,7 @@ class RunLock:
         self._lock = FileLock(path, fallback_to_soft=False)
 
     def acquire(self) -> bool:
-        """Tries to hold it.
+        """Try to hold it.
 
         Returns:
             Whether no other process holds it.
@@ -47,7 +47,7 @@ class RunLock:
         return True
 
     def release(self) -> None:
-        """Lets go of it, if it was acquired."""
+        """Let go of it, if it was acquired."""
         if self.holds:
             # Before the release, so that nobody else's is removed; Windows removes it after that.
             with contextlib.suppress(OSError):

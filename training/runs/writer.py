@@ -107,7 +107,7 @@ class TrainingRunWriter(RunWriter):
         return Checkpoint(self._checkpoint, self._settings, variables, data=data)
 
     def write_model(self, model: keras.Model, result: FitResult) -> None:
-        """Writes the model and how its training went, epoch by epoch."""
+        """Write the model and how its training went, epoch by epoch."""
         model.save(self.path / "model.keras")
         self.write_json("history.json", [to_dict(record) for record in result.epochs])
 

@@ -65,7 +65,7 @@ class Corpus:
 
 
 def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
-    """Reads the known set that lies in a folder.
+    """Read the known set that lies in a folder.
 
     Args:
         folder: Holds the files of exactly one known set.

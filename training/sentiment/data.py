@@ -54,7 +54,7 @@ class SentimentData:
 
 
 def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData:
-    """Reads or generates the rows and splits them.
+    """Read or generate the rows and splits them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
@@ -123,7 +123,7 @@ def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData
 def hold_out(
     rows: Sequence[Row], fraction: float, rng: np.random.Generator
 ) -> tuple[list[Row], list[Row]]:
-    """Splits rows into those that stay and those held out, both in their first order.
+    """Split rows into those that stay and those held out, both in their first order.
 
     Rows of one group, and rows with the same text but for case and blanks, stay together. Groups
     are drawn separately for each set of labels that occurs in a group, so that the classes keep

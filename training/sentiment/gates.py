@@ -59,7 +59,7 @@ def read_texts(
     temperature: float,
     rows: Sequence[Mapping[str, Any]],
 ) -> list[ReadText]:
-    """Reads texts token by token.
+    """Read texts token by token.
 
     Args:
         model: Of `training.sentiment.model.build_sentiment_model`.
@@ -84,7 +84,7 @@ def read_texts(
 
 
 def draw_gates(texts: Sequence[ReadText], classes: Sequence[str], path: Path) -> None:
-    """Draws for each text both gates of all units over the tokens, above the answers on the way.
+    """Draw for each text both gates of all units over the tokens, above the answers on the way.
 
     Args:
         texts: What to draw, below each other.

@@ -122,7 +122,7 @@ class GrammarReview:
 
 
 def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
-    """Generates reviews, no two with the same text.
+    """Generate reviews, no two with the same text.
 
     Three quarters are twins. Every group holds both verdicts, so the classes are balanced; where
     `count` is odd the last group is cut to one review.

@@ -40,7 +40,7 @@ class WordDropout(keras.layers.Layer):
         self.built = True
 
     def call(self, token_ids: Any, training: bool = False) -> Any:
-        """Maps (B, T) integer ids to ids of the same shape."""
+        """Map (B, T) integer ids to ids of the same shape."""
         if not training or self.rate == 0:
             return token_ids
         draw = keras.random.uniform(ops.shape(token_ids), seed=self.seed_generator)
@@ -113,7 +113,7 @@ def build_sentiment_model(
 
 
 def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
-    """Sets the first numbers of the learned word vectors, which training goes on from.
+    """Set the first numbers of the learned word vectors, which training goes on from.
 
     Args:
         model: Of `build_sentiment_model`.

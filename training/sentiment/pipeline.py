@@ -51,7 +51,7 @@ OBJECTIVE = Objective(
 def train_sentiment(
     config: SentimentConfig, console: Console | None = None, resume: bool = False
 ) -> SentimentRun:
-    """Trains a classifier and writes its run directory.
+    """Train a classifier and write its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
     settings give the same weights; on a GPU, or on other processors, they may differ in the last

@@ -42,7 +42,7 @@ def pretrained_words(
     progress: Callable[[str], None] = lambda _: None,
     index: TokenIndex | None = None,
 ) -> PretrainedWords:
-    """Learns the vectors, or takes those that were learned before from the same texts.
+    """Learn the vectors, or take those that were learned before from the same texts.
 
     Args:
         config: `unlabelled`, `word_vectors` or both must be set.
@@ -121,7 +121,7 @@ def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
 
 
 def _write(path: Path, words: PretrainedWords) -> None:
-    """Keeps the vectors; failing to keep them does not end the training."""
+    """Keep the vectors; failing to keep them does not end the training."""
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:

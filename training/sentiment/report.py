@@ -65,7 +65,7 @@ def write_report(
     floors: Sequence[BaselineResult],
     summary: Mapping[str, Any],
 ) -> None:
-    """Calibrates and tests the model, and writes the files of the run that tell of it.
+    """Calibrate and test the model, and write the files of the run that tell of it.
 
     Args:
         writer: Of the run.

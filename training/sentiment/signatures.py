@@ -67,7 +67,7 @@ class SentimentSignatures(tf.Module):
         return signatures
 
     def serving_default(self, text: Any) -> dict[str, Any]:
-        """Classifies texts.
+        """Classify texts.
 
         Args:
             text: (B,) string.
@@ -79,7 +79,7 @@ class SentimentSignatures(tf.Module):
         return self._answers(self._logits(self._preprocessor(text)))
 
     def classify(self, inputs: Any) -> dict[str, Any]:
-        """Classifies tf.Examples, for TF Serving's Classify API.
+        """Classify tf.Examples, for TF Serving's Classify API.
 
         Args:
             inputs: (B,) string, each a serialized tf.Example with one string feature `text`.
@@ -95,7 +95,7 @@ class SentimentSignatures(tf.Module):
         }
 
     def gates(self, text: Any) -> dict[str, Any]:
-        """Shows what the gates did at each token.
+        """Show what the gates did at each token.
 
         Args:
             text: (B,) string.
@@ -119,7 +119,7 @@ class SentimentSignatures(tf.Module):
         }
 
     def step(self, token: Any, state: Any) -> dict[str, Any]:
-        """Reads on: the answer to everything read so far. The caller keeps the state.
+        """Read on: the answer to everything read so far. The caller keeps the state.
 
         Args:
             token: (B,) string, the next word of each row's text; a longer piece is read token by

@@ -63,7 +63,7 @@ class SentimentSteps:
         return int(sum(layer.units for layer in self._layers) + pooled)
 
     def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
-        """Reads further tokens; for models that stream.
+        """Read further tokens; for models that stream.
 
         Args:
             token_ids: (B, T) int32, padded with 0 at the end; a row may hold no token at all.
@@ -86,7 +86,7 @@ class SentimentSteps:
         return self._logits(pooled), tf.concat([*after, carry], axis=-1)
 
     def unroll(self, token_ids: Any) -> Unrolled:
-        """Runs whole texts and shows every step.
+        """Run whole texts and show every step.
 
         A model that reads in both directions is run anew for every beginning of the text, as its
         answer to the text so far depends on where the text ends: time and memory grow with T².

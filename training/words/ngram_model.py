@@ -47,7 +47,7 @@ class NgramModel:
 def fit_ngrams(
     train: TokenRows, validation: TokenRows, classes: int, vocabulary_size: int
 ) -> NgramModel:
-    """Fits one logistic regression, or one per class against the rest where there are more.
+    """Fit one logistic regression, or one per class against the rest where there are more.
 
     Args:
         train: Rows of word ids to learn from.
@@ -94,20 +94,20 @@ class NgramLogits(keras.layers.Layer):
         self.count, self.classes, self.vocabulary_size = count, classes, vocabulary_size
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
-        """Makes keys (K,), weights (K, C) and bias (C,)."""
+        """Make keys (K,), weights (K, C) and bias (C,)."""
         fixed = {"initializer": "zeros", "trainable": False}
         self.keys = self.add_weight((self.count,), dtype="int64", name="keys", **fixed)
         self.values = self.add_weight((self.count, self.classes), name="values", **fixed)
         self.bias = self.add_weight((self.classes,), name="bias", **fixed)
 
     def set_model(self, model: NgramModel) -> None:
-        """Takes over its numbers."""
+        """Take over its numbers."""
         self.keys.assign(model.keys)
         self.values.assign(model.weights)
         self.bias.assign(model.bias)
 
     def call(self, token_ids: Any) -> Any:
-        """Maps ids (B, T) to logits (B, C)."""
+        """Map ids (B, T) to logits (B, C)."""
         ids = tf.cast(token_ids, tf.int64)
         size = tf.constant(self.vocabulary_size, tf.int64)
         left, right = ids[:, :-1], ids[:, 1:]

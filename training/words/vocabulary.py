@@ -30,7 +30,7 @@ _TOKEN = r"(n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{L}\p{N}\p{M}]+|\.{2,}|\S)"
 
 
 def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
-    """Splits texts into lower-case tokens.
+    """Split texts into lower-case tokens.
 
     Words, punctuation marks and the parts of contractions (`do n't`, `it 's`, as in the Penn
     treebank) are tokens of their own, and so is each Chinese or Japanese character. HTML line
@@ -75,7 +75,7 @@ class Vocabulary:
         return hash(self.tokens)
 
     def save(self, path: Path) -> None:
-        """Writes one token per line, UTF-8; the line number (from 0) is the id."""
+        """Write one token per line, UTF-8; the line number (from 0) is the id."""
         path.write_text("".join(f"{token}\n" for token in self.tokens), "utf-8", newline="\n")
 
 
@@ -91,7 +91,7 @@ class TokenIndex(NamedTuple):
 
 
 def index_tokens(texts: Sequence[str]) -> TokenIndex:
-    """Tokenizes texts and numbers their tokens."""
+    """Tokenize texts and number their tokens."""
     codes: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
@@ -117,7 +117,7 @@ def index_tokens(texts: Sequence[str]) -> TokenIndex:
 
 
 def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vocabulary:
-    """Takes the most frequent tokens; equally frequent ones in the order of code points.
+    """Take the most frequent tokens; equally frequent ones in the order of code points.
 
     Args:
         index: Of the training texts, nothing else.
@@ -178,7 +178,7 @@ class TextPreprocessor(tf.Module):
         return tokenize(text)[:, -self.max_tokens :] if limit else tokenize(text)
 
     def __call__(self, text: tf.Tensor, limit: bool = True) -> tf.Tensor:
-        """Looks up the words of texts.
+        """Look up the words of texts.
 
         Args:
             text: (B,) string.

@@ -45,7 +45,7 @@ class Baselines:
 
 
 def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
-    """Repeats the last value of each column."""
+    """Repeat the last value of each column."""
 
     def forecast(histories: np.ndarray) -> np.ndarray:
         return np.repeat(histories[:, -1:, list(targets)], horizon, axis=1)
@@ -54,7 +54,7 @@ def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
 
 
 def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecaster:
-    """Repeats the last season of each column; reads `season` steps or more."""
+    """Repeat the last season of each column; reads `season` steps or more."""
     source = np.arange(horizon) % season - season
 
     def forecast(histories: np.ndarray) -> np.ndarray:
@@ -77,7 +77,7 @@ def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]
 
 
 def fit_baselines(data: ForecastingData) -> Baselines:
-    """Fits all on the training part and measures them on validation and test.
+    """Fit all on the training part and measure them on validation and test.
 
     The ridge regression's look-back is the one with the least validation error among the
     network's own and `RIDGE_LOOKBACKS`, as far as the training part is long enough.

@@ -55,7 +55,7 @@ class FeedbackGRU(keras.layers.Layer):
         )
 
     def build(self, state_shape: Any, first_shape: Any = None) -> None:  # noqa: ARG002
-        """Creates the weights of the cell and of the head."""
+        """Create the weights of the cell and of the head."""
         self.cell.build((None, self.targets))
         self.head.build((None, self.units))
         self.built = True

@@ -74,7 +74,7 @@ def build_forecaster(
 def initialise_linear(
     model: keras.Model, coefficients: np.ndarray, intercept: np.ndarray | None = None
 ) -> None:
-    """Sets the linear skip, for instance to the ridge baseline's solution.
+    """Set the linear skip, for instance to the ridge baseline's solution.
 
     Args:
         model: Built with `linear_skip`.

@@ -87,7 +87,7 @@ class ForecasterSteps:
         return self._answer(self._by_row(final[:, tf.newaxis]), levels)[:, 0]
 
     def advance(self, value: Any, state: Any) -> tuple[Any, Any]:
-        """Reads one tick; for models that stream.
+        """Read one tick; for models that stream.
 
         Args:
             value: (B, C), NaN where missing: then the last value seen counts again, and before
