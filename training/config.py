@@ -155,13 +155,13 @@ def require_above_zero(flag: str, value: float) -> None:
 
 
 def require_rate(flag: str, value: float) -> None:
-    """Raise ConfigError where `value` is no share that can be dropped."""
+    """Raise ConfigError where `value` is not a dropout rate."""
     if not 0 <= value < 1:
         raise ConfigError(f"{flag} must be at least 0 and below 1, got {value}")
 
 
 def require_seed(value: int) -> None:
-    """Raise ConfigError where `value` is no seed."""
+    """Raise ConfigError where `value` is not a valid seed."""
     if not 0 <= value < 2**32:
         raise ConfigError(f"--seed must be at least 0 and below 2^32, got {value}")
 

@@ -102,7 +102,7 @@ class VersionChanges:
                 load.result()
 
     def started(self) -> None:
-        """There will be no initial loads any more."""
+        """End the phase of initial loads."""
         self._starters.shutdown(wait=False)
 
     def act(self) -> bool:

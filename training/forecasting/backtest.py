@@ -47,7 +47,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Fold:
-    """Some consecutive windows, and how everyone does on them."""
+    """Some consecutive windows, and the errors of every model on them."""
 
     first_time: str
     """Of the first step that is forecast; the baselines know all rows before it."""
@@ -56,7 +56,7 @@ class Fold:
     windows: int
     errors: dict[str, ForecastErrors]
     coverage: dict[float, float]
-    """Of the network's intervals, by what they promise."""
+    """Of the network's intervals, by nominal coverage."""
 
 
 def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
@@ -180,7 +180,7 @@ def write_table(summary: Mapping[str, Any]) -> str:
 
 
 def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
-    """Draw the squared error of everyone in each fold."""
+    """Draw the squared error of every model in each fold."""
     folds = summary["folds"]
     figure = Figure(figsize=(max(7.0, 1.3 * len(folds) + 2), 4), dpi=120, layout="constrained")
     axes = figure.subplots()

@@ -99,7 +99,7 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     """Split and scale a series that has been read.
 
     Raises:
-        DataError: Too few rows, or a column that says nothing.
+        DataError: Too few rows, or a column that is constant.
     """
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
@@ -180,7 +180,7 @@ def _require_variation(series: Series, borders: Borders, targets: tuple[int, ...
 
 
 def _require_float32(column: str, values: np.ndarray, train: np.ndarray) -> None:
-    """Raise DataError where models, which read numbers as float32, would not see what varies."""
+    """Raise DataError where float32, which models read, could not resolve the variation."""
     largest = float(np.nanmax(np.abs(values)))
     if largest > _LARGEST:
         raise DataError(

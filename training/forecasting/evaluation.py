@@ -20,10 +20,10 @@ _MOST_RESIDUALS = 60_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """How often the truth lay between two quantiles."""
+    """How often the true value lay between two quantiles."""
 
     nominal: float
-    """What the levels promise."""
+    """The nominal coverage."""
     inside: np.ndarray
     """(H, K): share of the values that lay inside; NaN where nothing was seen."""
     count: np.ndarray
@@ -80,7 +80,7 @@ def require_calibration(data: ForecastingData) -> None:
 def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:
     """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
 
-    Of very many windows evenly spaced ones are taken: neighbours say nearly the same.
+    Of very many windows, evenly spaced ones are used: neighbouring windows are nearly the same.
     """
     per_window = windows.horizon * windows.targets.shape[1] * len(LEVELS)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)

@@ -47,7 +47,7 @@ def draw_all(
 def draw_forecasts(
     data: ForecastingData, predict: Predictor, offsets: np.ndarray, path: Path
 ) -> None:
-    """Draw the last test windows in raw units, with both intervals and what came.
+    """Draw the last test windows in raw units, with both intervals and the measured values.
 
     Of several columns the last window of each of the first four; of a single column its last
     four windows that do not overlap.

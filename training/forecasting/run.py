@@ -30,7 +30,7 @@ from training.runs.directory import TaskRun
 
 @dataclass(frozen=True)
 class SeriesDescription:
-    """What a run knows of its series."""
+    """What a run records about its series."""
 
     name: str
     columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The series that need no description: the built-in one, and public sets known by file name.
+"""The built-in series, and public sets recognised by file name.
 
 Published borders of the ETT sets are those of Zhou et al. (2021), "Informer": 12, 4 and 4 months
 of 30 days, the rest unused. Weather and exchange rate are split 70, 10 and 20 % after Wu et al.

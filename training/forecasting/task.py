@@ -42,7 +42,7 @@ class ForecastingTask:
         return train_forecasting(config, console, resume)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Print the errors of the model and of the baselines, and how the intervals hold."""
+        """Print the errors of the model and of the baselines, and the coverage of the intervals."""
         from training.forecasting.report import coverage_remarks, not_better_than_naive
 
         results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}

@@ -54,7 +54,7 @@ class TrainingBatches(Protocol):
 
 
 class Progress(Protocol):
-    """Told what happens."""
+    """Notified of each step and epoch."""
 
     def step(self, epoch: int, step: int, loss: float) -> None:
         """After each step, with the mean loss of the epoch so far."""

@@ -1,4 +1,4 @@
-"""What a person sees while a model trains: a bar with loss and time left, a line per epoch."""
+"""The progress display of a training: a bar with loss and time left, and a line per epoch."""
 
 from types import TracebackType
 

@@ -12,7 +12,7 @@ from training.loop.fit import FitResult
 
 
 def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
-    """How a training went, and with what.
+    """How a training went, and with which versions.
 
     Args:
         result: Of `training.loop.fit.fit`.

@@ -54,7 +54,7 @@ class SentimentData:
 
 
 def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData:
-    """Read or generate the rows and splits them.
+    """Read or generate the rows and split them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training

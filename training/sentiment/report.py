@@ -1,4 +1,4 @@
-"""Writes what a sentiment run tells: predictions, numbers, pictures, a summary."""
+"""Writes the report of a sentiment run: predictions, numbers, pictures, a summary."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ def write_report(
     floors: Sequence[BaselineResult],
     summary: Mapping[str, Any],
 ) -> None:
-    """Calibrate and test the model, and write the files of the run that tell of it.
+    """Calibrate and test the model, and write the files of the run that describe it.
 
     Args:
         writer: Of the run.
