@@ -115,8 +115,8 @@ def test_a_name_that_is_not_asked_for_may_stand_twice():
         ("latin-1", ", after line 0: expected UTF-8; got the byte 0xe4. Convert it first"),
         ("utf-16", ": expected UTF-8; got UTF-16. Convert it first, as with `iconv -f UTF-16 -t"),
         ("utf-32", ": expected UTF-8; got UTF-32. Convert it first, as with `iconv -f UTF-32 -t"),
-        ("utf-16-le", ", line 1: expected text; got a NUL character, as in UTF-16"),
-        ("utf-16-be", ", line 1: expected text; got a NUL character, as in UTF-16"),
+        ("utf-16-le", ", line 1: expected text; got a NUL character; if the file is UTF-16"),
+        ("utf-16-be", ", line 1: expected text; got a NUL character; if the file is UTF-16"),
     ],
 )
 def test_another_encoding_is_said_with_the_name_of_the_file(tmp_path, encoding, said):

@@ -563,7 +563,7 @@ def test_requests_longer_than_the_drain_are_ended(counter, tmp_path, batching):
             assert asked.exception().code() in (
                 grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE,
             )  # fmt: skip
-        assert "Ending the requests that are still under way" in server.log.read_text()
+        assert "Cancelling the requests that are still in progress" in server.log.read_text()
         assert "Traceback" not in server.log.read_text()
 
 

@@ -159,7 +159,7 @@ def test_a_broken_model_alone_does_not_serve(models, tmp_path):
                 client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "broken")
         listed = httpx.get(f"{server.rest}/models", trust_env=False).json()["models"]
         assert [one["versions"][0]["state"] for one in listed][1] == "LOADING"
-        assert "going on without a version to serve of: broken" in server.log.read_text()
+        assert "continuing without a version to serve for: broken" in server.log.read_text()
 
 
 @pytest.mark.slow

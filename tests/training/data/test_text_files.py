@@ -145,7 +145,7 @@ def test_a_gzip_file_that_grows_beyond_measure_is_refused_while_it_is_unpacked(t
     )
     said, peak = done.stdout.splitlines()
     assert said.startswith(f"{path}: expected at most 64 MiB when unpacked (50 times its size, or ")
-    assert "or 64 MiB for a small file), got more; if it is meant so, unpack it with gunzip" in said
+    assert "MiB for a small file), got more; if this is intended, unpack it with gunzip" in said
     assert int(peak) < 400 * 1024  # KiB; the content alone is 1 GiB
 
 

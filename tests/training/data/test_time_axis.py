@@ -70,7 +70,7 @@ def test_a_cell_that_is_no_time_is_named():
     ("texts", "message"),
     [
         (["2020-01-02", "2020-01-03", "2020-01-01"], "line 4.*expected a time after 2020-01-03"),
-        (["2020-01-02", "2020-01-02"], "line 3.*each time once, line 2 has it too"),
+        (["2020-01-02", "2020-01-02"], "line 3.*each time once, but line 2 has it too"),
         (["2020-02-01", "2020-01-02"], "line 3.*expected a time after 2020-02-01"),  # no 1 February
     ],
 )

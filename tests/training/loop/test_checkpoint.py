@@ -189,9 +189,9 @@ def test_a_damaged_checkpoint_is_told(tmp_path, keep):
     checkpoint.save(FitState(), [])
     weight.assign(np.ones(3))
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         read_settings(path)
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         checkpoint.restore()
     np.testing.assert_array_equal(weight, np.ones(3))
 
@@ -199,7 +199,7 @@ def test_a_damaged_checkpoint_is_told(tmp_path, keep):
 def test_a_text_file_is_told(tmp_path):
     path = tmp_path / "checkpoint"
     path.write_text("epoch 3 of 5")
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         read_settings(path)
 
 
@@ -236,5 +236,5 @@ def test_settings_nested_too_deep_are_told(tmp_path):
     path = tmp_path / "checkpoint"
     with path.open("wb") as file:
         np.savez(file, meta=np.array("[" * 200_000))
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         read_settings(path)
