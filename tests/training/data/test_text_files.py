@@ -70,9 +70,13 @@ def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
         ("a.txt", "text,label\n", r"ending in \.csv, \.tsv, \.jsonl"),
         ("a.csv", "", r"a\.csv is empty"),
         ("a.csv", "text,label\n", "has no rows"),
-        ("a.csv", "text;label\na, b;1\n", "line 1: expected columns with commas.*got semicolons"),
-        ("a.csv", "text\tlabel\na\t1\n", "line 1: expected columns with commas.*got tabs"),
-        ("a.tsv", "text,label\na,1\n", "line 1: expected columns with tabs.*got commas"),
+        (
+            "a.csv",
+            "text;label\na, b;1\n",
+            "line 1: expected columns separated by commas.*got semicolons",
+        ),
+        ("a.csv", "text\tlabel\na\t1\n", "line 1: expected columns separated by commas.*got tabs"),
+        ("a.tsv", "text,label\na,1\n", "line 1: expected columns separated by tabs.*got commas"),
         (
             "a.csv",
             "words,label\na,b\n",
@@ -163,5 +167,5 @@ def test_missing_file(tmp_path):
 def test_damaged_gzip(tmp_path, content):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="no complete gzip file"):
+    with pytest.raises(DataError, match="not a complete gzip file"):
         read_text_file(path)
