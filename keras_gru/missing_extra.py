@@ -22,7 +22,7 @@ def naming_extra(extra: str, *packages: str) -> Iterator[None]:
         if package not in packages:
             raise
         raise ModuleNotFoundError(
-            f"keras_gru needs {package} for this, which is not installed; install it with "
+            f"keras_gru needs {package}, which is not installed; install it with "
             f"pip install 'keras-gru[{extra}]'",
             name=error.name,
         ) from None

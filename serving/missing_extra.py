@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Iterator
 
 _OWN = ("keras_gru", "training", "serving")
@@ -11,7 +12,6 @@ _EXTRAS = {
     "flatbuffers": "serve",
     "grpc_health": "serve",
     "grpc_reflection": "serve",
-    "keras": "serve",
     "matplotlib": "plot",
     "starlette": "serve",
     "tensorflow": "serve",
@@ -37,6 +37,20 @@ def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
         f"needs {_DISTRIBUTIONS.get(package, package)}, which is not installed; install it with "
         f"pip install 'keras-gru[{extra or _EXTRAS.get(package, 'client')}]'"
     )
+
+
+def require_extra(extra: str) -> None:
+    """Find out at once, not after a model has loaded, that packages of an extra are missing.
+
+    Args:
+        extra: `serve` or `plot`.
+
+    Raises:
+        ModuleNotFoundError: One of its packages is not installed.
+    """
+    for package, installed_by in _EXTRAS.items():
+        if installed_by == extra and importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
 
 
 @contextlib.contextmanager
