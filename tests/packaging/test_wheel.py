@@ -94,16 +94,17 @@ def test_client(environment, affine, tmp_path):
     """Asks a server of this checkout over both transports, in Python and on the command line."""
     client = environment("client")
     assert HEAVY.isdisjoint(client.packages())
+    body = {"inputs": {"x": X.tolist(), "b": B.tolist()}}
+    (client.work / "ask.json").write_text(json.dumps(body))
     flags = ("--model_name=affine", f"--model_base_path={affine}")
     with running(tmp_path / "log", *flags) as server:
         for url in (server.rest, f"grpc://{server.grpc}"):
             answer = json.loads(client.python(ASK.replace("ADDRESS", repr(url))))
             np.testing.assert_allclose(answer, Y, rtol=1e-5)
-            body = json.dumps({"inputs": {"x": X.tolist(), "b": B.tolist()}})
-            asked = ("--url", url, "--model", "affine")
-            done = client.run("gru-serve", "predict", *asked, "--json", body)
+            asked = ("--url", url, "--model", "affine", "--json", "ask.json", "--output", "json")
+            done = client.run("gru-serve", "predict", *asked)
             assert done.returncode == 0, done.stderr
-            np.testing.assert_allclose(json.loads(done.stdout)["outputs"]["y"], Y, rtol=1e-5)
+            np.testing.assert_allclose(json.loads(done.stdout)["y"], Y, rtol=1e-5)
     done = client.run("gru-serve", "inspect", str(affine))
     assert done.stderr == (
         "gru-serve inspect: needs tensorflow, which is not installed; install it with "
@@ -177,7 +178,8 @@ def test_all(environment):
     everything.python(
         "import importlib, pkgutil\n"
         "for name in ('keras_gru', 'training', 'serving'):\n"
-        "    for found in pkgutil.walk_packages(importlib.import_module(name).__path__, f'{name}.'):\n"
+        "    package = importlib.import_module(name)\n"
+        "    for found in pkgutil.walk_packages(package.__path__, f'{name}.'):\n"
         "        importlib.import_module(found.name)\n"
     )
     uv("pip", "check", "--python", everything.folder)
