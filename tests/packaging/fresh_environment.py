@@ -41,7 +41,7 @@ class FreshEnvironment:
 
     def python(self, program):
         """What a program prints; it must end well."""
-        done = self.run("python", "-W", "error", "-c", program)
+        done = self.run("python", "-c", program)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -18,9 +18,10 @@ X = np.random.default_rng(27).normal(size=(5, 3)).astype("float32")
 B = np.arange(5, dtype="float32")[:, None]
 Y = X @ np.array([[1, 2], [3, 4], [5, 6]], "float32") + B  # what the model of the server computes
 ASK = f"""
-import importlib.metadata, json, sys
+import json, sys, warnings
 from pathlib import Path
 
+warnings.simplefilter("error")
 import numpy as np
 import serving
 from serving.client import connect
@@ -104,7 +105,8 @@ def test_client(environment, affine, tmp_path):
             asked = ("--url", url, "--model", "affine", "--json", "ask.json", "--output", "json")
             done = client.run("gru-serve", "predict", *asked)
             assert done.returncode == 0, done.stderr
-            np.testing.assert_allclose(json.loads(done.stdout)["y"], Y, rtol=1e-5)
+            rows = [row["y"] for row in json.loads(done.stdout)["predictions"]]
+            np.testing.assert_allclose(rows, Y, rtol=1e-5)
     done = client.run("gru-serve", "inspect", str(affine))
     assert done.stderr == (
         "gru-serve inspect: needs tensorflow, which is not installed; install it with "
