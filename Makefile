@@ -61,21 +61,21 @@ $(UV):
 	$(PYTHON) -m venv build/uv
 	$(@D)/python -m pip install --quiet --disable-pip-version-check uv
 
-wheel: build/release  ## build wheel and source distribution in dist/, and check them
+wheel: build/release  ## build the wheel and the source distribution, and check them
 	rm -rf dist
 	build/release/bin/python -m build --no-isolation --outdir dist
 	build/release/bin/twine check --strict dist/*
 	build/release/bin/check-wheel-contents dist/*.whl
 
 build/release: pyproject.toml $(UV)
-	$(UV) venv --quiet --clear $@
+	$(UV) venv --quiet --clear --python $(PYTHON) $@
 	$(UV) pip install --quiet --python $@ --group release
 	@touch $@
 
-wheel-test: wheel $(STAMP)  ## install the wheel with each extra in a fresh environment, and use it
+wheel-test: wheel $(STAMP)  ## use the wheel with each extra in a fresh environment
 	UV=$(UV) $(BIN)/python -m pytest tests/packaging -m wheel $(WHEEL_TESTS)
 
-wheel-test-short:  ## the same, without the extras that need TensorFlow
+wheel-test-short:  ## the same, of what needs no TensorFlow
 	$(MAKE) wheel-test WHEEL_TESTS="-m 'wheel and not slow'"
 
 docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker Engine if none answers
