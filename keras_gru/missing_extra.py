@@ -9,11 +9,11 @@ def naming_extra(extra: str, *packages: str) -> Iterator[None]:
     """Turn a failed import of a package into one that says how to install it.
 
     Args:
-        extra: that installs the packages.
-        packages: names to import; the failure of any other import stays as it is.
+        extra: The one that installs the packages.
+        packages: Names to import; the failure of any other import stays as it is.
 
     Raises:
-        ModuleNotFoundError: one of the packages is not installed.
+        ModuleNotFoundError: One of the packages is not installed.
     """
     try:
         yield

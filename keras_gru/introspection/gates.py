@@ -54,11 +54,11 @@ def gates_over_time(
     True
 
     Args:
-        layer: a GRU or GRUCell of keras_gru or keras.layers. Of a `GRUEncoder`, one of its
+        layer: A GRU or GRUCell of keras_gru or keras.layers. Of a `GRUEncoder`, one of its
             `layers`, with that layer's inputs.
         inputs: (B, T, D).
         initial_state: (B, U); by default zeros, or what the layer learned.
-        mask: boolean (B, T).
+        mask: Boolean (B, T).
 
     Raises:
         ValueError: The layer is no GRU, or a shape does not fit.
@@ -101,9 +101,9 @@ def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | Non
     magnitude in the picture.
 
     Args:
-        activity: of `gates_over_time`.
-        row: which row of the batch.
-        labels: one label per step, such as the tokens of a sentence.
+        activity: Of `gates_over_time`.
+        row: Which row of the batch.
+        labels: One label per step, such as the tokens of a sentence.
 
     Returns:
         A `matplotlib.figure.Figure`; `figure.savefig("gates.png")` writes it.

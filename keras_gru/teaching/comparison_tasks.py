@@ -43,9 +43,9 @@ def run_comparison(
     """Train every cell on every task; yields each run as it ends.
 
     Args:
-        config: what to run.
-        tasks: of `adding`, `word`, `corpus`.
-        progress: told about every few updates.
+        config: What to run.
+        tasks: Of `adding`, `word`, `corpus`.
+        progress: Told about every few updates.
     """
     if "adding" in tasks:
         for length in config.lengths:
@@ -169,9 +169,9 @@ def read_corpus(path: Path | None) -> str:
     """The text to learn: a file, or the data set descriptions that come with scikit-learn.
 
     Raises:
-        ValueError: the file is no UTF-8 text, or too short to hold out a part.
-        OSError: the file cannot be read.
-        ModuleNotFoundError: no file is given and scikit-learn is not installed.
+        ValueError: The file is no UTF-8 text, or too short to hold out a part.
+        OSError: The file cannot be read.
+        ModuleNotFoundError: No file is given and scikit-learn is not installed.
     """
     if path is None:
         with naming_extra("train", "sklearn"):

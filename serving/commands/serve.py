@@ -1,4 +1,4 @@
-"""`gru-serve serve`: an engine that can stand where `tensorflow_model_server` stands."""
+"""`gru-serve serve`: a server that can replace `tensorflow_model_server`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 FAILED = 255
 # Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
-# begins only when the loop is through with all that came; then the one waits for the other.
+# begins only when the loop is idle, and then the loop waits for the batch.
 BATCHING_TURN_SECONDS = 0.0005
 
 

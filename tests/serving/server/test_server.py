@@ -119,7 +119,8 @@ def test_port_in_use(flag, tmp_path):
         )
     assert out == (
         f"Failed to start server. Error: UNAVAILABLE: cannot listen on 127.0.0.1:{own}: Address "
-        f"already in use. Choose another port with --{flag}, or stop what uses this one.\n"
+        f"already in use. Choose another port with --{flag}, or stop the program that uses this "
+        "one.\n"
     )
 
 
@@ -184,7 +185,7 @@ def test_life(models, tmp_path):
         wait_until(lambda: answers(server), server)
 
         said = server.log.read_text()
-        assert "--mixed_precision=bfloat16: accepted; without meaning for this engine" in said
+        assert "--mixed_precision=bfloat16: accepted, but has no effect in this server" in said
         assert f"127.0.0.1:{server.port}" in said
         assert f"localhost:{server.rest_port}" in said
 

@@ -10,7 +10,8 @@ import pytest
 
 from serving.client import connect
 from serving.commands.publish import main as publish
-from serving.engine.version_loader import LoadOptions, VersionLoader
+from serving.engine.load_options import LoadOptions
+from serving.engine.version_loader import VersionLoader
 from serving.errors import Code, RefusedVersion
 from serving.storage.digests import FILE, check_digests, digest_of, has_digests, write_digests
 from tests.serving.conftest import running, wait_until
