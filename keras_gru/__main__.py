@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
+from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.network import Network, read_network
 from keras_gru.teaching.network_fields import NetworkError
 from keras_gru.teaching.trace import trace
@@ -171,8 +172,11 @@ def _compare(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         corpus=options.corpus,
     )
+    # What would fail at the end fails now.
+    with naming_extra("plot", "matplotlib"):
+        import matplotlib  # noqa: F401
     if "corpus" in options.tasks:
-        read_corpus(config.corpus)  # a bad file should not wait for the other tasks
+        read_corpus(config.corpus)
     runs: list[Run] = []
     interrupted = False
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from serving.missing_extra import missing_extra
+
 # Modules are imported when their command is asked for: help and the light commands stay fast.
 COMMANDS = {
     "export": (
@@ -41,6 +43,9 @@ COMMANDS = {
     "label": ("serving.commands.rollout:label", "show, set and remove version labels of a server"),
     "load-test": ("serving.commands.load_test", "measure throughput and latency of a server"),
 }
+
+# The other commands need the clients, and some of them more, as for a picture.
+_EXTRAS = {"export": "train", "serve": "serve"}
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 _UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
@@ -96,15 +101,10 @@ def _run(arguments: Sequence[str]) -> int:
         print(f"gru-serve {command}: interrupted", file=sys.stderr)
         return 130
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if "--debug" in rest or missing in ("", "keras_gru", "training", "serving"):
+        message = missing_extra(error, _EXTRAS.get(command, ""))
+        if "--debug" in rest or message is None:
             raise
-        extras = "train,serve" if command == "export" else "serve"
-        print(
-            f"gru-serve {command}: needs {missing}, which is not installed; install it with "
-            f"pip install 'keras-gru[{extras}]'",
-            file=sys.stderr,
-        )
+        print(f"gru-serve {command}: {message}", file=sys.stderr)
         return 2
 
 

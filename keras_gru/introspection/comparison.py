@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_gru.introspection.flow import GradientFlow, gradient_flow
 from keras_gru.introspection.trajectory import Array
 from keras_gru.layer import GRU
+from keras_gru.missing_extra import naming_extra
 
 
 def adding_problem(batch: int = 16, steps: int = 50, seed: int = 0) -> tuple[Array, Array]:
@@ -108,7 +109,8 @@ def plot_gradient_flow(flows: Mapping[str, GradientFlow]) -> Any:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    from matplotlib.figure import Figure
+    with naming_extra("plot", "matplotlib"):
+        from matplotlib.figure import Figure
 
     with_loss = [name for name, flow in flows.items() if flow.loss is not None]
     figure = Figure(figsize=(11 if with_loss else 6, 5), layout="constrained")

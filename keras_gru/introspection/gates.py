@@ -13,6 +13,7 @@ import tensorflow as tf
 from keras_gru import functional
 from keras_gru.cell import GRUCell
 from keras_gru.introspection.trajectory import Array, run
+from keras_gru.missing_extra import naming_extra
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,8 @@ def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | Non
         ImportError: matplotlib is not installed.
         ValueError: There are more or fewer labels than steps.
     """
-    from matplotlib.figure import Figure
+    with naming_extra("plot", "matplotlib"):
+        from matplotlib.figure import Figure
 
     steps = activity.z.shape[1]
     if labels is not None and len(labels) != steps:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.architectures import ARCHITECTURES
 from keras_gru.teaching.comparison import WINDOW, ComparisonConfig, Run
 from keras_gru.teaching.comparison_tasks import SOLVED, WORD, context_baseline, read_corpus
@@ -210,7 +211,8 @@ def _corpus_rows(runs: Sequence[Run]) -> Iterator[list[str]]:
 
 
 def _plots(runs: Sequence[Run], folder: Path) -> list[str]:
-    import matplotlib
+    with naming_extra("plot", "matplotlib"):
+        import matplotlib
 
     matplotlib.use("Agg")
     written = []

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.architectures import ARCHITECTURES, build_model
 from keras_gru.teaching.comparison import (
     WINDOW,
@@ -173,7 +174,8 @@ def read_corpus(path: Path | None) -> str:
         ModuleNotFoundError: No file is given and scikit-learn is not installed.
     """
     if path is None:
-        folder = importlib.resources.files("sklearn.datasets.descr")
+        with naming_extra("train", "sklearn"):
+            folder = importlib.resources.files("sklearn.datasets.descr")
         files = sorted(folder.iterdir(), key=lambda file: file.name)
         texts = [f.read_text(encoding="utf-8") for f in files if f.name.endswith(".rst")]
         text = "\n".join(texts)

@@ -13,6 +13,7 @@ from typing import Any
 from serving.config.command_line import HelpRequested, parse_flags, usage
 from serving.config.flags import check, notes
 from serving.errors import InvalidArgument, ServingError, Unimplemented
+from serving.missing_extra import require_extra
 from serving.server.exposure import exposure
 from serving.server.process import Server
 from serving.server.transports import prefer_classic_polling
@@ -55,6 +56,7 @@ def main(argv: Sequence[str]) -> int:
                 "the server needs Linux or macOS; on Windows, run it in WSL or in a container"
             )
         check(flags)
+        require_extra("serve")
         for note in notes(flags):
             log.warning(note)
         if warning := exposure(flags):
