@@ -125,8 +125,8 @@ class FileJob:
                 ) from error
             except KeyboardInterrupt as error:
                 raise InterruptedScoring(
-                    f"interrupted; {parts.rows:,} of {self._table.rows:,} rows are done. Run the same "
-                    "command again to continue"
+                    f"interrupted; {parts.rows:,} of {self._table.rows:,} rows are done. Run the "
+                    "same command again to continue"
                 ) from error
         return Scored(self._table.rows, done, time.perf_counter() - started)
 
