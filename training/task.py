@@ -17,6 +17,7 @@ from rich.console import Console
 from training.errors import TrainingError
 
 if TYPE_CHECKING:
+    from training.outcomes import Outcomes
     from training.runs.directory import TaskRun
     from training.servable import Servable
 
@@ -36,6 +37,9 @@ class Command:
     """A dataclass of its settings, with a field ``debug``."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
+    check: Callable[[Any], None] | None = None
+    """Raises TrainingError where the settings cannot be used; called before TensorFlow is loaded,
+    which it does not need."""
 
 
 class Task(Protocol):
@@ -76,6 +80,18 @@ class Task(Protocol):
 
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that :meth:`open_run` opened."""
+
+    def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
+        """What a run answers to test rows, for a comparison with other runs.
+
+        Args:
+            run: of :meth:`open_run`.
+            data: a test file; None for the test rows that the run held out.
+            like: the run it is compared with, whose classes, scale and the like it takes over.
+
+        Raises:
+            TrainingError: the two cannot be compared, or not on these data; names the run.
+        """
 
 
 def find_task(name: str) -> Task:

@@ -11,6 +11,7 @@ from training.sentiment.presets import PRESETS
 from training.task import Command, Task
 
 if TYPE_CHECKING:
+    from training.outcomes import Outcomes
     from training.sentiment.run import SentimentRun
     from training.sentiment.servable import SentimentServable
 
@@ -56,6 +57,12 @@ class SentimentTask:
         from training.sentiment.servable import SentimentServable
 
         return SentimentServable(run)
+
+    def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
+        """Right and wrong labels, and the probabilities of the right ones."""
+        from training.sentiment.outcomes import file_outcomes, held_out_outcomes
+
+        return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 
 
 TASK: Task = SentimentTask()

@@ -28,5 +28,10 @@ class TaggingTask:
 
         return TaggingServable(run)
 
+    def outcomes(self, run, data, like):
+        from tests.training.toy_task.outcomes import tagging_outcomes
+
+        return tagging_outcomes(run, data)
+
 
 TASK = TaggingTask()

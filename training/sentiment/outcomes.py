@@ -1,0 +1,104 @@
+"""What a sentiment run answers to test rows, for a comparison with other runs."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+
+from training.classification.outcomes import label_answers
+from training.data.digest import data_digest
+from training.data.text_files import LabelledRow, read_text_file
+from training.errors import DataError, RunDirectoryError
+from training.outcomes import Outcomes
+from training.sentiment.predictions import predict_logits
+from training.sentiment.run import SentimentRun
+from training.words.vocabulary import token_ids
+
+
+def held_out_outcomes(run: SentimentRun, like: SentimentRun) -> Outcomes:
+    """Of the run's own test rows, from what it stored; needs no model.
+
+    Args:
+        run: any.
+        like: whose classes the run must have.
+
+    Raises:
+        RunDirectoryError: it has other classes, or its files are damaged.
+    """
+    order = _class_order(run, like)
+    rows = list(run.test_predictions())
+    numbers = {name: number for number, name in enumerate(like.classes)}
+    labels = np.array([numbers[row.label] for row in rows])
+    scores = np.array([row.scores for row in rows])[:, order]
+    baselines = {
+        name: label_answers(labels, np.argsort(order)[predicted], None, len(order))
+        for name, predicted in run.baseline_predictions().items()
+    }
+    return Outcomes(
+        "held-out texts",
+        _keys(LabelledRow(row.text, row.label) for row in rows),
+        label_answers(labels, scores.argmax(axis=1), scores, len(order)),
+        baselines,
+    )
+
+
+def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun) -> Outcomes:
+    """Of the rows of a file, in columns called as in the run's training.
+
+    Args:
+        run: any.
+        data: a file as :func:`training.data.text_files.read_text_file` reads it.
+        like: whose classes the run must have.
+
+    Raises:
+        TrainingError: the run has other classes, or the file cannot be used.
+    """
+    order = _class_order(run, like)
+    settings = run.config.data
+    rows = read_text_file(data, settings.text_column, settings.label_column)
+    numbers = {name: number for number, name in enumerate(like.classes)}
+    unknown = sorted({row.label for row in rows} - set(numbers))
+    if unknown:
+        raise DataError(
+            f"{data}: expected the labels {', '.join(like.classes)} of {run.path}, got "
+            f"{unknown[0]!r}"
+        )
+    labels = np.array([numbers[row.label] for row in rows])
+    ids = token_ids(run.preprocessor(), [row.text for row in rows])
+    logits = predict_logits(run.load_model(), ids) / np.float32(run.temperature.value)
+    scores = softmax(logits, axis=1)[:, order]
+    majority = int(np.bincount(labels).argmax())
+    always = label_answers(labels, np.full(len(labels), majority), None, len(order))
+    notes: tuple[str, ...] = ()
+    if settings.data is not None and settings.data.resolve() == data.resolve():
+        notes = ("was trained on rows of this file, so that it knows some of the answers",)
+    return Outcomes(
+        "texts",
+        _keys(rows),
+        label_answers(labels, scores.argmax(axis=1), scores, len(order)),
+        {f"always {like.classes[majority]!r}": always},
+        notes=notes,
+    )
+
+
+def _class_order(run: SentimentRun, like: SentimentRun) -> list[int]:
+    """The run's number of each class of the other."""
+    if set(run.classes) != set(like.classes):
+        raise RunDirectoryError(
+            f"{run.path}: expected the classes {', '.join(like.classes)} of {like.path}, got "
+            f"{', '.join(run.classes)}"
+        )
+    return [run.classes.index(name) for name in like.classes]
+
+
+def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
+    """A key of each row; a row that stands there again has its number behind it."""
+    seen = Counter[str]()
+    keys = []
+    for row in rows:
+        digest = data_digest(row)
+        seen[digest] += 1
+        keys.append(f"{digest} {seen[digest]}")
+    return np.array(keys)
