@@ -28,7 +28,9 @@ class CompareConfig:
     McNemar's test of the accuracies. Forecasts: the Diebold-Mariano test and its intervals.
     """
 
-    run_paths: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN RUN ...")]  # fmt: skip
+    run_paths: Annotated[
+        tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN RUN ...")
+    ]
     """Two or more run directories of one task."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Test file that no run was trained on, with the columns of the runs; of a series only what

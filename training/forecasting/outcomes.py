@@ -36,6 +36,7 @@ from training.forecasting.sets import Borders, load_series
 from training.outcomes import Answers, Outcomes, ratio_measure
 
 _MODEL = "model"
+_MEASURES = ("MSE", "MAE", "MASE")
 
 
 def stored_errors(
@@ -86,7 +87,7 @@ def held_out_outcomes(run: ForecastingRun, like: ForecastingRun) -> Outcomes:
         )
     stored = run.test_errors()
     answers = {
-        str(name): _answers(*sums, stored["count"])
+        str(name): _answers(sums, stored["count"])
         for name, *sums in zip(
             *(stored[key] for key in ("names", "squared", "absolute", "scaled")), strict=True
         )
@@ -134,7 +135,7 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
             further = replace(windows, lookback=lookback)
             everyone[name] = measure(forecaster, further, data.preprocessor)
     named = {
-        name: _answers(*_sums(errors, factor, naive_error), errors.windows.count)
+        name: _answers(_sums(errors, factor, naive_error), errors.windows.count)
         for name, errors in everyone.items()
     }
     times = data.series.times[windows.origins]
@@ -143,12 +144,14 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     )
 
 
-def _answers(
-    squared: np.ndarray, absolute: np.ndarray, scaled: np.ndarray, count: np.ndarray
-) -> Answers:
-    sums = {"MSE": squared, "MAE": absolute, "MASE": scaled}
+def _answers(sums: Sequence[np.ndarray], count: np.ndarray) -> Answers:
+    """Of the squared, absolute and scaled errors of each window."""
     return Answers(
-        tuple(ratio_measure(name, of, count) for name, of in sums.items() if np.isfinite(of).all())
+        tuple(
+            ratio_measure(name, of, count)
+            for name, of in zip(_MEASURES, sums, strict=True)
+            if np.isfinite(of).all()
+        )
     )
 
 
