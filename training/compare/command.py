@@ -99,12 +99,9 @@ def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:
             raise ConfigError(f"expected different runs, got {paths[number]} twice")
     if reference is None:
         return list(paths)
-    found = [
-        path for path, place in zip(paths, places, strict=True) if place == reference.resolve()
-    ]
-    found = found or [
-        path for path, place in zip(paths, places, strict=True) if place.name == str(reference)
-    ]
+    pairs = list(zip(paths, places, strict=True))
+    found = [path for path, place in pairs if place == reference.resolve()]
+    found = found or [path for path, place in pairs if place.name == str(reference)]
     if len(found) != 1:
         raise ConfigError(
             f"--reference must be one of {', '.join(map(str, paths))}, got {reference}"

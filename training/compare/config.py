@@ -16,16 +16,15 @@ _FEWEST_RESAMPLES = 999
 class CompareConfig:
     """Compare runs on the same test rows: a table, a picture, and what chance may explain.
 
-    All runs are compared with one, the first unless --reference says otherwise. Without --data
-    they are compared on the test rows that they held out, which must be the same.
+    All runs are compared with one, the first unless --reference names another. Without --data the
+    test rows are those that the runs held out, which must be the same. For example:
 
-    Examples:
-        gru-train compare runs/small runs/large
+    gru-train compare runs/small runs/large
 
-        gru-train compare runs/* --reference runs/small --data new-tickets.csv --output which
+    gru-train compare runs/* --reference small --data new-tickets.csv --output small-against-all
 
-    Texts and other rows that are independent of each other: intervals by bootstrap of the rows,
-    McNemar's test of the accuracies. Forecasts: the Diebold-Mariano test and its intervals.
+    Texts and other rows that are independent of each other get bootstrap intervals and McNemar's
+    test of the accuracies; forecasts get the Diebold-Mariano test and its intervals.
     """
 
     run_paths: Annotated[

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -72,9 +71,7 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
     axes.set_xlabel(f"{'points' if scale == 100 else 'difference'}, {arrow}", fontsize=9)
     axes.tick_params(axis="x", labelsize=8)
     axes.locator_params(axis="x", nbins=6)
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:+.4g}".replace("-", "−"))
-    )
+    axes.xaxis.set_major_formatter(FuncFormatter(_signed))
     axes.grid(axis="x", alpha=0.25)
     for row, each in enumerate(others):
         if row and not each.is_run and others[row - 1].is_run:
@@ -101,13 +98,17 @@ def _ends(estimates: list[Estimate | None]) -> list[float]:
 
 
 def _draw_far(axes: Axes, row: int, value: float, right: bool, colour: str) -> None:
-    text = f"{value:+.3g}".replace("-", "−")
+    text = _signed(value)
     axes.annotate(
         f"{text} ▸" if right else f"◂ {text}", (float(right), row),
         xycoords=("axes fraction", "data"), xytext=(-4 if right else 4, 0),
         textcoords="offset points", ha="right" if right else "left", va="center",
         color=colour, fontsize=8,
     )  # fmt: skip
+
+
+def _signed(value: float, _: object = None) -> str:
+    return f"{value:+.3g}".replace("-", "−")
 
 
 def _label(name: str) -> str:

@@ -170,8 +170,8 @@ def _remarks(comparison: Comparison) -> list[str]:
 def _reading(comparison: Comparison) -> list[str]:
     name, first = comparison.reference.name, comparison.deciding
     better = [
-        f"{name} {'higher' if high else 'lower'}"
-        for name, high in comparison.higher_is_better.items()
+        f"{measure} {'higher' if high else 'lower'}"
+        for measure, high in comparison.higher_is_better.items()
     ]
     lines = [
         f"Better is: {', '.join(better)}. Differences are those of a model minus {name}.",
