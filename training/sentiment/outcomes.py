@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from scipy.special import softmax
+import pyarrow as pa
 
 from training.classification.outcomes import label_answers
 from training.data.digest import data_digest
 from training.data.text_files import LabelledRow, read_text_file
 from training.errors import DataError, RunDirectoryError
 from training.outcomes import Outcomes
-from training.sentiment.predictions import predict_logits
+from training.scoring.engine import score_table
+from training.sentiment.predictions import SentimentScorer, class_columns
 from training.sentiment.run import SentimentRun
-from training.words.vocabulary import token_ids
 
 
 def held_out_outcomes(run: SentimentRun, like: SentimentRun) -> Outcomes:
@@ -66,9 +66,9 @@ def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun) -> Outcomes
             f"{unknown[0]!r}"
         )
     labels = np.array([numbers[row.label] for row in rows])
-    ids = token_ids(run.preprocessor(), [row.text for row in rows])
-    logits = predict_logits(run.load_model(), ids) / np.float32(run.temperature.value)
-    scores = softmax(logits, axis=1)[:, order]
+    answers = score_table(SentimentScorer(run), pa.table({"text": [row.text for row in rows]}))
+    columns = class_columns(run.classes)
+    scores = np.column_stack([answers[columns[number]].to_numpy() for number in order])
     majority = int(np.bincount(labels).argmax())
     always = label_answers(labels, np.full(len(labels), majority), None, len(order))
     notes: tuple[str, ...] = ()

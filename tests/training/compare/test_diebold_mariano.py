@@ -5,7 +5,7 @@ from statsmodels.datasets import nile
 
 from training.compare.diebold_mariano import MANY_WINDOWS, diebold_mariano
 
-# forecast::dm.test (version 8.20, R 4.2.2) of the flow of the Nile, the value h years before against
+# forecast::dm.test (version 8.20, R 4.2.2) of the flow of the Nile, the value h years before and
 # the mean of the five until then: y <- as.numeric(Nile); o <- 5:(100 - h); e1 <- y[o + h] - y[o];
 # e2 <- y[o + h] - sapply(o, function(i) mean(y[(i - 4):i])); dm.test(e1, e2, h = h, power = power)
 FROM_R = [
