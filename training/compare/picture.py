@@ -28,7 +28,7 @@ def draw_differences(comparison: Comparison, path: Path) -> None:
     others = comparison.contenders[1:]
     names = list(comparison.styles)
     figure = Figure(
-        figsize=(3.0 + 3.3 * len(names), 1.5 + 0.36 * len(others)), dpi=120, layout="constrained"
+        figsize=(3.0 + 3.3 * len(names), 1.75 + 0.36 * len(others)), dpi=120, layout="constrained"
     )
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for axes, name in zip(panels, names, strict=True):
@@ -38,6 +38,12 @@ def draw_differences(comparison: Comparison, path: Path) -> None:
     figure.suptitle(
         f"Difference from {_label(comparison.reference.name)}, with 95 % intervals", fontsize=11
     )
+    if any(each.verdict for each in others):
+        figure.supxlabel(
+            f"Blue: better, red: worse, by the test of {comparison.deciding} with Holm's correction"
+            + ("; squares: simple models" if any(not each.is_run for each in others) else ""),
+            fontsize=8, color=_UNDECIDED,
+        )  # fmt: skip
     save_figure(figure, path)
 
 
@@ -67,8 +73,9 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
     axes.set_xlim(low * scale, high * scale)
     arrow = "better →" if comparison.higher_is_better[name] else "← better"
     reference = comparison.reference.measures[name].value.value
-    axes.set_title(f"{name} ({reference:{comparison.styles[name]}})", fontsize=10)
-    axes.set_xlabel(f"{'points' if scale == 100 else 'difference'}, {arrow}", fontsize=9)
+    unit = "points" if scale == 100 else "difference"
+    axes.set_title(name, fontsize=10)
+    axes.set_xlabel(f"{unit} from {reference:{comparison.styles[name]}}, {arrow}", fontsize=9)
     axes.tick_params(axis="x", labelsize=8)
     axes.locator_params(axis="x", nbins=6)
     axes.xaxis.set_major_formatter(FuncFormatter(_signed))
@@ -108,7 +115,7 @@ def _draw_far(axes: Axes, row: int, value: float, right: bool, colour: str) -> N
 
 
 def _signed(value: float, _: object = None) -> str:
-    return f"{value:+.3g}".replace("-", "−")
+    return f"{value:+.3g}".replace("-", "−") if value else "0"
 
 
 def _label(name: str) -> str:

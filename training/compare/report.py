@@ -99,7 +99,11 @@ def _values(comparison: Comparison) -> Table:
 def _differences(comparison: Comparison) -> Table:
     tested = any(each.p_value is not None for each in comparison.contenders)
     counted = any(each.mcnemar is not None for each in comparison.contenders)
-    head = [f"against {comparison.reference.name}", *comparison.styles]
+    head = [f"against {comparison.reference.name}"]
+    head += [
+        f"{name}, points" if style.endswith("%") else name
+        for name, style in comparison.styles.items()
+    ]
     head += ["right alone"] * counted + ["p", "p (Holm)", ""] * tested
     table = [head]
     for each in comparison.contenders[1:]:
@@ -117,6 +121,8 @@ def _differences(comparison: Comparison) -> Table:
 def _settings(comparison: Comparison) -> Table:
     runs = [each.name for each in comparison.contenders if each.is_run]
     flags = comparison.settings
+    if len(flags) > len(runs):
+        return [["", *runs], *([flag, *of.values()] for flag, of in flags.items())]
     return [["", *flags], *([run, *(flags[flag][run] for flag in flags)] for run in runs if flags)]
 
 
