@@ -83,7 +83,7 @@ def compare_runs(
             outcomes[name] = task.outcomes(run, data, runs[0])
     outcomes = on_the_same_rows(outcomes, held_out=data is None)
     with console.status("comparing ..."):
-        source = str(data) if data else "the test rows that the runs held out"
+        source = None if data is None else str(data)
         return compare_outcomes(outcomes, settings, source, resamples, seed)
 
 

@@ -40,8 +40,8 @@ class Contender:
 class Comparison:
     """What came of a comparison."""
 
-    source: str
-    """Where the rows come from."""
+    source: str | None
+    """The file that the rows come from; None of those that the runs held out."""
     rows: str
     """What they are called."""
     count: int
@@ -70,7 +70,7 @@ class Comparison:
 def compare_outcomes(
     outcomes: Mapping[str, Outcomes],
     settings: Mapping[str, Mapping[str, str]],
-    source: str,
+    source: str | None,
     resamples: int,
     seed: int,
 ) -> Comparison:
@@ -79,7 +79,7 @@ def compare_outcomes(
     Args:
         outcomes: by the runs' names, all on the same rows (:func:`on_the_same_rows`).
         settings: of each run, by flag.
-        source: where the rows come from, for people.
+        source: the file that the rows come from; None of those that the runs held out.
         resamples: of the bootstrap.
         seed: of the bootstrap.
     """

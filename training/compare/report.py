@@ -25,8 +25,9 @@ def print_tables(comparison: Comparison, console: Console) -> None:
             console.print("")
             for line in aligned(table):
                 console.print(line, markup=False, highlight=False)
-    for note in [*_remarks(comparison), *(f"note: {note}" for note in comparison.notes)]:
-        console.print(f"\n{note}", markup=False, highlight=False)
+    notes = (f"note: {note}" for note in comparison.notes)
+    for line in (*_remarks(comparison), *notes, *_verdicts(comparison)):
+        console.print(f"\n{line}", markup=False, highlight=False)
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> Path:
@@ -49,6 +50,7 @@ def write_markdown(comparison: Comparison) -> str:
     """The comparison as Markdown."""
     name = comparison.reference.name
     lines = [f"# Comparison with {name}", "", _subject(comparison), ""]
+    lines += [line for verdict in _verdicts(comparison) for line in (f"**{verdict}**", "")]
     lines += [*_markdown(_values(comparison)), "", f"## Differences from {name}", ""]
     lines += [*_markdown(_differences(comparison)), "", "![differences](comparison.png)"]
     lines += [f"\n{remark}" for remark in _remarks(comparison)]
@@ -81,8 +83,23 @@ def _markdown(table: Table) -> list[str]:
 
 def _subject(comparison: Comparison) -> str:
     runs = sum(each.is_run for each in comparison.contenders)
-    source = f" of {comparison.source}" if "held" not in comparison.source else ""
-    return f"{runs} runs on the same {comparison.count:,} {comparison.rows}{source}"
+    source = "" if comparison.source is None else f" of {comparison.source}"
+    return f"{runs} runs on the same {comparison.count:,} {comparison.rows}{source}."
+
+
+def _verdicts(comparison: Comparison) -> list[str]:
+    """What the tests say, in a sentence for each answer."""
+    name, first = comparison.reference.name, comparison.deciding
+    said = []
+    for verdict, words in (
+        ("better", f"Better than {name} by {first}"),
+        ("worse", f"Worse than {name} by {first}"),
+        ("no difference shown", f"No difference in {first} from {name} shown"),
+    ):
+        of = [each.name for each in comparison.contenders if each.verdict == verdict]
+        if of:
+            said.append(f"{words}: {', '.join(of)}.")
+    return said
 
 
 def _values(comparison: Comparison) -> Table:
