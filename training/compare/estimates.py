@@ -1,7 +1,7 @@
 """How good each contender is, and how much better or worse than the reference; with intervals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -92,6 +92,8 @@ def of_rows_in_time(
         for measure in contender.measures:
             rows = pseudo_values(measure)
             value, _ = _tested(measure.value, rows, overlap)
+            if value.low is not None and measure.columns.min() >= 0:  # errors are never below 0
+                value = replace(value, low=max(0.0, value.low))
             difference = p_value = None
             if position:
                 difference, p_value = _tested(
