@@ -22,7 +22,8 @@ def runs(tiny_run, tmp_path):
     folder = tmp_path / "runs"
     first = shutil.copytree(tiny_run.path, folder / "first")
     second = shutil.copytree(tiny_run.path, folder / "second")
-    rows = [json.loads(line) for line in (second / "test_predictions.jsonl").open()]
+    stored = (second / "test_predictions.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in stored.splitlines()]
     for row in rows[::3]:
         row["scores"] = row["scores"][::-1]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -113,7 +114,7 @@ def test_arguments_are_checked_without_tensorflow(runs):
     program = (
         "import sys; from training.__main__ import main; "
         f"assert main(['compare', {first!r}, {second!r}, '--output', {first!r}]) == 2; "
-        "sys.exit(' '.join({'keras', 'tensorflow', 'matplotlib', 'scipy'} & set(sys.modules)))"
+        "sys.exit(len({'keras', 'tensorflow', 'matplotlib', 'scipy'} & set(sys.modules)))"
     )
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, env=environment,
