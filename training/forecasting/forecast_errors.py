@@ -83,7 +83,7 @@ class ErrorSums:
         self._windows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def add(self, targets: np.ndarray, forecasts: np.ndarray) -> None:
-        """Adds a batch, (B, H, K) both; NaN among the targets is left out."""
+        """Add a batch, (B, H, K) both; NaN among the targets is left out."""
         residual = (targets - forecasts).astype(np.float64)
         seen = np.isfinite(residual)
         absolute = np.abs(np.where(np.isnan(residual), 0, residual))
