@@ -22,7 +22,7 @@ class Measure:
     """From means of the columns (..., D) to the measure (...)."""
     higher_is_better: bool
     style: str = ".4f"
-    """How to write a value, as ``.2%``."""
+    """How to write a value, as `.2%`."""
 
     @property
     def value(self) -> float:
@@ -52,7 +52,7 @@ class Outcomes:
     """What a run, and simple models beside it, answer to the same N test rows."""
 
     rows: str
-    """What the rows are called, as ``held-out texts``."""
+    """What the rows are called, as `held-out texts`."""
     keys: np.ndarray
     """(N,) of texts, no two the same: two rows with one key are the same question with the same
     right answer."""
@@ -89,7 +89,7 @@ def ratio_measure(name: str, sums: np.ndarray, counts: np.ndarray) -> Measure:
     """A mean error over all values of all rows, of which rows may have different numbers.
 
     Args:
-        name: of the measure; lower is better.
+        name: Of the measure; lower is better.
         sums: (N,) of the errors of each row.
         counts: (N,) of the values of each row.
     """

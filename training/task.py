@@ -101,12 +101,12 @@ class Task(Protocol):
         """What a run answers to test rows, for a comparison with other runs.
 
         Args:
-            run: of :meth:`open_run`.
-            data: a test file; None for the test rows that the run held out.
-            like: the run it is compared with, whose classes, scale and the like it takes over.
+            run: Of `open_run`.
+            data: A test file; None for the test rows that the run held out.
+            like: The run it is compared with, whose classes, scale and the like it takes over.
 
         Raises:
-            TrainingError: the two cannot be compared, or not on these data; names the run.
+            TrainingError: The two cannot be compared, or not on these data; names the run.
         """
 
 

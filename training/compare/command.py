@@ -1,4 +1,4 @@
-"""``gru-train compare``; imports nothing heavy before its arguments are checked."""
+"""`gru-train compare`; imports nothing heavy before its arguments are checked."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_comparison(config: CompareConfig) -> None:
-    """Raises TrainingError where runs, data or output cannot be used; needs no TensorFlow."""
+    """Raise TrainingError where runs, data or output cannot be used; needs no TensorFlow."""
     from training.runs.directory import RunDirectory
 
     paths = ordered(config.run_paths, config.reference)
@@ -36,7 +36,7 @@ def check_comparison(config: CompareConfig) -> None:
 
 
 def run_comparison(config: CompareConfig, console: Console) -> None:
-    """Compares, prints the tables, and writes the folder of the comparison."""
+    """Compare, print the tables, and write the folder of the comparison."""
     from training.compare.report import print_tables, write_comparison
 
     paths = ordered(config.run_paths, config.reference)
@@ -57,17 +57,17 @@ def compare_runs(
     seed: int = CompareConfig.seed,
     console: Console | None = None,
 ) -> "Comparison":
-    """Compares runs of one task with the first of them.
+    """Compare runs of one task with the first of them.
 
     Args:
-        paths: of the run directories, at least two.
-        data: a test file; by default the rows that all the runs held out.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
-        console: where to show progress; none is shown by default.
+        paths: Of the run directories, at least two.
+        data: A test file; by default the rows that all the runs held out.
+        resamples: Of the bootstrap.
+        seed: Of the bootstrap.
+        console: Where to show progress; none is shown by default.
 
     Raises:
-        TrainingError: the runs cannot be compared; names the run and what differs.
+        TrainingError: The runs cannot be compared; names the run and what differs.
     """
     from training.compare.comparison import compare_outcomes, on_the_same_rows
     from training.runs.directory import RunDirectory
@@ -91,7 +91,7 @@ def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:
     """The reference, a path or a name, and then the others.
 
     Raises:
-        ConfigError: the reference is none of the paths, or one stands there twice.
+        ConfigError: The reference is none of the paths, or one stands there twice.
     """
     places = [path.resolve() for path in paths]
     for number, place in enumerate(places):

@@ -33,7 +33,7 @@ class Contender:
     adjusted: float | None = None
     """The same after Holm, over all runs compared with the reference."""
     verdict: str = ""
-    """``better``, ``worse`` or ``no difference shown``; empty where nothing was tested."""
+    """`better`, `worse` or `no difference shown`; empty where nothing was tested."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Comparison:
     """What they are called."""
     count: int
     overlap: int | None
-    """As of :class:`training.outcomes.Outcomes`."""
+    """As of `training.outcomes.Outcomes`."""
     contenders: tuple[Contender, ...]
     """The reference, the other runs, the simple models."""
     styles: dict[str, str]
@@ -74,14 +74,14 @@ def compare_outcomes(
     resamples: int,
     seed: int,
 ) -> Comparison:
-    """Compares runs with the first of them.
+    """Compare runs with the first of them.
 
     Args:
-        outcomes: by the runs' names, all on the same rows (:func:`on_the_same_rows`).
-        settings: of each run, by flag.
-        source: the file that the rows come from; None of those that the runs held out.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
+        outcomes: By the runs' names, all on the same rows (`on_the_same_rows`).
+        settings: Of each run, by flag.
+        source: The file that the rows come from; None of those that the runs held out.
+        resamples: Of the bootstrap.
+        seed: Of the bootstrap.
     """
     reference = next(iter(outcomes.values()))
     models = {name: each.model for name, each in outcomes.items()}
@@ -112,11 +112,11 @@ def on_the_same_rows(outcomes: Mapping[str, Outcomes], held_out: bool) -> dict[s
     """The outcomes of the rows that all runs answered, in the order of the first run.
 
     Args:
-        outcomes: by the runs' names.
-        held_out: whether these are the rows that each run held out, which must then be the same.
+        outcomes: By the runs' names.
+        held_out: Whether these are the rows that each run held out, which must then be the same.
 
     Raises:
-        RunDirectoryError: they are not the same, or no row is common to all.
+        RunDirectoryError: They are not the same, or no row is common to all.
     """
     (first, reference), *others = outcomes.items()
     shared = np.ones(len(reference.keys), bool)

@@ -1,4 +1,4 @@
-"""The settings of a comparison; see :mod:`training.config`."""
+"""The settings of a comparison; see `training.config`."""
 
 from dataclasses import dataclass
 from pathlib import Path

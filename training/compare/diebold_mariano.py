@@ -5,7 +5,7 @@ Statistics 13: the mean difference of two losses over its standard error. Foreca
 overlap, so that differences H - 1 windows apart are still related; their autocovariances up to
 there count in the variance. Harvey, Leybourne and Newbold (1997), "Testing the equality of
 prediction mean squared errors", International Journal of Forecasting 13, correct it for few rows
-and take the quantiles of Student's t. As in R, ``forecast::dm.test``.
+and take the quantiles of Student's t. As in R, `forecast::dm.test`.
 
 With few windows for their overlap that test finds differences where there are none: of 24 steps
 and five times as many windows at the level 5 % in 15 % of the cases. Below 20 windows per step the
@@ -48,7 +48,7 @@ class MeanTest(NamedTuple):
 
 
 def diebold_mariano(differences: np.ndarray, overlap: int) -> MeanTest | None:
-    """Tests whether the mean of loss differences is zero.
+    """Test whether the mean of loss differences is zero.
 
     Args:
         differences: (N,) in the order of time.

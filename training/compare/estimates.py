@@ -40,9 +40,9 @@ def of_independent_rows(
     """Percentile intervals from a paired bootstrap: every draw of rows is scored by all.
 
     Args:
-        contenders: the reference, then the others, on the same N rows.
-        resamples: draws.
-        seed: of the draws.
+        contenders: The reference, then the others, on the same N rows.
+        resamples: Draws.
+        seed: Of the draws.
 
     Returns:
         The measures of each contender, by name.
@@ -78,8 +78,8 @@ def of_rows_in_time(
     """Intervals and p-values of the Diebold-Mariano test.
 
     Args:
-        contenders: the reference, then the others, on the same N rows in the order of time.
-        overlap: H, of :class:`training.outcomes.Outcomes`.
+        contenders: The reference, then the others, on the same N rows in the order of time.
+        overlap: H, of `training.outcomes.Outcomes`.
 
     Returns:
         The measures of each contender, by name.

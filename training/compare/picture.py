@@ -16,14 +16,14 @@ _MOST_LETTERS = 36
 
 
 def draw_differences(comparison: Comparison, path: Path) -> None:
-    """Draws a panel for each measure, and in it each model's difference with its interval.
+    """Draw a panel for each measure, and in it each model's difference with its interval.
 
     The reference is the line at zero. Simple models that are far off stand at the edge, with an
     arrow and their number, so that the runs can be told apart.
 
     Args:
-        comparison: of two or more runs.
-        path: the PNG file.
+        comparison: Of two or more runs.
+        path: The PNG file.
     """
     others = comparison.contenders[1:]
     names = list(comparison.styles)

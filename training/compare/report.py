@@ -17,7 +17,7 @@ Table = list[list[str]]
 
 
 def print_tables(comparison: Comparison, console: Console) -> None:
-    """Prints what was measured, the differences and the settings that differ."""
+    """Print what was measured, the differences and the settings that differ."""
     tables = [_values(comparison), _differences(comparison), _settings(comparison)]
     console.print(f"\n{_subject(comparison)}", markup=False, highlight=False)
     for table in tables:
@@ -31,13 +31,13 @@ def print_tables(comparison: Comparison, console: Console) -> None:
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> Path:
-    """Writes comparison.md, comparison.png and comparison.json.
+    """Write comparison.md, comparison.png and comparison.json.
 
     Returns:
         The new folder.
 
     Raises:
-        RunDirectoryError: it cannot be written, or exists.
+        RunDirectoryError: It cannot be written, or exists.
     """
     with RunWriter(folder.parent, folder.name) as writer:
         writer.write_json("comparison.json", asdict(comparison))

@@ -1,6 +1,6 @@
 """What a forecasting run achieves on every test window, for a comparison with other runs.
 
-``test_errors.npz`` of a run holds, of N test windows:
+`test_errors.npz` of a run holds, of N test windows:
 
 ===============  ==================================================================================
 names            the model and the M - 1 baselines
@@ -42,12 +42,12 @@ _MEASURES = ("MSE", "MAE", "MASE")
 def stored_errors(
     data: ForecastingData, model: ForecastErrors, baselines: Sequence[BaselineResult]
 ) -> dict[str, Any]:
-    """What ``test_errors.npz`` holds.
+    """What `test_errors.npz` holds.
 
     Args:
-        data: what the run was trained on.
-        model: the errors of its test windows.
-        baselines: of the same windows; one that skipped some is left out.
+        data: What the run was trained on.
+        model: The errors of its test windows.
+        baselines: Of the same windows; one that skipped some is left out.
     """
     windows, naive_error = data.windows("test"), _naive_error(data)
     everyone = {_MODEL: model, **{floor.name: floor.test for floor in baselines}}
@@ -73,11 +73,11 @@ def held_out_outcomes(run: ForecastingRun, like: ForecastingRun) -> Outcomes:
     """Of the run's own test windows, from what it stored; needs no model.
 
     Args:
-        run: any.
-        like: whose series, horizon and scale the run must have.
+        run: Any.
+        like: Whose series, horizon and scale the run must have.
 
     Raises:
-        RunDirectoryError: they differ, or the run's files are damaged.
+        RunDirectoryError: They differ, or the run's files are damaged.
     """
     _require_alike(run, like)
     if not np.allclose(_deviation(run), _deviation(like), rtol=1e-9):
@@ -105,12 +105,12 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     """Of the windows of a file that come after the rows that the run was made with.
 
     Args:
-        run: any.
-        path: a CSV file with the run's columns, in any order.
-        like: whose horizon and targets the run must have, and on whose scale the errors are.
+        run: Any.
+        path: A CSV file with the run's columns, in any order.
+        like: Whose horizon and targets the run must have, and on whose scale the errors are.
 
     Raises:
-        TrainingError: the runs differ in what they forecast, or the file cannot be used.
+        TrainingError: The runs differ in what they forecast, or the file cannot be used.
     """
     _require_alike(run, like)
     data = _data_of(run, path)
@@ -161,7 +161,7 @@ def _sums(
     """Squared, absolute and scaled errors of each window, (N,) each.
 
     Args:
-        errors: of N windows and K columns.
+        errors: Of N windows and K columns.
         factor: (K,), to the scale wanted.
         naive_error: (K,), on that scale; where it is zero, scaled errors are infinite.
     """

@@ -197,8 +197,7 @@ class RunWriter:
     """
 
     def __init__(self, runs_dir: Path, name: str):
-        self.final = runs_dir / name
-        self.path = self.final  # until entered
+        self.final = self.path = runs_dir / name  # the latter until entered
 
     def __enter__(self: WriterT) -> WriterT:
         try:

@@ -21,11 +21,11 @@ def held_out_outcomes(run: SentimentRun, like: SentimentRun) -> Outcomes:
     """Of the run's own test rows, from what it stored; needs no model.
 
     Args:
-        run: any.
-        like: whose classes the run must have.
+        run: Any.
+        like: Whose classes the run must have.
 
     Raises:
-        RunDirectoryError: it has other classes, or its files are damaged.
+        RunDirectoryError: It has other classes, or its files are damaged.
     """
     order = _class_order(run, like)
     rows = list(run.test_predictions())
@@ -48,12 +48,12 @@ def file_outcomes(run: SentimentRun, data: Path, like: SentimentRun) -> Outcomes
     """Of the rows of a file, in columns called as in the run's training.
 
     Args:
-        run: any.
-        data: a file as :func:`training.data.text_files.read_text_file` reads it.
-        like: whose classes the run must have.
+        run: Any.
+        data: A file as `training.data.text_files.read_text_file` reads it.
+        like: Whose classes the run must have.
 
     Raises:
-        TrainingError: the run has other classes, or the file cannot be used.
+        TrainingError: The run has other classes, or the file cannot be used.
     """
     order = _class_order(run, like)
     settings = run.config.data
