@@ -1,5 +1,6 @@
 """The differences from the reference, as a picture."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -85,18 +86,20 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
             axes.axhline(row - 0.5, color=_SIMPLE, linewidth=0.6, linestyle=":")
 
 
-def _limits(runs: list[Estimate | None], everyone: list[Estimate | None]) -> tuple[float, float]:
+def _limits(
+    runs: Sequence[Estimate | None], everyone: Sequence[Estimate | None]
+) -> tuple[float, float]:
     """What all runs and zero need, and simple models that are not much further off."""
     needed = [0.0, *_ends(runs)]
     low, high = min(needed), max(needed)
     room = 1.5 * (high - low)
-    near = [end for end in _ends(everyone) if low - room <= end <= high + room]
-    low, high = min([low, *near]), max([high, *near])
+    near = [each for each in everyone if each and low - room <= each.value <= high + room]
+    low, high = min([low, *_ends(near)]), max([high, *_ends(near)])
     margin = 0.08 * (high - low) or 0.01
     return low - margin, high + margin
 
 
-def _ends(estimates: list[Estimate | None]) -> list[float]:
+def _ends(estimates: Sequence[Estimate | None]) -> list[float]:
     ends = []
     for each in estimates:
         if each is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from training.compare.comparison import Comparison, Contender
@@ -187,7 +188,19 @@ def _remarks(comparison: Comparison) -> list[str]:
             f"{comparison.reference.name} are both right or both wrong, so that an interval of "
             "the difference has no width; other rows may part them."
         )
+    spotless = [each.name for each in comparison.contenders if _never_wrong(each, comparison)]
+    if spotless:
+        remarks.append(
+            f"{' and '.join(spotless)} got none of the {count:,} {comparison.rows} wrong, and the "
+            f"bootstrap cannot see beyond them: up to {3 / count:.2%} wrong would fit too (3 in "
+            f"{count:,}, the rule of three)."
+        )
     return remarks
+
+
+def _never_wrong(contender: Contender, comparison: Comparison) -> bool:
+    value = contender.measures[comparison.deciding].value
+    return comparison.overlap is None and value.value == 1 and bool(np.isclose(value.low or 0, 1))
 
 
 def _reading(comparison: Comparison) -> list[str]:

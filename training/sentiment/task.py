@@ -69,9 +69,11 @@ class SentimentTask:
 
     def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
         """Right and wrong labels, and the probabilities of the right ones."""
-        from training.sentiment.outcomes import file_outcomes, held_out_outcomes
+        from training.classification.outcomes import file_outcomes, held_out_outcomes
 
-        return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
+        if data is None:
+            return held_out_outcomes(run, like)
+        return file_outcomes(run, data, like, self.scorer(run))
 
 
 TASK: Task = SentimentTask()

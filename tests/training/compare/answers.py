@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from training.classification.outcomes import label_answers
+from training.classification.answers import label_answers
 from training.outcomes import Answers, Outcomes, ratio_measure
 
 

@@ -4,7 +4,7 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 
 from tests.training.compare.answers import classifier, text_outcomes, window_outcomes
-from training.classification.outcomes import label_answers
+from training.classification.answers import label_answers
 from training.compare.diebold_mariano import diebold_mariano
 from training.compare.estimates import of_independent_rows, of_rows_in_time, pseudo_values
 from training.outcomes import Answers, Outcomes, mean_measure, ratio_measure

@@ -90,6 +90,15 @@ def test_runs_that_answer_alike_are_remarked_on():
     assert "None: the runs were made alike." in markdown
 
 
+def test_a_spotless_model_may_still_err():
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 3, 150)
+    outcomes = {"a": text_outcomes(rng, labels, 1.0), "b": text_outcomes(rng, labels, 50.0)}
+    markdown = write_markdown(compare_outcomes(outcomes, {"a": {}, "b": {}}, None, 999, 0))
+    assert "b got none of the 150 texts wrong" in markdown
+    assert "up to 2.00% wrong would fit too" in markdown
+
+
 def test_many_settings_stand_below_each_other():
     rng = np.random.default_rng(3)
     outcomes = text_outcomes(rng, rng.integers(0, 3, 50), 1.0)

@@ -7,9 +7,10 @@ import pytest
 from sklearn.metrics import f1_score, log_loss
 
 from tests.training.conftest import tiny_config
+from training.classification.outcomes import held_out_outcomes
 from training.errors import DataError, RunDirectoryError
-from training.sentiment.outcomes import file_outcomes, held_out_outcomes
 from training.sentiment.run import SentimentRun
+from training.sentiment.task import TASK
 
 
 def values(answers):
@@ -42,7 +43,7 @@ def test_held_out_rows_are_scored_as_in_the_report(tiny_run):
 def test_a_file_with_the_held_out_rows_gives_the_same(tiny_run, tmp_path):
     rows = [(row.text, row.label) for row in tiny_run.test_predictions()]
     path = write_rows(tmp_path / "rows.csv", rows)
-    of_file = file_outcomes(tiny_run, path, tiny_run)
+    of_file = TASK.outcomes(tiny_run, path, tiny_run)
     held_out = held_out_outcomes(tiny_run, tiny_run)
     assert of_file.keys.tolist() == held_out.keys.tolist()
     assert values(of_file.model) == pytest.approx(values(held_out.model), rel=1e-5)
@@ -73,12 +74,12 @@ def test_other_classes_are_refused(tiny_run, tmp_path):
 def test_unknown_labels_are_named(tiny_run, tmp_path):
     path = write_rows(tmp_path / "rows.csv", [("fine", "positive"), ("so so", "neutral")])
     with pytest.raises(DataError, match=r"expected the labels negative, positive of .*'neutral'"):
-        file_outcomes(tiny_run, path, tiny_run)
+        TASK.outcomes(tiny_run, path, tiny_run)
 
 
 def test_rows_that_stand_there_twice_have_keys_of_their_own(tiny_run, tmp_path):
     path = write_rows(tmp_path / "rows.csv", [("fine", "positive")] * 3 + [("fine", "negative")])
-    keys = file_outcomes(tiny_run, path, tiny_run).keys
+    keys = TASK.outcomes(tiny_run, path, tiny_run).keys
     assert len(set(keys)) == 4
 
 
@@ -88,7 +89,7 @@ def test_a_file_that_was_trained_on_is_remarked_on(tiny_run, tmp_path):
     settings = json.loads((run.path / "config.json").read_text())
     settings["data"]["data"] = str(path)
     (run.path / "config.json").write_text(json.dumps(settings))
-    assert "was trained on rows of this file" in file_outcomes(run, path, run).notes[0]
+    assert "was trained on rows of this file" in TASK.outcomes(run, path, run).notes[0]
 
 
 def test_a_run_of_an_earlier_version_is_told(tiny_run, tmp_path):
