@@ -168,6 +168,7 @@ def sequence(
     bias: Tensor | None = None,
     convention: Convention = _STANDARD,
     *,
+    layer_norm_gain: Tensor | None = None,
     mask: Tensor | None = None,
     go_backwards: bool = False,
     processing_order: bool = True,
@@ -193,6 +194,7 @@ def sequence(
         recurrent_kernel: (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
         convention: which GRU; activations among sigmoid, hard_sigmoid, tanh, relu and linear.
+        layer_norm_gain: see `step`.
         mask: boolean (B, T) of any pattern. Where False the state is kept (5).
         go_backwards: run from the last step to the first.
         processing_order: with `go_backwards`, give states and gates in the order in which they
@@ -230,7 +232,8 @@ def sequence(
             f"and linear. Received: activation={convention.activation!r}, "
             f"recurrent_activation={convention.recurrent_activation!r}"
         )
-    weights = PackedWeights(kernel, recurrent_kernel, bias, None).checked(x, convention)
+    weights = PackedWeights(kernel, recurrent_kernel, bias, layer_norm_gain)
+    weights = weights.checked(x, convention)
     units = weights.recurrent_kernel.shape[0]
     batch, steps, _ = x.shape
     if initial_state is None:
@@ -258,6 +261,7 @@ def sequence(
         weights.recurrent_kernel,
         weights.bias,
         convention,
+        layer_norm_gain=weights.layer_norm_gain,
         mask=mask,
         go_backwards=go_backwards,
         processing_order=processing_order,
