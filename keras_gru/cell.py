@@ -74,7 +74,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
         dropconnect: Rate in [0, 1) at which weights of `recurrent_kernel` are dropped in training,
             once for all steps (Merity et al. 2017, arXiv:1708.02182).
         layer_norm: Normalise x·W and h·U, each gate over its units, before the biases are added
-            (Ba et al. 2016, arXiv:1607.06450); adds the weight `layer_norm_gain` (2, 3U).
+            (38; Ba et al. 2016, arXiv:1607.06450); adds the weight `layer_norm_gain` (2, 3U).
         learn_initial_state: Start from a trained state, the weight `learned_state` (U,), where no
             state is given, instead of zeros.
         update_gate: `"keep"` (4a; Keras, PyTorch, cuDNN) or `"replace"` (4b; Cho et al. 2014,

@@ -255,12 +255,7 @@ def sequence(
     elif zoneout is not None:
         zoneout = tf.cast(zoneout, x.dtype)
     return gru_sequence(
-        x,
-        h,
-        weights.kernel,
-        weights.recurrent_kernel,
-        weights.bias,
-        convention,
+        *(x, h, *weights[:3], convention),
         layer_norm_gain=weights.layer_norm_gain,
         mask=mask,
         go_backwards=go_backwards,

@@ -24,7 +24,7 @@ def normalize(a: Tensor) -> Tensor:
 
 
 def centered(kernel: Tensor) -> Tensor:
-    """A packed kernel (V, 3U) less the mean of each gate over its units (37)."""
+    """A packed kernel (V, 3U), each gate less the mean of its columns (37)."""
     gates = tf.reshape(kernel, [-1, GATE_COUNT, kernel.shape[-1] // GATE_COUNT])
     mean = tf.reduce_mean(gates, -1, keepdims=True)
     return tf.reshape(gates - mean, tf.shape(kernel))

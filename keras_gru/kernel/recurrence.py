@@ -141,8 +141,7 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
         h_new.set_shape(h0.shape)
         states = tuple(array.write(t + mode.after, h_new) for array in states)
         saved = tuple(
-            array.write(t, getattr(values, name))
-            for array, name in zip(saved, fields, strict=True)
+            array.write(t, getattr(values, name)) for array, name in zip(saved, fields, strict=True)
         )
         return h_new, states, saved
 

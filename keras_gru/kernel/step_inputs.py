@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_gru.kernel.products import normalize, product
+from keras_gru.kernel.normalization import normalize
+from keras_gru.kernel.products import product
 from keras_gru.kernel.weights import (
     Gates,
     JointGates,
