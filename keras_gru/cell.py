@@ -25,10 +25,6 @@ from keras_gru.quantization import Int8Kernels
 
 Tensor = Any
 
-# Up to that many elements of the state, a step takes less for its arithmetic than for the number of
-# its operations.
-_SMALL_STATE = 2048
-
 
 @keras.saving.register_keras_serializable(package="keras_gru")
 class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
@@ -215,7 +211,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
             for weight in (self.bias, self.layer_norm_gain)
         )
         recurrent_kernel = self.effective_recurrent_kernel(training)
-        if recurrent_mask is None and gain is None and _is_small(h):
+        if recurrent_mask is None and gain is None:
             joint, weights = joint_step_inputs(
                 inputs, self.kernel, recurrent_kernel, bias, self.reset_after
             )
@@ -287,8 +283,3 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
             "learn_initial_state": self.learn_initial_state,
             "implementation": self.implementation,
         }
-
-
-def _is_small(h: Tensor) -> bool:
-    elements = h.shape.num_elements()  # None where part of the shape is unknown
-    return elements is not None and elements <= _SMALL_STATE

@@ -47,7 +47,8 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
       what it can compute (`cudnn.obstacle`). Taken whenever both activations are among sigmoid,
       hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
-      activations, with `unroll=True` and where the layer was given a `cell` whose `call` is its own.
+      activations, with `unroll=True` and where the layer was given a `cell` whose `call` is its
+      own.
 
     Args:
         units: Size U of the state and of the output.

@@ -89,7 +89,6 @@ def backward(
     read_mask = time_reader(rows.mask)
     read_share = share_reader(rows.zoneout)
     states: Any = run.states
-
     fields = shared.fields(convention)
     normalized = shared.input_gain is not None
 
@@ -106,8 +105,8 @@ def backward(
         dh_previous = back.h if dh_kept is None else back.h + dh_kept
         q = () if back.q is None else (back.q,)
         # Of δq only the sum is needed where the product has a gradient of its own.
-        deltas = (*back.x, *(back.products if normalized else q))
-        added = (*back.gain, *q) if normalized else ()
+        deltas = (*back.x, *(back.products or q))
+        added = () if back.gain is None else (*back.gain, *q)
         if read_mask is not None:
             valid = read_mask(t)[:, tf.newaxis]
             dh_previous = tf.where(valid, dh_previous, dh)

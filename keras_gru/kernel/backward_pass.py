@@ -82,7 +82,7 @@ def gradients(
     if operands.bias is not None:
         d_bias = unmerge_bias(tf.add_n(d_projected), tf.add_n(d_candidate) if d_candidate else None)
         gradients.append(tf.cast(d_bias, operands.bias.dtype))
-    if d_gain:
+    if operands.layer_norm_gain is not None:
         gradients.append(tf.cast(tf.add_n(d_gain), operands.layer_norm_gain.dtype))
     return gradients
 

@@ -38,13 +38,13 @@ def gate_products(
     U = weights.recurrent
     if isinstance(U, Gates):
         states = masked_states(h, recurrent_mask)
-        count = 3 if reset_after else 2
-        products = [product(*pair) for pair in zip(states[:count], U[:count], strict=True)]
-        return Gates(*products) if reset_after else Gates(*products, None)
+        q = product(states.g, U.g) if reset_after else None
+        return Gates(product(states.z, U.z), product(states.r, U.r), q)
     _refuse_gate_by_gate(weights, recurrent_mask)
     if isinstance(U, JointGates):
         zr, q = product(h, U.zr), product(h, U.g) if reset_after else None
-        return Gates(*tf.split(zr, 2, axis=-1), q)
+        z, r = tf.split(zr, 2, axis=-1)
+        return Gates(z, r, q)
     return split_gates(_packed(h, weights))
 
 

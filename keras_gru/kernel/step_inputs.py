@@ -76,7 +76,7 @@ def joint_step_inputs(
 
     Arguments as of `step_inputs`.
     """
-    projected = tf.matmul(inputs, kernel)
+    projected = product(inputs, kernel)
     recurrent_bias = None
     if bias is not None:
         # As rows: see `projection.project`.

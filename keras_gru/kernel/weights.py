@@ -177,5 +177,6 @@ def by_gate(gain: Gates | JointGates | Tensor) -> Gates:
     if isinstance(gain, Gates):
         return gain
     if isinstance(gain, JointGates):
-        return Gates(*tf.split(gain.zr, 2), gain.g)
+        z, r = tf.split(gain.zr, 2)
+        return Gates(z, r, gain.g)
     return split_gates(gain)
