@@ -31,8 +31,8 @@ class NormalizedDeltas(NamedTuple):
     """Gradients that there are with layer normalisation; zero where masked.
 
     Attributes:
-        inputs: with respect to the products of the inputs and the centred kernel, (T, B, U) each.
-        states: the same of the states and the centred recurrent kernel.
+        inputs: With respect to the products of the inputs and the centred kernel, (T, B, U) each.
+        states: The same of the states and the centred recurrent kernel.
         input_gain: (3U,).
         recurrent_gain: (3U,).
     """
@@ -53,7 +53,7 @@ class Deltas(NamedTuple):
         initial_state: (B, U).
         reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
             candidate's recurrent kernel multiplied.
-        normalized: with layer normalisation, else None.
+        normalized: With layer normalisation, else None.
     """
 
     x: Gates
@@ -74,13 +74,13 @@ def backward(
     """Carry gradients from the last step to the first.
 
     Args:
-        rows: as given to `forward`; the inputs are not read.
-        shared: as given to `forward`; the kernel is not read.
-        run: what `forward` left, with `states`, and with `saved` or `projected`, or both with layer
+        rows: As given to `forward`; the inputs are not read.
+        shared: As given to `forward`; the kernel is not read.
+        run: What `forward` left, with `states`, and with `saved` or `projected`, or both with layer
             normalisation.
-        d_outputs: gradient with respect to the states after the steps, (B, T, U), or None.
-        d_final: gradient with respect to `run.final`, (B, U).
-        mode: as given to `forward`.
+        d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
+        d_final: Gradient with respect to `run.final`, (B, U).
+        mode: As given to `forward`.
     """
     convention, transposed = mode.convention, shared.weights.transposed()
     kept = run.saved or recall(rows, shared, run, mode)

@@ -28,11 +28,11 @@ def obstacle(
     """Why cuDNN cannot run a sequence, or None if it can.
 
     Args:
-        convention: which GRU.
-        rows: its inputs.
-        use_bias: whether there is a bias.
-        layer_norm: whether there is layer normalisation.
-        return_gates: whether gates are wanted.
+        convention: Which GRU.
+        rows: Its inputs.
+        use_bias: Whether there is a bias.
+        layer_norm: Whether there is layer normalisation.
+        return_gates: Whether gates are wanted.
     """
     if not execution.on_gpu():
         return "no GPU"

@@ -39,7 +39,7 @@ def normalize_gates(products: Tensor, gain: Tensor, gates: int = GATE_COUNT) -> 
     """γ ⊙ n of (38) for some gates side by side.
 
     Args:
-        products: with centred kernels, (..., nU).
+        products: With centred kernels, (..., nU).
         gain: γ of each of them, (nU,).
         gates: n.
     """
@@ -55,8 +55,8 @@ def normalize_backward(delta: Tensor, a: Tensor, gain: Tensor) -> tuple[Tensor, 
     """Gradients of γ ⊙ n with respect to the product and, still to be summed, to γ (39).
 
     Args:
-        delta: gradient of γ ⊙ n, (..., U).
-        a: product with a centred kernel, (..., U).
+        delta: Gradient of γ ⊙ n, (..., U).
+        a: Product with a centred kernel, (..., U).
         gain: γ, (U,).
     """
     s = inverse_deviation(a)

@@ -37,12 +37,12 @@ def project(
     """One large matrix product: (…, …, D), (D, V) → (…, …, V), wide.
 
     Args:
-        x: the inputs.
-        kernel: of all gates, or of any.
+        x: The inputs.
+        kernel: Of all gates, or of any.
         bias: (V,), or None.
-        input_mask: with a kernel of all gates and inputs (B, T, D), one mask (B, D) per gate; or
+        input_mask: With a kernel of all gates and inputs (B, T, D), one mask (B, D) per gate; or
             None. Then each gate takes a product of its own.
-        gain: with a centred kernel of all gates, (3U,) for layer normalisation; or None.
+        gain: With a centred kernel of all gates, (3U,) for layer normalisation; or None.
     """
     if input_mask is not None:
         gates = zip(input_mask, split_gates(kernel), strict=True)

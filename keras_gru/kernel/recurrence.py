@@ -31,8 +31,8 @@ class Rows(NamedTuple):
             `Shared.input_gain` those without gain and bias.
         initial_state: (B, U).
         mask: bool (B, T), or None. Where false the state is kept (5).
-        zoneout: share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
-        recurrent_mask: dropout masks of the state, one (B, U) per gate, or None.
+        zoneout: Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
+        recurrent_mask: Dropout masks of the state, one (B, U) per gate, or None.
     """
 
     inputs: Tensor
@@ -46,9 +46,9 @@ class Shared(NamedTuple):
     """What all rows share.
 
     Attributes:
-        steps: number of steps to take, a scalar; sequences may be longer.
-        weights: of a step.
-        kernel: packed input kernel (D, 3U), to project the inputs step by step, or None.
+        steps: Number of steps to take, a scalar; sequences may be longer.
+        weights: Of a step.
+        kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
         projection_bias: (3U,), with `kernel` or `input_gain`, or None.
         input_gain: (3U,), with layer normalisation of inputs projected by a centred kernel.
     """
@@ -68,11 +68,11 @@ class Mode(NamedTuple):
     """How to run; never a tensor.
 
     Attributes:
-        convention: which GRU.
-        go_backwards: from the last step to the first.
-        compiled: written for XLA, which wants one slice per gate; else for TensorFlow's executor,
+        convention: Which GRU.
+        go_backwards: From the last step to the first.
+        compiled: Written for XLA, which wants one slice per gate; else for TensorFlow's executor,
             which wants few operations.
-        unroll: steps per iteration of the loop.
+        unroll: Steps per iteration of the loop.
     """
 
     convention: Convention
@@ -104,8 +104,8 @@ class Trajectory(NamedTuple):
 
     Attributes:
         final: (B, U).
-        outputs: state after each step, (B, T, U), or None.
-        states: states (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
+        outputs: State after each step, (B, T, U), or None.
+        states: States (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
             backwards, at t + 1 and t.
         saved: `Shared.fields`, (T, B, U) each, or nothing.
         projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
@@ -194,10 +194,10 @@ def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor |
     """The new state (B, U) as mask and zoneout leave it.
 
     Args:
-        h: state before the step.
-        h_new: state after it.
+        h: State before the step.
+        h_new: State after it.
         valid: bool (B, 1): where false the state is kept, or None.
-        share: share of the old state that each unit keeps, (B, U), a scalar, or None.
+        share: Share of the old state that each unit keeps, (B, U), a scalar, or None.
     """
     if share is not None:
         h_new = share * h + (1 - share) * h_new

@@ -1,8 +1,8 @@
-"""A version tried in a process of its own, so that one which kills its process kills no server.
+"""A trial load of a version in a separate process, so that a crash does not take the server down.
 
-TensorFlow checks less of a graph than a graph can break: some faults end the process. The child
-loads the version, runs its warmup requests and ends. What it dies of is said; an error that it
-survives is left for the server to find, which has the words for it.
+TensorFlow does not check everything in a graph: some faults crash the process. The child loads the
+version, runs its warmup requests and ends. A crash is reported; an error that it survives is left
+to the server's own load, which has the text for it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def try_version(directory: Path, options: LoadOptions, watch: LoadWatch) -> None
         with watch.interrupting(child.kill):
             with contextlib.suppress(BrokenPipeError):  # it died already
                 pickle.dump((directory, options), child.stdin)
-                child.stdin.flush()  # not closed: the child ends when this end is gone
+                child.stdin.flush()  # not closed: the child ends when this end disappears
             status = child.wait()
     finally:
         child.kill()
@@ -85,7 +85,7 @@ def try_version(directory: Path, options: LoadOptions, watch: LoadWatch) -> None
 
 
 class _LastWords:
-    """Reads what a child says, and keeps what tells of its end; however much it says."""
+    """Reads a child's output, however much, and keeps the lines that explain its end."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -95,7 +95,7 @@ class VersionLoader:
         trial = self._options.trial
         if trial == "never" or (trial == "auto" and checked):
             return False
-        # Where there is nothing to load, or nothing to be read, the load has the words for it.
+        # If nothing can be found or read, the load itself has the error text.
         return any(os.access(directory / name, os.R_OK) for name in _GRAPHS)
 
     def _try(self, directory: Path, watch: LoadWatch) -> None:
