@@ -9,14 +9,17 @@ from training.predict.run_kind import run_task, scored_columns
 
 
 def predict_file(
-    config: PredictConfig, console: Console, load_tensorflow: Callable[[Console, bool], None]
+    config: PredictConfig,
+    console: Console,
+    load_tensorflow: Callable[[Console, bool], None] = lambda *_: None,
 ) -> None:
     """Scores a file; all that can be checked without TensorFlow is checked before it is loaded.
 
     Args:
         config: the settings.
         console: where to show progress.
-        load_tensorflow: loads it and says so; told whether to show its messages.
+        load_tensorflow: loads it and says so; told whether to show its messages. By default it
+            is loaded in silence.
 
     Raises:
         TrainingError: run, data or output cannot be used.
@@ -39,11 +42,5 @@ def predict_file(
     load_tensorflow(console, config.debug)
     with console.status(f"loading {config.run_path} ..."):
         scorer = task.scorer(task.open_run(config.run_path))
-    scored = job.run(scorer)
-    before = f", {scored.resumed:,} of them before" if scored.resumed else ""
-    console.print(
-        f"{scored.rows:,} rows{before}; {scored.seconds:,.1f} s, "
-        f"{(scored.rows - scored.resumed) / max(scored.seconds, 1e-9):,.0f} rows/s",
-        highlight=False,
-    )
+    console.print(job.run(scorer).summary(), highlight=False)
     console.print(f"output  {config.output}", markup=False, highlight=False)
