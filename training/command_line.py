@@ -14,12 +14,14 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from training.compare.command import COMPARE
 from training.errors import InterruptedRun, InterruptedScoring, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import predict_file
 from training.predict.config import PredictConfig
 from training.presets import preset_in
 from training.resume_config import ResumeConfig
+from training.runs.directory import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
 
@@ -30,7 +32,7 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
-    further = [command for task in tasks.values() for command in task.commands]
+    further = [COMPARE, *(command for task in tasks.values() for command in task.commands)]
     try:
         config = _parse(arguments, tasks, further)
         with sigterm_interrupts():
@@ -91,6 +93,8 @@ def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int
             return _train(name, task, config)
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
+    if command.check is not None:
+        command.check(config)
     _load_tensorflow(console, config.debug)
     command.run(config, console)
     return 0
@@ -111,7 +115,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
     path = existing_checkpoint(config.run_path)
     written = read_settings(path)
     with _quiet(not config.debug):
-        from training.runs.directory import read_config
+        import keras_gru  # noqa: F401  read_config needs it
 
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)

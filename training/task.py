@@ -17,6 +17,7 @@ from rich.console import Console
 from training.errors import TrainingError
 
 if TYPE_CHECKING:
+    from training.outcomes import Outcomes
     from training.runs.directory import TaskRun
     from training.scoring.scorer import Scorer
     from training.servable import Servable
@@ -37,6 +38,9 @@ class Command:
     """A dataclass of its settings, with a field `debug`."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
+    check: Callable[[Any], None] | None = None
+    """Raises TrainingError where the settings cannot be used; called before TensorFlow is loaded,
+    which it does not need."""
 
 
 class Task(Protocol):
@@ -91,6 +95,18 @@ class Task(Protocol):
 
         Raises:
             TrainingError: Runs of this task do not answer rows.
+        """
+
+    def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
+        """What a run answers to test rows, for a comparison with other runs.
+
+        Args:
+            run: Of `open_run`.
+            data: A test file; None for the test rows that the run held out.
+            like: The run it is compared with, whose classes, scale and the like it takes over.
+
+        Raises:
+            TrainingError: The two cannot be compared, or not on these data; names the run.
         """
 
 

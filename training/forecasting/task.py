@@ -15,6 +15,7 @@ from training.task import Command, Task
 if TYPE_CHECKING:
     from training.forecasting.run import ForecastingRun
     from training.forecasting.servable import ForecastingServable
+    from training.outcomes import Outcomes
 
 
 def _backtest(config: BacktestConfig, console: Console) -> None:
@@ -82,6 +83,14 @@ class ForecastingTask:
         raise TrainingError(
             f"{run.path}: expected a run that answers rows, got a forecaster, which reads a series"
         )
+
+    def outcomes(
+        self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
+    ) -> "Outcomes":
+        """Errors of whole windows."""
+        from training.forecasting.outcomes import file_outcomes, held_out_outcomes
+
+        return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 
 
 TASK: Task = ForecastingTask()

@@ -1,4 +1,4 @@
-"""What a training run leaves behind.
+"""What a training run leaves behind; needs TensorFlow only for the model and the settings.
 
 =========================  ====================================================================
 config.json                task, version and settings; `training.config.from_dict` reads them
@@ -28,13 +28,13 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import keras
-
-import keras_gru
 from training.config import from_dict
 from training.errors import ConfigError, RunDirectoryError
+
+if TYPE_CHECKING:
+    import keras
 
 MANIFEST = "manifest.json"
 
@@ -99,12 +99,14 @@ class RunDirectory:
         """One record per epoch."""
         return cast(list[dict[str, Any]], self._json("history.json"))
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch.
 
         Raises:
             RunDirectoryError: The file is damaged.
         """
+        import keras
+
         path = self.path / "model.keras"
         try:
             # From Python 3.12 on, HDF5's way of reading goes around the archive's check sums.
@@ -163,6 +165,8 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
     Raises:
         RunDirectoryError: They are of another task or major version, or not as expected.
     """
+    import keras_gru
+
     values = dict(values) if isinstance(values, dict) else {}
     task = values.pop("task", None)
     if task not in config_types:
@@ -193,8 +197,7 @@ class RunWriter:
     """
 
     def __init__(self, runs_dir: Path, name: str):
-        self.final = runs_dir / name
-        self.path = self.final  # until entered
+        self.final = self.path = runs_dir / name  # the latter until entered
 
     def __enter__(self: WriterT) -> WriterT:
         try:

@@ -12,6 +12,7 @@ from training.tables.text_columns import TEXT_COLUMNS
 from training.task import Command, Task
 
 if TYPE_CHECKING:
+    from training.outcomes import Outcomes
     from training.sentiment.predictions import SentimentScorer
     from training.sentiment.run import SentimentRun
     from training.sentiment.servable import SentimentServable
@@ -65,6 +66,14 @@ class SentimentTask:
         from training.sentiment.predictions import SentimentScorer
 
         return SentimentScorer(run)
+
+    def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
+        """Right and wrong labels, and the probabilities of the right ones."""
+        from training.classification.outcomes import file_outcomes, held_out_outcomes
+
+        if data is None:
+            return held_out_outcomes(run, like)
+        return file_outcomes(run, data, like, self.scorer(run))
 
 
 TASK: Task = SentimentTask()
