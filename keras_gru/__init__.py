@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_gru import functional, initializers
+from keras_gru import functional, initializers, trained_layers
 from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
 from keras_gru.kernel.execution import portable
@@ -15,6 +15,8 @@ if keras.config.backend() != "tensorflow":
         "keras_gru needs Keras' TensorFlow backend: expected KERAS_BACKEND=tensorflow in the "
         f"environment; got {keras.config.backend()!r}"
     )
+
+trained_layers.register()
 
 __version__ = "0.1.0"
 

@@ -1,1 +1,29 @@
-"""Training pipelines built on keras_gru."""
+"""Training pipelines built on keras_gru.
+
+From Python: :class:`TextClassifier` and :class:`Forecaster`, which are imported when they are
+asked for. From the command line: ``gru-train``.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from training.estimators.forecaster import Forecaster
+    from training.estimators.text_classifier import TextClassifier
+
+__all__ = ["Forecaster", "TextClassifier"]
+
+_MODULES = {
+    "Forecaster": "training.estimators.forecaster",
+    "TextClassifier": "training.estimators.text_classifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from training.errors import InterruptedRun, TrainingError
+from training.errors import CheckpointError, InterruptedRun, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.presets import preset_in
 from training.resume_config import ResumeConfig
@@ -101,6 +101,11 @@ def _train(name: str, task: Task, config: Any, resume: bool = False) -> int:
 def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
     path = existing_checkpoint(config.run_path)
     written = read_settings(path)
+    if "given" in written:
+        raise CheckpointError(
+            f"{config.run_path} was begun in Python, with data given there; go on with it there: "
+            f"the estimator's resume({str(config.run_path)!r}, data)"
+        )
     with _quiet(not config.debug):
         from training.runs.directory import read_config
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,8 +59,8 @@ def read_text_file(
     for record in records:
         if not rows:
             columns = list(record.cells)
-            text_key = _column(path, columns, text_column, TEXT_COLUMNS, "text")
-            label_key = _column(path, columns, label_column, LABEL_COLUMNS, "label")
+            text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
+            label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
         text, label = record.cells.get(text_key), record.cells.get(label_key)
         if text is None or not text.strip():
             raise DataError(f"{path}, line {record.line}: the text is empty (column {text_key!r})")
@@ -146,18 +146,34 @@ def _json_cell(value: object) -> str | None:
     return json.dumps(value)
 
 
-def _column(
-    path: Path, columns: list[str], wanted: str | None, known: tuple[str, ...], what: str
+def find_column(
+    source: Path | str,
+    columns: Sequence[str],
+    wanted: str | None,
+    known: tuple[str, ...],
+    what: str,
 ) -> str:
+    """The column that is wanted, else the first that is called as in `known`, in any case.
+
+    Args:
+        source: of the columns, for errors.
+        columns: to choose from.
+        wanted: the name of one of them, if it was said.
+        known: names by which it is found.
+        what: `text` or `label`.
+
+    Raises:
+        DataError: there is none.
+    """
     if wanted is not None:
         if wanted in columns:
             return wanted
-        raise DataError(f"{path} has no column {wanted!r}; its columns are {columns}")
+        raise DataError(f"{source} has no column {wanted!r}; its columns are {list(columns)}")
     for name in known:
         for column in columns:
             if column.strip().lower() == name:
                 return column
     raise DataError(
-        f"{path}: no column looks like the {what}; its columns are {columns}, "
+        f"{source}: no column looks like the {what}; its columns are {list(columns)}, "
         f"name one with --{what}-column"
     )

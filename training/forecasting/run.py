@@ -14,18 +14,20 @@ test_windows.npz           raw histories (n, L, C) evenly from the test part, an
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from training.config import from_dict
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.forecasting.config import ForecastingConfig
-from training.forecasting.network import model as forecasting_model  # noqa: F401  registers the layers model.keras holds
 from training.forecasting.network.config import ForecastShape
-from training.forecasting.preprocessor import SeriesPreprocessor
 from training.runs.directory import TaskRun
+
+if TYPE_CHECKING:
+    import keras
+
+    from training.forecasting.preprocessor import SeriesPreprocessor
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,16 @@ class ForecastingRun(TaskRun):
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
         return np.asarray(self._arrays("calibration.npz")["offsets"], np.float32)
 
-    def preprocessor(self) -> SeriesPreprocessor:
+    def preprocessor(self) -> "SeriesPreprocessor":
         """Raw windows to what the model reads, as in training."""
+        from training.forecasting.preprocessor import SeriesPreprocessor
+
         try:
             return SeriesPreprocessor.load(self.path / "scaler.json")
         except DataError as error:
             raise RunDirectoryError(str(error)) from error
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch: standardised history (B, L, C) to (B, H, K, Q or 1).
 
         Raises:

@@ -25,15 +25,16 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import keras
-
-import keras_gru
 from training.config import from_dict
 from training.errors import ConfigError, RunDirectoryError
+
+if TYPE_CHECKING:
+    import keras
 
 MANIFEST = "manifest.json"
 
@@ -88,6 +89,13 @@ class RunDirectory:
         return str(values.get("task")) if isinstance(values, dict) else "unknown"
 
     @cached_property
+    def given(self) -> dict[str, Any] | None:
+        """What is known of data that were given in memory; None where the settings name them."""
+        values = self._json("config.json")
+        given = values.get("given") if isinstance(values, dict) else None
+        return given if isinstance(given, dict) else None
+
+    @cached_property
     def metrics(self) -> dict[str, Any]:
         """What the run achieved."""
         return cast(dict[str, Any], self._json("metrics.json"))
@@ -97,12 +105,16 @@ class RunDirectory:
         """One record per epoch."""
         return cast(list[dict[str, Any]], self._json("history.json"))
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch.
 
         Raises:
             RunDirectoryError: the file is damaged.
         """
+        import keras
+
+        import keras_gru  # noqa: F401  knows the layers that the file holds
+
         path = self.path / "model.keras"
         try:
             # From Python 3.12 on, HDF5's way of reading goes around the archive's check sums.
@@ -134,6 +146,16 @@ class TaskRun(RunDirectory, ABC):
         return cast(ConfigT, read_config(self._json("config.json"), {task: config_type}, self.path))
 
 
+def package_version() -> str:
+    """That of keras_gru, found without loading TensorFlow."""
+    try:
+        return metadata.version("keras-gru")
+    except metadata.PackageNotFoundError:  # a checkout that was never installed
+        import keras_gru
+
+        return keras_gru.__version__
+
+
 def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> Any:
     """The settings that a run or a checkpoint was written with.
 
@@ -147,15 +169,17 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
     """
     values = dict(values) if isinstance(values, dict) else {}
     task = values.pop("task", None)
+    values.pop("given", None)
     if task not in config_types:
         raise RunDirectoryError(
             f"{source}: expected a {' or '.join(config_types)} run, got task {task!r}"
         )
-    made_by = str(values.pop("keras_gru", keras_gru.__version__))
-    if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
+    version = package_version()
+    made_by = str(values.pop("keras_gru", version))
+    if made_by.partition(".")[0] != version.partition(".")[0]:
         raise RunDirectoryError(
             f"{source}: expected a run of the major version of keras_gru "
-            f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
+            f"{version}, got one of {made_by}; train again with this version, "
             "or use it with the version that wrote it"
         )
     try:

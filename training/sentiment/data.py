@@ -8,7 +8,8 @@ from hashlib import sha256
 
 import numpy as np
 
-from training.data.text_files import read_text_file
+from training.data.text_files import LabelledRow, read_text_file
+from training.data.text_table import TextTable
 from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
 from training.sentiment.corpora import CLASSES, Row, read_corpus
@@ -53,12 +54,19 @@ class SentimentData:
             yield part.labels
 
 
-def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData:
-    """Reads or generates the rows and splits them.
+def load_sentiment_data(
+    config: SentimentDataConfig, seed: int, table: TextTable | None = None
+) -> SentimentData:
+    """Reads or generates the rows, or takes those given, and splits them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
     rows whose text also stands in another part are dropped.
+
+    Args:
+        config: where the rows are, and how to split them.
+        seed: of made-up reviews and of the split.
+        table: the rows, where they are not to be read.
 
     Raises:
         DataError: the source cannot be used; says why.
@@ -66,7 +74,15 @@ def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData
     classes: tuple[str, ...] = CLASSES
     validation = test = None
     notes: tuple[str, ...] = ()
-    if config.data is None:
+    if table is not None:
+        if config.data is not None or config.phrases:
+            raise DataError("--data and --phrases are for files; the rows are given as a table")
+        name = table.name
+        classes = _class_order({row.label for row in table.rows})
+        train = _numbered(table.rows, classes)
+        validation = None if table.validation is None else _numbered(table.validation, classes)
+        test = None if table.test is None else _numbered(table.test, classes)
+    elif config.data is None:
         name = "grammar"
         reviews = generate_reviews(config.reviews, seed)
         train = [Row(review.text, review.label, str(review.group)) for review in reviews]
@@ -82,12 +98,11 @@ def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData
         name = config.data.name.split(".")[0]
         labelled = read_text_file(config.data, config.text_column, config.label_column)
         classes = _class_order({row.label for row in labelled})
-        numbers = {label: number for number, label in enumerate(classes)}
-        train = [Row(row.text, numbers[row.label]) for row in labelled]
+        train = _numbered(labelled, classes)
     _require_classes(train, classes, str(config.data or name))
 
     if config.fold is not None:
-        if test is not None or config.data is None:
+        if test or validation or (config.data is None and table is None):
             raise DataError(f"--fold is for rows without an official split; {name} has one")
         train, validation, test = _fold(train, config.fold)
     rng = np.random.default_rng(seed)
@@ -210,6 +225,18 @@ def _class_order(labels: set[str]) -> tuple[str, ...]:
     if any(map(math.isnan, values.values())):
         return tuple(sorted(labels))
     return tuple(sorted(labels, key=lambda label: (values[label], label)))
+
+
+def _numbered(rows: Sequence[LabelledRow], classes: tuple[str, ...]) -> list[Row]:
+    """The rows with the numbers of their classes."""
+    numbers = {label: number for number, label in enumerate(classes)}
+    unknown = {row.label for row in rows} - set(numbers)
+    if unknown:
+        raise DataError(
+            f"validation and test rows: expected the classes of the training rows, "
+            f"{', '.join(map(repr, classes))}; got {', '.join(map(repr, sorted(unknown)))}"
+        )
+    return [Row(row.text, numbers[row.label]) for row in rows]
 
 
 def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:

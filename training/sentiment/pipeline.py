@@ -7,6 +7,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from training.data.digest import data_digest
+from training.data.text_table import TextTable
 from training.loop.batches import LengthBucketedBatches
 from training.loop.fit import FitResult
 from training.loop.train import Objective, train
@@ -49,7 +50,10 @@ OBJECTIVE = Objective(
 
 
 def train_sentiment(
-    config: SentimentConfig, console: Console | None = None, resume: bool = False
+    config: SentimentConfig,
+    console: Console | None = None,
+    resume: bool = False,
+    table: TextTable | None = None,
 ) -> SentimentRun:
     """Trains a classifier and writes its run directory.
 
@@ -61,6 +65,7 @@ def train_sentiment(
         config: every setting.
         console: where to show progress; none is shown by default.
         resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
+        table: the rows to learn from, in place of those that the settings name.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -74,11 +79,13 @@ def train_sentiment(
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
-    name = run_name(config, "sentiment", config.data.data or "grammar")
-    with TrainingRunWriter(config, "sentiment", name, resume) as writer:
+    source = table.name if table else config.data.data or "grammar"
+    name = run_name(config, "sentiment", source)
+    origin = table.origin if table else None
+    with TrainingRunWriter(config, "sentiment", name, resume, origin) as writer:
         keras.utils.set_random_seed(config.training.seed)
         with console.status("reading the data ..."):
-            data = load_sentiment_data(config.data, config.training.seed)
+            data = load_sentiment_data(config.data, config.training.seed, table)
         with console.status("learning words ...") as status:
             words = sentiment_words(data, config, writer.path.parent, status.update)
             vocabulary = words.vocabulary

@@ -1,0 +1,262 @@
+"""A text classifier to train on tables and to ask about texts."""
+
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+
+from training.data.frames import LABEL_KINDS, as_frame, frame_like, label_name, texts_of
+from training.errors import DataError
+from training.estimators.run_estimator import RunEstimator, begun, progress_console
+from training.estimators.settings import Settings, in_python, takes
+from training.estimators.text_source import Columns, labelled, text_source
+from training.sentiment.config import SentimentConfig
+from training.sentiment.presets import PRESETS
+
+if TYPE_CHECKING:
+    import keras
+
+SETTINGS = Settings(
+    SentimentConfig,
+    PRESETS,
+    {
+        "data": "give the data to fit",
+        "text_column": "give it to fit as text=",
+        "label_column": "give it to fit as label=",
+        "debug": "errors of Python show where they arose",
+    },
+)
+
+
+@takes(SETTINGS)
+class TextClassifier(ClassifierMixin, RunEstimator):
+    """A GRU text classifier, as ``gru-train sentiment`` trains it.
+
+    It writes the same run directory, and with the same rows and settings gets the same weights.
+
+    Args:
+        **settings: any option of ``gru-train sentiment`` by its name without dashes
+            (``learning_rate=1e-3``, ``epochs=5``, ``units=128``, ``ngrams=True``,
+            ``runs_dir="runs"``, ``name="tickets"``), and ``preset`` to begin with others than the
+            defaults.
+
+    Attributes:
+        classes_: the labels, as they were in the table, in the order of the scores.
+        run_: the run directory (:class:`training.sentiment.run.SentimentRun`).
+
+    Example:
+        >>> classifier = TextClassifier(epochs=5).fit(tickets, text="body", label="category")
+        >>> classifier.predict(["My card was charged twice"])
+    """
+
+    _task = "sentiment"
+    _settings = SETTINGS
+    classes_: np.ndarray
+
+    def __init__(self, **settings: Any):
+        self._set(settings)
+
+    def fit(
+        self,
+        data: Any = None,
+        y: Any = None,
+        *,
+        text: str | None = None,
+        label: str | None = None,
+        validation: Any = None,
+        test: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Trains, and writes a run directory.
+
+        Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
+        on with :meth:`resume`.
+
+        Args:
+            data: a table (pandas, Polars, PyArrow, ...) with a column of texts and one of labels;
+                texts alone (a list, array or column) with `y`; or the path of a file or folder
+                as for ``--data``. By default made-up reviews.
+            y: the labels, where they are not a column of `data`.
+            text: the column of texts; found by itself when called text, sentence, review, ...
+            label: the column of labels; found by itself when called label, category, ...
+            validation: rows for choosing the best epoch: a table, a pair of texts and labels, or
+                the share to draw from `data`.
+            test: rows for the final test, likewise.
+            progress: show how it goes; by default in a terminal or a notebook only.
+
+        Raises:
+            TrainingError: settings, data or run directory cannot be used; no run is left behind.
+        """
+        from training.sentiment.pipeline import train_sentiment
+
+        with in_python():
+            source = text_source(data, y, Columns(text, label), validation, test)
+            config = self._settings.config(vars(self), data=source.settings)
+            console = progress_console(progress)
+            return self._finish(train_sentiment(config, console, table=source.table), console)
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        data: Any = None,
+        y: Any = None,
+        *,
+        text: str | None = None,
+        label: str | None = None,
+        validation: Any = None,
+        test: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Goes on with a training that was killed, to the weights it would have had.
+
+        Args:
+            path: where the run was to be, as ``runs/NAME``.
+            data: the same data as before, where they were given in memory.
+            y: as for :meth:`fit`; so are the further arguments.
+            text: by default the column of the training that was killed.
+            label: likewise.
+            validation: the same rows as before, where rows were given.
+            test: likewise.
+            progress: as for :meth:`fit`.
+
+        Raises:
+            CheckpointError: there is no checkpoint, or the data are others.
+        """
+        from training.sentiment.pipeline import train_sentiment
+
+        config, given = begun(path, cls._task, SentimentConfig)
+        table = None
+        if given is not None:
+            if data is None:
+                raise DataError(f"{path} was begun with data given in memory; give them again")
+            columns = Columns(text or given.get("text"), label or given.get("label"))
+            table = text_source(data, y, columns, validation, test).table
+        elif data is not None:
+            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        console = progress_console(progress)
+        estimator = cls(**cls._settings.values(config))
+        with in_python():
+            return estimator._finish(train_sentiment(config, console, True, table), console)
+
+    def predict(self, data: Any, *, text: str | None = None) -> Any:
+        """Labels texts.
+
+        Args:
+            data: a table with a column of texts, or texts alone (a list, array or column).
+            text: the column; by default that of the training, else found by its name.
+
+        Returns:
+            A table of the library that `data` is of (of pandas for lists and arrays), with the
+            columns ``label``, ``probability`` and one for each class with its probability. Rows
+            and index are those of `data`.
+        """
+        scores = self.predict_proba(data, text=text)
+        columns = {
+            "label": self.classes_[scores.argmax(axis=1)].tolist(),
+            "probability": scores.max(axis=1),
+        }
+        for number, name in enumerate(self._run().classes):
+            columns[name if name not in columns else f"p({name})"] = scores[:, number]
+        return frame_like(data, columns)
+
+    def predict_proba(self, data: Any, *, text: str | None = None) -> np.ndarray:
+        """Probabilities (N, C) float32 of texts, in the order of ``classes_``.
+
+        Args:
+            data: as for :meth:`predict`.
+            text: likewise.
+        """
+        with in_python():
+            texts = texts_of(data, self._columns(data, text).text)
+        return self._scores(texts)
+
+    def score(
+        self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
+    ) -> float:
+        """Share of the rows that are labelled rightly, as scikit-learn's tools ask for it.
+
+        Args:
+            data: a table, or texts.
+            y: the labels, where they are not a column of `data`.
+            text: the column of texts; by default that of the training.
+            label: the column of labels; likewise.
+        """
+        with in_python():
+            texts, labels = labelled(data, y, self._columns(data, text, label))
+        names = np.array(self._run().classes)[self._scores(texts).argmax(axis=1)]
+        return float(np.mean(names == np.array([label_name(each) for each in labels])))
+
+    def evaluate(
+        self, data: Any, y: Any = None, *, text: str | None = None, label: str | None = None
+    ) -> dict[str, Any]:
+        """Measures on labelled rows.
+
+        Args:
+            data: as for :meth:`score`; so are the further arguments.
+            y: likewise.
+            text: likewise.
+            label: likewise.
+
+        Returns:
+            ``rows``, ``accuracy``, ``macro_f1``, ``log_loss`` (of the calibrated probabilities,
+            natural logarithm), and ``per_class``: precision, recall, F1 and rows by class.
+
+        Raises:
+            DataError: a label is none of the classes.
+        """
+        from training.classification.measures import classification_measures
+
+        classes = self._run().classes
+        with in_python():
+            texts, labels = labelled(data, y, self._columns(data, text, label))
+        names = [label_name(each) for each in labels]
+        unknown = sorted(set(names) - set(classes))
+        if unknown or not names:
+            raise DataError(
+                f"expected rows with the labels {', '.join(map(repr, classes))}; got "
+                f"{', '.join(map(repr, unknown)) or 'no rows'}"
+            )
+        numbers = np.array([classes.index(name) for name in names])
+        return classification_measures(numbers, self._scores(texts), classes)
+
+    def text_model(self) -> "keras.Model":
+        """A Keras model from texts (B,) to calibrated probabilities (B, C).
+
+        Other than ``model.keras`` of the run, which reads word ids, it takes strings. It can be
+        saved as a ``.keras`` file of its own and is read back after ``import keras_gru``.
+        """
+        from training.sentiment.text_model import build_text_model
+
+        return build_text_model(self._run())
+
+    def _fitted(self, run: Any) -> None:
+        super()._fitted(run)
+        kind = (run.given or {}).get("labels", "text")
+        labels = [LABEL_KINDS.get(kind, str)(name) for name in run.classes]
+        self.classes_ = np.array(labels, object if kind == "text" else None)
+
+    def _columns(self, data: Any, text: str | None, label: str | None = None) -> Columns:
+        """The columns meant: those asked for, else those of the training where they are there."""
+        run = self._run()
+        frame = as_frame(data)
+        there = [] if frame is None else frame.columns
+        settings = run.config.data
+        known = run.given or {"text": settings.text_column, "label": settings.label_column}
+        return Columns(
+            text or (known["text"] if known["text"] in there else None),
+            label or (known["label"] if known["label"] in there else None),
+        )
+
+    def _scores(self, texts: list[str]) -> np.ndarray:
+        from training.sentiment.predictions import predict_logits
+        from training.words.vocabulary import token_ids
+
+        run = self._run()
+        if not texts:
+            return np.zeros((0, len(run.classes)), np.float32)
+        logits = predict_logits(run.load_model(), token_ids(run.preprocessor(), texts))
+        scores: np.ndarray = softmax(logits / np.float32(run.temperature.value), axis=1)
+        return scores
