@@ -17,5 +17,5 @@ class TextTable:
     test: Sequence[LabelledRow] | None = None
     name: str = "table"
     """What it is called in reports and run names."""
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
     """What ``config.json`` is to say of it, as JSON values: a table has no path."""

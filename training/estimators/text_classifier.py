@@ -89,13 +89,10 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         Raises:
             TrainingError: settings, data or run directory cannot be used; no run is left behind.
         """
-        from training.sentiment.pipeline import train_sentiment
-
         with in_python():
             source = text_source(data, y, Columns(text, label), validation, test)
             config = self._settings.config(vars(self), data=source.settings)
-            console = progress_console(progress)
-            return self._finish(train_sentiment(config, console, table=source.table), console)
+            return self._train(config, source.table, progress)
 
     @classmethod
     def resume(
@@ -125,8 +122,6 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         Raises:
             CheckpointError: there is no checkpoint, or the data are others.
         """
-        from training.sentiment.pipeline import train_sentiment
-
         config, given = begun(path, cls._task, SentimentConfig)
         table = None
         if given is not None:
@@ -136,10 +131,8 @@ class TextClassifier(ClassifierMixin, RunEstimator):
             table = text_source(data, y, columns, validation, test).table
         elif data is not None:
             raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
-        console = progress_console(progress)
-        estimator = cls(**cls._settings.values(config))
         with in_python():
-            return estimator._finish(train_sentiment(config, console, True, table), console)
+            return cls(**cls._settings.values(config))._train(config, table, progress, True)
 
     def predict(self, data: Any, *, text: str | None = None) -> Any:
         """Labels texts.
@@ -232,6 +225,21 @@ class TextClassifier(ClassifierMixin, RunEstimator):
 
         return build_text_model(self._run())
 
+    def _train(
+        self,
+        config: SentimentConfig,
+        table: TextTable | None,
+        progress: bool | None,
+        resume: bool = False,
+    ) -> Self:
+        from training.sentiment.data import load_sentiment_data
+        from training.sentiment.pipeline import train_sentiment
+
+        console = progress_console(progress)
+        data = load_sentiment_data(config.data, config.training.seed, table) if table else None
+        given = table.given if table else None
+        return self._finish(train_sentiment(config, console, resume, data, given), console)
+
     def _fitted(self, run: Any) -> None:
         super()._fitted(run)
         kind = (run.given or {}).get("labels", "text")
@@ -251,12 +259,5 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         )
 
     def _scores(self, texts: list[str]) -> np.ndarray:
-        from training.sentiment.predictions import predict_logits
-        from training.words.vocabulary import token_ids
-
-        run = self._run()
-        if not texts:
-            return np.zeros((0, len(run.classes)), np.float32)
-        logits = predict_logits(run.load_model(), token_ids(run.preprocessor(), texts))
-        scores: np.ndarray = softmax(logits / np.float32(run.temperature.value), axis=1)
-        return scores
+        answers = self._answers(texts)
+        columns = [answers.column(place) for place in range(2, answers.num_columns)]

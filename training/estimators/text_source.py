@@ -71,8 +71,8 @@ def text_source(
         return TextSource(None, {**shares, **named})
     rows, found, kind = _labelled(data, labels, columns, "data")
     held = {name: _labelled(*_pair(part, name), found, name)[0] for name, part in parts.items()}
-    origin = {"text": found.text, "label": found.label, "labels": kind}
-    table = TextTable(rows, held.get("validation"), held.get("test"), origin=origin)
+    given = {"text": found.text, "label": found.label, "labels": kind}
+    table = TextTable(rows, held.get("validation"), held.get("test"), given=given)
     return TextSource(table, {**shares, "data": None, "text_column": None, "label_column": None})
 
 

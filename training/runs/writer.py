@@ -45,7 +45,7 @@ class TrainingRunWriter(RunWriter):
         task: what is trained for.
         name: name of the new run, from :func:`run_name`.
         resume: whether to go on from a checkpoint; else there must be none.
-        origin: of data that were given in memory and that no setting names, as JSON values.
+        given: what is known of data that no setting names, as JSON values.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class TrainingRunWriter(RunWriter):
         task: str,
         name: str,
         resume: bool,
-        origin: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] | None = None,
     ):
         super().__init__(config.run.runs_dir, name)
         self._settings = {"task": task, "keras_gru": package_version(), **to_dict(config)}
-        if origin is not None:
-            self._settings["given"] = dict(origin)
+        if given is not None:
+            self._settings["given"] = dict(given)
         self._named = config.run.name is not None
         self._resume = resume
         self._place(self.final)

@@ -1,13 +1,14 @@
 """From labelled texts to a run directory: the sentiment pipeline."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
 from rich.console import Console
 
 from training.data.digest import data_digest
-from training.data.text_table import TextTable
 from training.loop.batches import LengthBucketedBatches
 from training.loop.fit import FitResult
 from training.loop.train import Objective, train
@@ -53,7 +54,8 @@ def train_sentiment(
     config: SentimentConfig,
     console: Console | None = None,
     resume: bool = False,
-    table: TextTable | None = None,
+    data: SentimentData | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> SentimentRun:
     """Trains a classifier and writes its run directory.
 
@@ -65,7 +67,8 @@ def train_sentiment(
         config: every setting.
         console: where to show progress; none is shown by default.
         resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
-        table: the rows to learn from, in place of those that the settings name.
+        data: of these settings where they have been read.
+        given: of data that no setting names, what ``config.json`` is to say of them.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -79,13 +82,13 @@ def train_sentiment(
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
-    source = table.name if table else config.data.data or "grammar"
-    name = run_name(config, "sentiment", source)
-    origin = table.origin if table else None
-    with TrainingRunWriter(config, "sentiment", name, resume, origin) as writer:
+    built_in = "grammar" if given is None or data is None else data.name
+    name = run_name(config, "sentiment", config.data.data or built_in)
+    with TrainingRunWriter(config, "sentiment", name, resume, given) as writer:
         keras.utils.set_random_seed(config.training.seed)
-        with console.status("reading the data ..."):
-            data = load_sentiment_data(config.data, config.training.seed, table)
+        if data is None:
+            with console.status("reading the data ..."):
+                data = load_sentiment_data(config.data, config.training.seed)
         with console.status("learning words ...") as status:
             words = sentiment_words(data, config, writer.path.parent, status.update)
             vocabulary = words.vocabulary
