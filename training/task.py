@@ -18,6 +18,7 @@ from training.errors import TrainingError
 
 if TYPE_CHECKING:
     from training.runs.directory import TaskRun
+    from training.scoring.scorer import Scorer
     from training.servable import Servable
 
 TASKS = {
@@ -56,6 +57,14 @@ class Task(Protocol):
     def commands(self) -> Sequence[Command]:
         """What the command line can do with its runs, training apart."""
 
+    @property
+    def scored_columns(self) -> Mapping[str, Sequence[str]]:
+        """What of a table's rows :meth:`scorer` reads: inputs, and how their columns are called.
+
+        Columns go by these names where the caller names none. Empty where runs of this task do
+        not answer rows.
+        """
+
     def train(self, config: Any, console: Console, resume: bool) -> "TaskRun | None":
         """Trains and writes a run directory.
 
@@ -76,6 +85,13 @@ class Task(Protocol):
 
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that :meth:`open_run` opened."""
+
+    def scorer(self, run: Any) -> "Scorer":
+        """What answers the rows of tables with a run that :meth:`open_run` opened.
+
+        Raises:
+            TrainingError: runs of this task do not answer rows.
+        """
 
 
 def find_task(name: str) -> Task:

@@ -1,11 +1,12 @@
 """Forecasting as a task; see :mod:`training.task`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 
+from training.errors import TrainingError
 from training.forecasting.backtest_config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.presets import PRESETS
@@ -32,6 +33,7 @@ class ForecastingTask:
     config_type = ForecastingConfig
     presets = PRESETS
     commands = (Command("backtest", BacktestConfig, _backtest),)
+    scored_columns: Mapping[str, Sequence[str]] = {}
 
     def train(
         self, config: ForecastingConfig, console: Console, resume: bool
@@ -74,6 +76,12 @@ class ForecastingTask:
         from training.forecasting.servable import ForecastingServable
 
         return ForecastingServable(run)
+
+    def scorer(self, run: "ForecastingRun") -> NoReturn:
+        """None: a forecaster reads a series, not rows."""
+        raise TrainingError(
+            f"{run.path}: expected a run that answers rows, got a forecaster, which reads a series"
+        )
 
 
 TASK: Task = ForecastingTask()

@@ -16,6 +16,7 @@ A run is built in ``.<name>.partial-<random>`` beside its final place and rename
 whole, so that under its own name there is either a complete run or none.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -125,6 +126,22 @@ class RunDirectory:
             return keras.models.load_model(path, compile=False)
         except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
+
+    def digest(self, names: Iterable[str]) -> str:
+        """SHA-256, in hexadecimal, of some of its files.
+
+        Raises:
+            RunDirectoryError: one cannot be read.
+        """
+        whole = hashlib.sha256()
+        for name in names:
+            try:
+                with (self.path / name).open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise RunDirectoryError(f"cannot read {self.path / name}: {error}") from error
+            whole.update(f"{name} {digest}\n".encode())
+        return whole.hexdigest()
 
     def _json(self, name: str) -> Any:
         try:

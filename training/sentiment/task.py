@@ -1,16 +1,18 @@
 """Sentiment as a task; see :mod:`training.task`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from training.data.text_files import TEXT_COLUMNS
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.task import Command, Task
 
 if TYPE_CHECKING:
+    from training.sentiment.predictions import SentimentScorer
     from training.sentiment.run import SentimentRun
     from training.sentiment.servable import SentimentServable
 
@@ -21,6 +23,7 @@ class SentimentTask:
     config_type = SentimentConfig
     presets = PRESETS
     commands: tuple[Command, ...] = ()
+    scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
 
     def train(self, config: SentimentConfig, console: Console, resume: bool) -> "SentimentRun":
         """Trains a classifier."""
@@ -56,6 +59,12 @@ class SentimentTask:
         from training.sentiment.servable import SentimentServable
 
         return SentimentServable(run)
+
+    def scorer(self, run: "SentimentRun") -> "SentimentScorer":
+        """What labels the texts of a table."""
+        from training.sentiment.predictions import SentimentScorer
+
+        return SentimentScorer(run)
 
 
 TASK: Task = SentimentTask()

@@ -177,6 +177,11 @@ class TextPreprocessor(tf.Module):
         """The tokens that are read, (B, None) ragged string, of texts (B,) string."""
         return tokenize(text)[:, -self.max_tokens :] if limit else tokenize(text)
 
+    def ragged_ids(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
+        """As the call, (B, None) ragged int32; empty texts have none."""
+        ids = tf.ragged.map_flat_values(self._table.lookup, self.tokens(text, limit))
+        return tf.cast(ids, tf.int32)
+
     def __call__(self, text: tf.Tensor, limit: bool = True) -> tf.Tensor:
         """Looks up the words of texts.
 
@@ -187,8 +192,7 @@ class TextPreprocessor(tf.Module):
         Returns:
             (B, T) int32, padded with 0 at the end; T is the longest row's length, at least 1.
         """
-        ids = tf.ragged.map_flat_values(self._table.lookup, self.tokens(text, limit))
-        padded = tf.cast(ids.to_tensor(PADDING), tf.int32)
+        padded = self.ragged_ids(text, limit).to_tensor(PADDING)
         return tf.pad(padded, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(padded)[1])]])
 
 

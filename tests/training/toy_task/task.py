@@ -4,11 +4,14 @@ from tests.training.toy_task.config import TaggingConfig, TaggingDataConfig
 
 PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
 
+SCORED = {"tokens": ("tokens", "digits")}
+
 
 class TaggingTask:
     config_type = TaggingConfig
     presets = PRESETS
     commands = ()
+    scored_columns = SCORED
 
     def train(self, config, console, resume):
         from tests.training.toy_task.pipeline import train_tagging
@@ -27,6 +30,11 @@ class TaggingTask:
         from tests.training.toy_task.run import TaggingServable
 
         return TaggingServable(run)
+
+    def scorer(self, run):
+        from tests.training.toy_task.scorer import TaggingScorer
+
+        return TaggingScorer(run)
 
 
 TASK = TaggingTask()
