@@ -4,16 +4,18 @@ import os
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.special import softmax
+import pyarrow as pa
 from sklearn.base import ClassifierMixin
 
 from training.data.frames import LABEL_KINDS, as_frame, frame_like, label_name, texts_of
+from training.data.text_table import TextTable
 from training.errors import DataError
 from training.estimators.run_estimator import RunEstimator, begun, progress_console
 from training.estimators.settings import Settings, in_python, takes
 from training.estimators.text_source import Columns, labelled, text_source
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
+from training.task import find_task
 
 if TYPE_CHECKING:
     import keras
@@ -54,6 +56,7 @@ class TextClassifier(ClassifierMixin, RunEstimator):
     _task = "sentiment"
     _settings = SETTINGS
     classes_: np.ndarray
+    _scorer: Any = None
 
     def __init__(self, **settings: Any):
         self._set(settings)
@@ -135,7 +138,7 @@ class TextClassifier(ClassifierMixin, RunEstimator):
             return cls(**cls._settings.values(config))._train(config, table, progress, True)
 
     def predict(self, data: Any, *, text: str | None = None) -> Any:
-        """Labels texts.
+        """Labels texts, in batches of texts of like length.
 
         Args:
             data: a table with a column of texts, or texts alone (a list, array or column).
@@ -143,16 +146,18 @@ class TextClassifier(ClassifierMixin, RunEstimator):
 
         Returns:
             A table of the library that `data` is of (of pandas for lists and arrays), with the
-            columns ``label``, ``probability`` and one for each class with its probability. Rows
-            and index are those of `data`.
+            columns ``label``, ``probability`` and one for each class with its probability (a
+            class called ``label`` has the column ``class_label``). Rows and index are those of
+            `data`.
         """
+        from training.sentiment.predictions import class_columns
+
         scores = self.predict_proba(data, text=text)
         columns = {
             "label": self.classes_[scores.argmax(axis=1)].tolist(),
             "probability": scores.max(axis=1),
         }
-        for number, name in enumerate(self._run().classes):
-            columns[name if name not in columns else f"p({name})"] = scores[:, number]
+        columns |= dict(zip(class_columns(self._run().classes), scores.T, strict=True))
         return frame_like(data, columns)
 
     def predict_proba(self, data: Any, *, text: str | None = None) -> np.ndarray:
@@ -242,6 +247,7 @@ class TextClassifier(ClassifierMixin, RunEstimator):
 
     def _fitted(self, run: Any) -> None:
         super()._fitted(run)
+        self._scorer = None
         kind = (run.given or {}).get("labels", "text")
         labels = [LABEL_KINDS.get(kind, str)(name) for name in run.classes]
         self.classes_ = np.array(labels, object if kind == "text" else None)
@@ -259,5 +265,16 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         )
 
     def _scores(self, texts: list[str]) -> np.ndarray:
-        answers = self._answers(texts)
-        columns = [answers.column(place) for place in range(2, answers.num_columns)]
+        """Probabilities (N, C) float32."""
+        from training.scoring.engine import score_table
+        from training.sentiment.predictions import class_columns
+
+        run = self._run()
+        if self._scorer is None:
+            self._scorer = find_task(self._task).scorer(run)
+        answers = score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
+        scores = [answers.column(name).to_numpy() for name in class_columns(run.classes)]
+        return np.column_stack(scores)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_scorer": None}  # TensorFlow's graphs are not pickled

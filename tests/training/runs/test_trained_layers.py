@@ -28,7 +28,7 @@ def test_every_layer_of_training_is_known():
         for path in (REPOSITORY / "training").rglob("*.py")
         for name in registered.findall(path.read_text(encoding="utf-8"))
     }
-    assert MODULES == found
+    assert found == MODULES
 
 
 @pytest.mark.parametrize("kind", ["sentiment", "forecasting"])
