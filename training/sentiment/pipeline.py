@@ -1,6 +1,7 @@
 """From labelled texts to a run directory: the sentiment pipeline."""
 
 import time
+from collections.abc import Collection
 
 import keras
 import tensorflow as tf
@@ -49,7 +50,10 @@ OBJECTIVE = Objective(
 
 
 def train_sentiment(
-    config: SentimentConfig, console: Console | None = None, resume: bool = False
+    config: SentimentConfig,
+    console: Console | None = None,
+    resume: bool = False,
+    data: SentimentData | None = None,
 ) -> SentimentRun:
     """Trains a classifier and writes its run directory.
 
@@ -61,6 +65,7 @@ def train_sentiment(
         config: every setting.
         console: where to show progress; none is shown by default.
         resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
+        data: of these settings where they have been read, and their notes shown.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -77,8 +82,10 @@ def train_sentiment(
     name = run_name(config, "sentiment", config.data.data or "grammar")
     with TrainingRunWriter(config, "sentiment", name, resume) as writer:
         keras.utils.set_random_seed(config.training.seed)
-        with console.status("reading the data ..."):
-            data = load_sentiment_data(config.data, config.training.seed)
+        shown = () if data is None else data.notes
+        if data is None:
+            with console.status("reading the data ..."):
+                data = load_sentiment_data(config.data, config.training.seed)
         with console.status("learning words ...") as status:
             words = sentiment_words(data, config, writer.path.parent, status.update)
             vocabulary = words.vocabulary
@@ -87,7 +94,7 @@ def train_sentiment(
                 name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
             }
-        _describe(data, console)
+        _describe(data, shown, console)
         model = build_sentiment_model(
             config.model,
             len(vocabulary),
@@ -176,8 +183,10 @@ def _baselines(
     return floors
 
 
-def _describe(data: SentimentData, console: Console) -> None:
+def _describe(data: SentimentData, shown: Collection[str], console: Console) -> None:
     rows = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
     console.print(f"data {data.name}: {rows} rows", markup=False, highlight=False)
     for note in data.notes:
+        if note in shown:
+            continue
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

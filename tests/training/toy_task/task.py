@@ -1,16 +1,17 @@
 """Tagging as a task."""
 
 from tests.training.toy_task.config import TaggingConfig, TaggingDataConfig
+from training.task import Task
 
 PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
 
 
-class TaggingTask:
+class TaggingTask(Task):
     config_type = TaggingConfig
     presets = PRESETS
     commands = ()
 
-    def train(self, config, console, resume):
+    def train(self, config, console, resume, data=None):
         from tests.training.toy_task.pipeline import train_tagging
 
         return train_tagging(config, console, resume)

@@ -1,0 +1,117 @@
+"""What is wrong with data, collected so that a user sees all of it at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from training.errors import DataError
+
+_LINES_SHOWN = 5
+
+
+class DataProblems(DataError):
+    """Several things keep data from being trained on; the message has one line for each.
+
+    Args:
+        source: the file.
+        messages: one line each, the first of which names the file.
+        remedies: flags with which training could go on.
+    """
+
+    def __init__(self, source: str, messages: Sequence[str], remedies: Sequence[str] = ()):
+        self.messages = tuple(messages)
+        if len(self.messages) == 1:
+            text = self.messages[0]
+        else:
+            head = f"{source}: {len(self.messages)} problems keep it from being trained on"
+            text = "\n  ".join([head, *(without_source(m, source) for m in self.messages)])
+        if remedies:
+            between = "; " if len(self.messages) == 1 else "\n  "
+            text += f"{between}to train without them: {' '.join(dict.fromkeys(remedies))}"
+        super().__init__(text)
+
+
+@dataclass
+class Problems:
+    """Errors and remarks about one source of data.
+
+    Rows that cannot be used are counted by what is wrong with them. They are errors, or remarks
+    where they are to be dropped.
+    """
+
+    source: str
+    """What messages name: the file."""
+    drop_bad: bool = False
+    """Whether rows that cannot be used are left out."""
+    errors: list[str] = field(default_factory=list)
+    """What training would fail on; one line each."""
+    remedies: list[str] = field(default_factory=list)
+    """Flags that avoid errors."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know; one line each."""
+    _bad: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
+
+    def error(self, message: str, remedy: str | None = None) -> None:
+        """Something that training would fail on.
+
+        Args:
+            message: one line.
+            remedy: the flag that avoids it.
+        """
+        self.errors.append(message)
+        if remedy:
+            self.remedies.append(remedy)
+
+    def note(self, message: str) -> None:
+        """Something that a reader should know."""
+        self.notes.append(message)
+
+    def bad_row(self, kind: str, line: int, message: str) -> None:
+        """A row that cannot be used.
+
+        Args:
+            kind: what rows with the same problem share.
+            line: of the file.
+            message: what is wrong with it; shown for the first row of a kind.
+        """
+        self._bad.setdefault(kind, (message, []))[1].append(line)
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows cannot be used."""
+        return sum(len(lines) for _, lines in self._bad.values())
+
+    def close_rows(self) -> None:
+        """Turns the rows noted until now into errors, or into notes where they are dropped."""
+        for message, lines in self._bad.values():
+            if self.drop_bad:
+                rows = counted(len(lines), "row")
+                self.note(f"{rows} dropped (--drop-bad): {message}; {lines_shown(lines)}")
+            else:
+                more = counted(len(lines) - 1, "more such row")
+                also = f" (and {more}, {lines_shown(lines[1:])})" if lines[1:] else ""
+                self.error(f"{self.source}, line {lines[0]}: {message}{also}", "--drop-bad")
+        self._bad.clear()
+
+    def raise_errors(self) -> None:
+        """Raises DataProblems where there are errors."""
+        if self.errors:
+            raise DataProblems(self.source, self.errors, self.remedies)
+
+
+def without_source(message: str, source: str) -> str:
+    """The message without the file's name at its beginning."""
+    return message.removeprefix(f"{source}: ").removeprefix(f"{source}, ")
+
+
+def counted(count: int, what: str) -> str:
+    """A count with its noun, as ``1 row`` or ``1,200 rows``; a class and classes, too."""
+    plural = "es" if what.endswith("s") else "s"
+    return f"{count:,} {what}{'' if count == 1 else plural}"
+
+
+def lines_shown(lines: Sequence[int]) -> str:
+    """The first of some line numbers, as ``lines 3, 7, 12 ...``."""
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    rest = " ..." if len(lines) > _LINES_SHOWN else ""
+    return f"lines {', '.join(map(str, lines[:_LINES_SHOWN]))}{rest}"
