@@ -96,8 +96,8 @@ def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCh
         reasons = "".join(f"\n  {name}: {error}" for name, error in foreign.items())
         raise DataError(f"{flags[1]}: no task can be trained on it{reasons}")
     raise ConfigError(
-        f"no training takes these settings: {join(flags[2:])}; gru-train {next(iter(tasks))} --help "
-        "shows what there is"
+        f"no training takes these settings: {join(flags[2:])}; `gru-train {next(iter(tasks))} "
+        "--help` shows what there is"
     )
 
 

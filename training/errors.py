@@ -4,7 +4,7 @@
     ├── ConfigError               a setting out of range or contradicting another
     ├── DataError                 a data file missing, unreadable or not as expected
     │   ├── ForeignDataError      its columns are not those that the task reads
-    │   └── DataProblems          several at once: training.data.problems
+    │   └── DataProblemsError     several at once: training.data.problems
     ├── RunDirectoryError         a run that cannot be written, or is not whole
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
     └── DivergenceError           the loss stopped being a number

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from training.data.problems import DataProblems, without_source
+from training.data.problems import DataProblemsError, without_source
 
 _MOST_ROWS = 40
 
@@ -52,9 +52,9 @@ class DataCheck:
     """As the training of the task takes them, so that they are read once; None with errors."""
 
     def raise_errors(self) -> None:
-        """Raises DataProblems where training would fail."""
+        """Raises DataProblemsError where training would fail."""
         if self.errors:
-            raise DataProblems(self.source, self.errors, self.remedies)
+            raise DataProblemsError(self.source, self.errors, self.remedies)
 
     def print_notes(self, console: Console) -> None:
         """Prints what a reader should know."""

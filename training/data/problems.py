@@ -8,7 +8,7 @@ from training.errors import DataError
 _LINES_SHOWN = 5
 
 
-class DataProblems(DataError):
+class DataProblemsError(DataError):
     """Several things keep data from being trained on; the message has one line for each.
 
     Args:
@@ -31,6 +31,21 @@ class DataProblems(DataError):
 
 
 @dataclass
+class _BadRows:
+    """Rows with the same problem."""
+
+    message: str
+    what: str = "row"
+    lines: list[int] = field(default_factory=list)
+
+    def error(self, place: str) -> str:
+        """The first of them, and how many more there are."""
+        more = counted(len(self.lines) - 1, f"more such {self.what}")
+        also = f" (and {more}, {lines_shown(self.lines[1:])})" if self.lines[1:] else ""
+        return f"line {self.lines[0]}{place}: {self.message}{also}"
+
+
+@dataclass
 class Problems:
     """Errors and remarks about one source of data.
 
@@ -42,13 +57,15 @@ class Problems:
     """What messages name: the file."""
     drop_bad: bool = False
     """Whether rows that cannot be used are left out."""
+    sort_rows: bool = False
+    """Whether rows are put in the order of their times."""
     errors: list[str] = field(default_factory=list)
     """What training would fail on; one line each."""
     remedies: list[str] = field(default_factory=list)
     """Flags that avoid errors."""
     notes: list[str] = field(default_factory=list)
     """What a reader should know; one line each."""
-    _bad: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
+    _bad: dict[tuple[str, str | None], "_BadRows"] = field(default_factory=dict)
 
     def error(self, message: str, remedy: str | None = None) -> None:
         """Something that training would fail on.
@@ -65,37 +82,44 @@ class Problems:
         """Something that a reader should know."""
         self.notes.append(message)
 
-    def bad_row(self, kind: str, line: int, message: str) -> None:
+    def bad_row(self, kind: str, line: int, message: str, column: str | None = None) -> None:
         """A row that cannot be used.
 
         Args:
             kind: what rows with the same problem share.
             line: of the file.
             message: what is wrong with it; shown for the first row of a kind.
+            column: in which it is wrong.
         """
-        self._bad.setdefault(kind, (message, []))[1].append(line)
+        self._bad.setdefault((kind, column), _BadRows(message)).lines.append(line)
+
+    def bad_cell(self, line: int, column: str, message: str) -> None:
+        """A cell that cannot be used, in a row that can."""
+        self._bad.setdefault(("cell", column), _BadRows(message, "cell")).lines.append(line)
 
     @property
     def bad_rows(self) -> int:
         """How many rows cannot be used."""
-        return sum(len(lines) for _, lines in self._bad.values())
+        return sum(len(bad.lines) for bad in self._bad.values() if bad.what == "row")
 
     def close_rows(self) -> None:
         """Turns the rows noted until now into errors, or into notes where they are dropped."""
-        for message, lines in self._bad.values():
+        for (_, column), bad in self._bad.items():
+            place = f", column {column!r}" if column else ""
             if self.drop_bad:
-                rows = counted(len(lines), "row")
-                self.note(f"{rows} dropped (--drop-bad): {message}; {lines_shown(lines)}")
+                done = "dropped" if bad.what == "row" else "read as missing"
+                self.note(
+                    f"{counted(len(bad.lines), bad.what)} {done} (--drop-bad), "
+                    f"{lines_shown(bad.lines)}{place}: {bad.message}"
+                )
             else:
-                more = counted(len(lines) - 1, "more such row")
-                also = f" (and {more}, {lines_shown(lines[1:])})" if lines[1:] else ""
-                self.error(f"{self.source}, line {lines[0]}: {message}{also}", "--drop-bad")
+                self.error(f"{self.source}, {bad.error(place)}", "--drop-bad")
         self._bad.clear()
 
     def raise_errors(self) -> None:
-        """Raises DataProblems where there are errors."""
+        """Raises DataProblemsError where there are errors."""
         if self.errors:
-            raise DataProblems(self.source, self.errors, self.remedies)
+            raise DataProblemsError(self.source, self.errors, self.remedies)
 
 
 def without_source(message: str, source: str) -> str:

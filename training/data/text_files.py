@@ -151,7 +151,9 @@ def csv_records(path: Path, content: str, delimiter: str, problems: Problems) ->
         for cells in reader:
             if cells and len(cells) != len(header):
                 problems.bad_row(
-                    "cells", line, f"expected {len(header)} cells as in the header, got {len(cells)}"
+                    "cells",
+                    line,
+                    f"expected {len(header)} cells as in the header, got {len(cells)}",
                 )
             elif cells:
                 yield Record(line, dict(zip(header, cells, strict=True)))

@@ -5,7 +5,7 @@ from functools import partial
 from statistics import median
 
 from training.data.check import DataCheck, DataTable
-from training.data.problems import DataProblems, Problems
+from training.data.problems import DataProblemsError, Problems
 from training.errors import DataError, ForeignDataError
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData, SentimentRows, read_rows, split_rows
@@ -28,7 +28,7 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
             data = split_rows(source, settings, config.training.seed, problems)
     except ForeignDataError:
         raise
-    except DataProblems as error:
+    except DataProblemsError as error:
         problems.errors += error.messages
     except DataError as error:
         problems.error(str(error))

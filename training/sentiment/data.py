@@ -141,9 +141,7 @@ def split_rows(
     for part, before in (("validation", validation), ("training", train)):
         dropped = len(before) - len(parts[part])
         if dropped:
-            problems.note(
-                f"{dropped:,} {part} rows dropped: their text is also held out elsewhere"
-            )
+            problems.note(f"{dropped:,} {part} rows dropped: their text is also held out elsewhere")
     for part, rows in (("validation", parts["validation"]), ("test", test)):
         if not rows:
             raise DataError(

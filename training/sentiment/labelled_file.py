@@ -76,7 +76,9 @@ def _with_one_spelling(
     counts = Counter(row.label for row in rows)
     renamed = {}
     for first, *others in spellings(counts):
-        seen = ", ".join(f"{label!r} ({counted(counts[label], 'row')})" for label in (first, *others))
+        seen = ", ".join(
+            f"{label!r} ({counted(counts[label], 'row')})" for label in (first, *others)
+        )
         if merge:
             problems.note(f"labels read as {first!r} (--merge-labels): {seen}")
             renamed.update(dict.fromkeys(others, first))
@@ -90,18 +92,22 @@ def _with_one_spelling(
     return [row._replace(label=renamed.get(row.label, row.label)) for row in rows]
 
 
+def _with_rows(label: str, counts: Mapping[str, int]) -> str:
+    return f"{label!r} ({counted(counts[label], 'row')})"
+
+
 def _note_labels(rows: Sequence[LabelledRow], problems: Problems) -> None:
     """Remarks on labels that were hardly meant."""
     counts = Counter(row.label for row in rows)
     for label, other in misspellings(counts):
         problems.note(
-            f"labels that look alike: {label!r} ({counted(counts[label], 'row')}) may be a misspelling of "
-            f"{other!r} ({counted(counts[other], 'row')})"
+            f"labels that look alike: {_with_rows(label, counts)} may be a misspelling of "
+            f"{_with_rows(other, counts)}"
         )
     for label in sorted(label for label in counts if label.casefold() in _NO_LABELS):
         problems.note(
-            f"{counted(counts[label], 'row')} with the label {label!r}, which counts as a class; leave the "
-            "cells empty if it means that the label is missing"
+            f"the label {_with_rows(label, counts)} counts as a class; leave the cells empty if it "
+            "means that the label is missing"
         )
 
 
@@ -180,8 +186,8 @@ def _note_texts(
     long = sum(len(row.text.split()) > config.max_tokens for row in rows)
     if long:
         problems.note(
-            f"{counted(long, 'text')} of more than {config.max_tokens:,} words, of which only the last are "
-            "read (--max-tokens)"
+            f"{counted(long, 'text')} of more than {config.max_tokens:,} words, of which only the "
+            "last are read (--max-tokens)"
         )
 
 
