@@ -116,6 +116,10 @@ class Problems:
                 self.error(f"{self.source}, {bad.error(place)}", "--drop-bad")
         self._bad.clear()
 
+    def forget_rows(self) -> None:
+        """Leaves out the rows noted until now, where another error is behind them."""
+        self._bad.clear()
+
     def raise_errors(self) -> None:
         """Raises DataProblemsError where there are errors."""
         if self.errors:

@@ -148,6 +148,7 @@ def _read_rows(path: Path, time_column: str | None, problems: Problems) -> tuple
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
     names = [name for name in columns if wrong[name] == len(texts)]
     if names and len(set(texts)) < _OFTEN * len(texts):
+        problems.forget_rows()  # the other form of table says it all
         raise DataError(
             f"{path}: expected a column for each series and a row for each time, got several rows "
             f"for a time, told apart by {names[0]!r}; pandas can turn it: "
