@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from training.check_command import CheckConfig, run_check
 from training.errors import CheckpointError, InterruptedRun, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.presets import preset_in
@@ -30,8 +31,10 @@ def run_command(arguments: Sequence[str]) -> int:
     tasks = {name: find_task(name) for name in TASKS}
     further = [command for task in tasks.values() for command in task.commands]
     try:
-        config = _parse(arguments, tasks, further)
+        config, others = _parse(arguments, tasks, further)
         with sigterm_interrupts():
+            if isinstance(config, CheckConfig):
+                return run_check(config, others, tasks, Console(soft_wrap=True))
             return _run(config, tasks, further)
     except SystemExit as stop:  # tyro's --help and usage errors
         return int(stop.code or 0)
@@ -53,24 +56,34 @@ def run_command(arguments: Sequence[str]) -> int:
         return INTERRUPTED
 
 
-def _parse(arguments: Sequence[str], tasks: dict[str, Task], further: Sequence[Command]) -> Any:
-    """The settings that the command line asks for, of the class of its command."""
+def _parse(
+    arguments: Sequence[str], tasks: dict[str, Task], further: Sequence[Command]
+) -> tuple[Any, list[str]]:
+    """The settings that the command line asks for, of the class of its command.
+
+    Behind them what a check passes on to the training that it checks for.
+    """
     commands: list[Any] = []
     for name, task in tasks.items():
         default = task.config_type()
         if arguments[:1] == [name]:
             default = preset_in(arguments, task.presets, default)
         commands.append(Annotated[task.config_type, tyro.conf.subcommand(name, default=default)])
+    commands.append(Annotated[CheckConfig, tyro.conf.subcommand("check")])
     commands.append(Annotated[ResumeConfig, tyro.conf.subcommand("resume")])
     for command in further:
         commands.append(Annotated[command.config_type, tyro.conf.subcommand(command.name)])
-    return tyro.cli(
-        functools.reduce(operator.or_, commands),
-        prog="gru-train",
-        description="Train a GRU on your data or on built-in data, and look at what it does.",
-        args=list(arguments),
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-    )
+    options: dict[str, Any] = {
+        "prog": "gru-train",
+        "description": "Train a GRU on your data or on built-in data, and look at what it does.",
+        "args": list(arguments),
+        "config": (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    }
+    command = functools.reduce(operator.or_, commands)
+    if arguments[:1] == ["check"]:
+        config, others = tyro.cli(command, return_unknown_args=True, **options)
+        return config, others
+    return tyro.cli(command, **options), []
 
 
 def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int:
@@ -89,13 +102,25 @@ def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int
 
 def _train(name: str, task: Task, config: Any, resume: bool = False) -> int:
     console = Console(soft_wrap=True)
+    data = None if resume else _checked(task, config, console)
     _load_tensorflow(console, config.run.debug)
-    run = task.train(config, console, resume)
+    run = task.train(config, console, resume, data)
     if run is None:
         console.print("done; the first worker writes the run", highlight=False)
         return 0
     task.print_results(run.metrics, console)
     return _conclude(console, run, f"models/{name}")
+
+
+def _checked(task: Task, config: Any, console: Console) -> Any:
+    """The data, read and looked at before TensorFlow, which takes seconds to load."""
+    with console.status("checking the data ..."):
+        found = task.check(config)
+    if found is None:
+        return None
+    found.raise_errors()
+    found.print_notes(console)
+    return found.data
 
 
 def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:

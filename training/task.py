@@ -17,6 +17,7 @@ from rich.console import Console
 from training.errors import TrainingError
 
 if TYPE_CHECKING:
+    from training.data.check import DataCheck
     from training.runs.directory import TaskRun
     from training.scoring.scorer import Scorer
     from training.servable import Servable
@@ -40,7 +41,7 @@ class Command:
 
 
 class Task(Protocol):
-    """What can be trained, resumed and exported."""
+    """What can be trained, resumed and exported; a task derives from it."""
 
     @property
     def config_type(self) -> type:
@@ -65,13 +66,27 @@ class Task(Protocol):
         not answer rows.
         """
 
-    def train(self, config: Any, console: Console, resume: bool) -> "TaskRun | None":
+    def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
+        """Reads the data and looks at them, without TensorFlow; None where nothing can be wrong.
+
+        Args:
+            config: the settings.
+
+        Raises:
+            ForeignDataError: the columns of the file are those of another task.
+        """
+        return None
+
+    def train(
+        self, config: Any, console: Console, resume: bool, data: Any = None
+    ) -> "TaskRun | None":
         """Trains and writes a run directory.
 
         Args:
             config: the settings.
             console: where to show progress.
             resume: go on from the checkpoint of a run of this name that was cut short.
+            data: what :meth:`check` has read; read anew by default.
 
         Returns:
             The run; None in a process of several that train together which writes none.

@@ -66,7 +66,7 @@ def label_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> s
 
 
 def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
-    """Texts of a table, or of a column, array or list; missing ones are refused, empty ones not.
+    """Texts of a table, or of a column, array or list; missing ones are empty.
 
     Args:
         data: the texts.
@@ -85,25 +85,19 @@ def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
 
 
 def labelled_rows(texts: Sequence[str], labels: Sequence[Any], what: str) -> list[LabelledRow]:
-    """Texts with their labels, as a file would give them.
+    """Texts with their labels, as a file would give them; numbered from 0.
 
     Raises:
-        DataError: their numbers differ, a text is empty or a label missing; names the row.
+        DataError: there are more of the one than of the other.
     """
     if len(texts) != len(labels):
-        raise DataError(f"{what}: expected a label for each of {len(texts):,} texts, "
-                        f"got {len(labels):,}")  # fmt: skip
-    rows = []
-    for number, (text, label) in enumerate(zip(texts, labels, strict=True)):
-        if not text.strip():
-            raise DataError(f"{what}, row {number}: the text is empty")
-        name = label_name(label)
-        if not name:
-            raise DataError(f"{what}, row {number}: the label is missing")
-        rows.append(LabelledRow(text, name))
-    if not rows:
-        raise DataError(f"{what}: expected rows, got none")
-    return rows
+        raise DataError(
+            f"{what}: expected a label for each of {len(texts):,} texts, got {len(labels):,}"
+        )
+    return [
+        LabelledRow(text, label_name(label), row)
+        for row, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
 
 
 def label_name(label: Any) -> str:
@@ -130,9 +124,12 @@ def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _text(value: Any, row: int, what: str) -> str:
+    if value is None:
+        return ""
     if not isinstance(value, str):
-        came = "a missing value" if value is None else f"{type(value).__name__} {value!r:.40}"
-        raise DataError(f"{what}, row {row}: expected a text, got {came}")
+        raise DataError(
+            f"{what}, row {row}: expected a text, got {type(value).__name__} {value!r:.40}"
+        )
     if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
         raise DataError(
             f"{what}, row {row}: expected Unicode text without NUL characters and half surrogate "

@@ -131,10 +131,8 @@ def in_python() -> Iterator[None]:
     try:
         yield
     except TrainingError as error:
-        message = _FLAG.sub(lambda match: _argument(match[0]), str(error))
-        if message == str(error):
-            raise
-        raise type(error)(message) from None
+        error.args = (_FLAG.sub(lambda match: _argument(match[0]), str(error)),)
+        raise
 
 
 def _argument(flag: str) -> str:

@@ -241,7 +241,9 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         from training.sentiment.pipeline import train_sentiment
 
         console = progress_console(progress)
-        data = load_sentiment_data(config.data, config.training.seed, table) if table else None
+        data = load_sentiment_data(config.data, config.training.seed, table)
+        for note in data.notes:
+            console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
         given = table.given if table else None
         return self._finish(train_sentiment(config, console, resume, data, given), console)
 

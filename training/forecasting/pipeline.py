@@ -1,6 +1,7 @@
 """From a series to a run directory: the forecasting pipeline."""
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,12 +12,13 @@ import tensorflow as tf
 from rich.console import Console
 
 from training.config import to_dict
+from training.data.series import Series
 from training.forecasting import pictures as forecast_pictures
 from training.forecasting import report as forecasting_report
 from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.conformal import LEVELS, MEDIAN, quantiles
-from training.forecasting.data import PARTS, ForecastingData, load_forecasting_data
+from training.forecasting.data import ForecastingData, load_forecasting_data, prepare
 from training.forecasting.evaluation import (
     Predictor,
     calibrate,
@@ -34,6 +36,7 @@ from training.forecasting.metrics import (
 )
 from training.forecasting.network.model import build_forecaster, initialise_linear
 from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
+from training.forecasting.sets import PARTS
 from training.forecasting.windows import WindowBatches
 from training.loop.fit import FitResult
 from training.loop.replicas import Replicas, make_replicas
@@ -46,7 +49,10 @@ _STORED_WINDOWS = 64
 
 
 def train_forecasting(
-    config: ForecastingConfig, console: Console | None = None, resume: bool = False
+    config: ForecastingConfig,
+    console: Console | None = None,
+    resume: bool = False,
+    series: Series | None = None,
 ) -> ForecastingRun | None:
     """Trains a forecaster and writes its run directory.
 
@@ -58,6 +64,7 @@ def train_forecasting(
         config: every setting.
         console: where to show progress; none is shown by default.
         resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
+        series: of these settings where it has been read, and its notes shown.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -74,15 +81,15 @@ def train_forecasting(
     started = time.perf_counter()
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
-        _train(load_forecasting_data(config.data), config, replicas, None, Console(quiet=True))
+        _train(_data(series, config), config, replicas, None, Console(quiet=True))
         replicas.wait()
         return None
     name = run_name(config, "forecasting", config.data.data or "co2")
     with TrainingRunWriter(config, "forecasting", name, resume) as writer:
         with console.status("reading the data ..."):
-            data = _noting_unread(load_forecasting_data(config.data), config)
+            data = _noting_unread(_data(series, config), config)
             require_calibration(data)
-        _describe(data, console)
+        _describe(data, () if series is None else series.notes, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data)
         model, result = _train(data, config, replicas, writer, console)
@@ -133,6 +140,12 @@ def train_forecasting(
         writer.write_json("metrics.json", metrics)
         replicas.wait()
         return ForecastingRun.open(writer.publish())
+
+
+def _data(series: Series | None, config: ForecastingConfig) -> ForecastingData:
+    if series is None:
+        return load_forecasting_data(config.data)
+    return prepare(series, config.data)
 
 
 def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bool:
@@ -231,7 +244,7 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
     return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
 
 
-def _describe(data: ForecastingData, console: Console) -> None:
+def _describe(data: ForecastingData, shown: Collection[str], console: Console) -> None:
     series, shape = data.series, data.shape
     console.print(
         f"data {series.name}: {len(series):,} rows every {series.frequency}, "
@@ -244,4 +257,6 @@ def _describe(data: ForecastingData, console: Console) -> None:
     split = "published borders" if data.published else "split by time"
     console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
     for note in series.notes:
+        if note in shown:
+            continue
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

@@ -13,6 +13,8 @@ from training.forecasting.presets import PRESETS
 from training.task import Command, Task
 
 if TYPE_CHECKING:
+    from training.data.check import DataCheck
+    from training.data.series import Series
     from training.forecasting.run import ForecastingRun
     from training.forecasting.servable import ForecastingServable
 
@@ -27,7 +29,7 @@ def _backtest(config: BacktestConfig, console: Console) -> None:
     console.print(f"\nreport  {folder / 'backtest.md'}", markup=False, highlight=False)
 
 
-class ForecastingTask:
+class ForecastingTask(Task):
     """A series in, its next steps with intervals out."""
 
     config_type = ForecastingConfig
@@ -35,13 +37,23 @@ class ForecastingTask:
     commands = (Command("backtest", BacktestConfig, _backtest),)
     scored_columns: Mapping[str, Sequence[str]] = {}
 
+    def check(self, config: ForecastingConfig) -> "DataCheck":
+        """Reads the series, and looks at times, gaps and columns."""
+        from training.forecasting.check import check_forecasting
+
+        return check_forecasting(config)
+
     def train(
-        self, config: ForecastingConfig, console: Console, resume: bool
+        self,
+        config: ForecastingConfig,
+        console: Console,
+        resume: bool,
+        data: "Series | None" = None,
     ) -> "ForecastingRun | None":
         """Trains a forecaster."""
         from training.forecasting.pipeline import train_forecasting
 
-        return train_forecasting(config, console, resume)
+        return train_forecasting(config, console, resume, data)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Prints the errors of the model and of the baselines, and how the intervals hold."""

@@ -1,6 +1,5 @@
 """Labelled texts, split into training, validation and test rows that share no text."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,12 +7,13 @@ from hashlib import sha256
 
 import numpy as np
 
-from training.data.text_files import LabelledRow, read_text_file
+from training.data.problems import Problems
 from training.data.text_table import TextTable
 from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import CLASSES, Row, read_corpus
+from training.sentiment.corpora import CLASSES, Row, read_corpus, text_key
 from training.sentiment.grammar import generate_reviews
+from training.sentiment.labelled_file import class_problem, read_labelled_file, read_table
 
 FOLDS = 10
 
@@ -54,6 +54,23 @@ class SentimentData:
             yield part.labels
 
 
+@dataclass(frozen=True)
+class SentimentRows:
+    """The rows of a source before they are split; a part without official rows is None."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: list[Row]
+    validation: list[Row] | None = None
+    test: list[Row] | None = None
+    made_up: bool = False
+
+    @property
+    def all_rows(self) -> list[Row]:
+        """Those of all parts."""
+        return [*self.train, *(self.validation or ()), *(self.test or ())]
+
+
 def load_sentiment_data(
     config: SentimentDataConfig, seed: int, table: TextTable | None = None
 ) -> SentimentData:
@@ -71,38 +88,59 @@ def load_sentiment_data(
     Raises:
         DataError: the source cannot be used; says why.
     """
-    classes: tuple[str, ...] = CLASSES
-    validation = test = None
-    notes: tuple[str, ...] = ()
+    name = "grammar" if table is None else table.name
+    problems = Problems(str(config.data or name), config.drop_bad)
+    source = read_rows(config, seed, problems, table)
+    problems.raise_errors()
+    return split_rows(source, config, seed, problems)
+
+
+def read_rows(
+    config: SentimentDataConfig, seed: int, problems: Problems, table: TextTable | None = None
+) -> SentimentRows:
+    """Reads or generates the rows, or takes those given.
+
+    Args:
+        config: what to read.
+        seed: of generated rows.
+        problems: told of what is wrong with the user's own rows.
+        table: the rows, where they are not to be read.
+
+    Raises:
+        DataError: the source cannot be read.
+    """
     if table is not None:
         if config.data is not None or config.phrases:
             raise DataError("--data and --phrases are for files; the rows are given as a table")
-        name = table.name
-        classes = _class_order({row.label for row in table.rows})
-        train = _numbered(table.rows, classes)
-        validation = None if table.validation is None else _numbered(table.validation, classes)
-        test = None if table.test is None else _numbered(table.test, classes)
-    elif config.data is None:
-        name = "grammar"
+        return SentimentRows(table.name, *read_table(table, config, problems))
+    if config.data is None:
         reviews = generate_reviews(config.reviews, seed)
-        train = [Row(review.text, review.label, str(review.group)) for review in reviews]
-    elif not config.data.exists():
+        rows = [Row(review.text, review.label, str(review.group)) for review in reviews]
+        return SentimentRows("grammar", CLASSES, rows, made_up=True)
+    if not config.data.exists():
         raise DataError(f"--data: there is no file or folder {config.data}")
-    elif config.data.is_dir():
+    if config.data.is_dir():
         corpus = read_corpus(config.data, config.phrases)
-        name, train, validation, test = corpus.name, corpus.train, corpus.validation, corpus.test
-        notes = corpus.notes
-    else:
-        if config.phrases:
-            raise DataError(f"--phrases is for a folder with SST-2, got the file {config.data}")
-        name = config.data.name.split(".")[0]
-        labelled = read_text_file(config.data, config.text_column, config.label_column)
-        classes = _class_order({row.label for row in labelled})
-        train = _numbered(labelled, classes)
-    _require_classes(train, classes, str(config.data or name))
+        problems.notes += corpus.notes
+        return SentimentRows(corpus.name, CLASSES, corpus.train, corpus.validation, corpus.test)
+    if config.phrases:
+        raise DataError(f"--phrases is for a folder with SST-2, got the file {config.data}")
+    return SentimentRows(config.data.name.split(".")[0], *read_labelled_file(config, problems))
 
+
+def split_rows(
+    source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
+) -> SentimentData:
+    """Splits rows as :func:`load_sentiment_data` does.
+
+    Raises:
+        DataError: too few classes, or too few rows for each part.
+    """
+    name, classes = source.name, source.classes
+    train, validation, test = source.train, source.validation, source.test
+    _require_classes(train, classes, str(config.data or name), 3)
     if config.fold is not None:
-        if test or validation or (config.data is None and table is None):
+        if test is not None or validation is not None or source.made_up:
             raise DataError(f"--fold is for rows without an official split; {name} has one")
         train, validation, test = _fold(train, config.fold)
     rng = np.random.default_rng(seed)
@@ -120,18 +158,22 @@ def load_sentiment_data(
     for part, before in (("validation", validation), ("training", train)):
         dropped = len(before) - len(parts[part])
         if dropped:
-            notes += (f"{dropped:,} {part} rows dropped: their text is also held out elsewhere",)
+            problems.note(f"{dropped:,} {part} rows dropped: their text is also held out elsewhere")
     for part, rows in (("validation", parts["validation"]), ("test", test)):
         if not rows:
             raise DataError(
                 f"{config.data or name}: expected at least one row for {part}, got none; are too "
                 "many texts the same, or is --text-column the wrong one?"
             )
-    _require_classes(
-        parts["training"], classes, f"what is left of {config.data or name} for training"
-    )
+    left = f"what is left of {config.data or name} for training"
+    _require_classes(parts["training"], classes, left, 1)
     return SentimentData(
-        name, classes, _part(parts["training"]), _part(parts["validation"]), _part(test), notes
+        name,
+        classes,
+        _part(parts["training"]),
+        _part(parts["validation"]),
+        _part(test),
+        tuple(problems.notes),
     )
 
 
@@ -202,51 +244,18 @@ def _fold(rows: Sequence[Row], fold: int) -> tuple[list[Row], list[Row], list[Ro
     )
 
 
-def _require_classes(rows: Sequence[Row], classes: tuple[str, ...], source: str) -> None:
-    if len(classes) < 2:
-        raise DataError(
-            f"{source}: expected at least two classes, got only {', '.join(map(repr, classes))}"
-        )
+def _require_classes(
+    rows: Sequence[Row], classes: tuple[str, ...], source: str, fewest: int
+) -> None:
     counts = np.bincount([row.label for row in rows], minlength=len(classes))
-    for name, count in zip(classes, counts, strict=True):
-        if count < 3:
-            raise DataError(
-                f"{source}: class {name!r} has {count} rows, expected at least 3 "
-                "(training, validation and test need one each)"
-            )
-
-
-def _class_order(labels: set[str]) -> tuple[str, ...]:
-    """Numbers by value, names by alphabet; nan is no number, and has no place among them."""
-    try:
-        values = {label: float(label) for label in labels}
-    except ValueError:
-        return tuple(sorted(labels))
-    if any(map(math.isnan, values.values())):
-        return tuple(sorted(labels))
-    return tuple(sorted(labels, key=lambda label: (values[label], label)))
-
-
-def _numbered(rows: Sequence[LabelledRow], classes: tuple[str, ...]) -> list[Row]:
-    """The rows with the numbers of their classes."""
-    numbers = {label: number for number, label in enumerate(classes)}
-    unknown = {row.label for row in rows} - set(numbers)
-    if unknown:
-        raise DataError(
-            f"validation and test rows: expected the classes of the training rows, "
-            f"{', '.join(map(repr, classes))}; got {', '.join(map(repr, sorted(unknown)))}"
-        )
-    return [Row(row.text, numbers[row.label]) for row in rows]
+    problem = class_problem(dict(zip(classes, counts.tolist(), strict=True)), fewest)
+    if problem:
+        raise DataError(f"{source}: {problem}")
 
 
 def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
     taken = {text_key(row.text) for row in others}
     return [row for row in rows if text_key(row.text) not in taken]
-
-
-def text_key(text: str) -> str:
-    """What two texts have in common that count as the same: all but case and blanks."""
-    return " ".join(text.casefold().split())
 
 
 def _part(rows: Sequence[Row]) -> LabelledTexts:

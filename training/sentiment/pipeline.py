@@ -1,7 +1,7 @@
 """From labelled texts to a run directory: the sentiment pipeline."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import keras
@@ -67,7 +67,7 @@ def train_sentiment(
         config: every setting.
         console: where to show progress; none is shown by default.
         resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
-        data: of these settings where they have been read.
+        data: of these settings where they have been read, and their notes shown.
         given: of data that no setting names, what ``config.json`` is to say of them.
 
     Returns:
@@ -86,6 +86,7 @@ def train_sentiment(
     name = run_name(config, "sentiment", config.data.data or built_in)
     with TrainingRunWriter(config, "sentiment", name, resume, given) as writer:
         keras.utils.set_random_seed(config.training.seed)
+        shown = () if data is None else data.notes
         if data is None:
             with console.status("reading the data ..."):
                 data = load_sentiment_data(config.data, config.training.seed)
@@ -97,7 +98,7 @@ def train_sentiment(
                 name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
             }
-        _describe(data, console)
+        _describe(data, shown, console)
         model = build_sentiment_model(
             config.model,
             len(vocabulary),
@@ -186,8 +187,10 @@ def _baselines(
     return floors
 
 
-def _describe(data: SentimentData, console: Console) -> None:
+def _describe(data: SentimentData, shown: Collection[str], console: Console) -> None:
     rows = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
     console.print(f"data {data.name}: {rows} rows", markup=False, highlight=False)
     for note in data.notes:
+        if note in shown:
+            continue
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

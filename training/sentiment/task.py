@@ -13,11 +13,13 @@ from training.task import Command, Task
 
 if TYPE_CHECKING:
     from training.sentiment.predictions import SentimentScorer
+    from training.data.check import DataCheck
+    from training.sentiment.data import SentimentData
     from training.sentiment.run import SentimentRun
     from training.sentiment.servable import SentimentServable
 
 
-class SentimentTask:
+class SentimentTask(Task):
     """Texts in, a label and its probability out."""
 
     config_type = SentimentConfig
@@ -25,11 +27,23 @@ class SentimentTask:
     commands: tuple[Command, ...] = ()
     scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
 
-    def train(self, config: SentimentConfig, console: Console, resume: bool) -> "SentimentRun":
+    def check(self, config: SentimentConfig) -> "DataCheck":
+        """Reads the texts, and looks at rows and classes."""
+        from training.sentiment.check import check_sentiment
+
+        return check_sentiment(config)
+
+    def train(
+        self,
+        config: SentimentConfig,
+        console: Console,
+        resume: bool,
+        data: "SentimentData | None" = None,
+    ) -> "SentimentRun":
         """Trains a classifier."""
         from training.sentiment.pipeline import train_sentiment
 
-        return train_sentiment(config, console, resume)
+        return train_sentiment(config, console, resume, data)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Prints the accuracy of the model and of the baselines."""

@@ -74,7 +74,10 @@ def test_classes_have_the_same_order_in_every_process(tmp_path):
     ("rows", "message"),
     [
         ([(f"t{i}", "only") for i in range(9)], "at least two classes, got only 'only'"),
-        ([*((f"t{i}", "a") for i in range(9)), ("x", "b")], "class 'b' has 1 rows"),
+        (
+            [*((f"t{i}", "a") for i in range(9)), ("x", "b")],
+            "class 'b' has 1 row, expected at least 3",
+        ),
     ],
 )
 def test_too_few_classes_or_rows(tmp_path, rows, message):
