@@ -214,7 +214,9 @@ def find_column(
     if wanted is not None:
         if wanted in columns:
             return wanted
-        raise ForeignDataError(f"{source} has no column {wanted!r}; its columns are {list(columns)}")
+        raise ForeignDataError(
+            f"{source} has no column {wanted!r}; its columns are {list(columns)}"
+        )
     for name in known:
         for column in columns:
             if column.strip().lower() == name:

@@ -12,9 +12,9 @@ from training.sentiment.presets import PRESETS
 from training.task import Command, Task
 
 if TYPE_CHECKING:
-    from training.sentiment.predictions import SentimentScorer
     from training.data.check import DataCheck
     from training.sentiment.data import SentimentData
+    from training.sentiment.predictions import SentimentScorer
     from training.sentiment.run import SentimentRun
     from training.sentiment.servable import SentimentServable
 

@@ -202,7 +202,12 @@ FRAME = tickets(40)
         ({"units": "many"}, {}, ConfigError, "^units must be int, got 'many'"),
         ({}, {"text": "subject"}, DataError, "^data has no column 'subject'; its columns are"),
         ({}, {"data": FRAME.rename(columns={"body": "b"})}, DataError, "name one with text=$"),
-        ({}, {"data": FRAME.assign(body=None)}, DataError, "line 0: the text is empty .and 39 more"),
+        (
+            {},
+            {"data": FRAME.assign(body=None)},
+            DataError,
+            "line 0: the text is empty .and 39 more",
+        ),
         ({}, {"data": FRAME.assign(body=1)}, DataError, "row 0: expected a text, got int 1"),
         ({}, {"data": FRAME.assign(body=" ")}, DataError, "line 0: the text is empty .and 39 more"),
         ({}, {"data": FRAME.assign(category=pd.NA)}, DataError, "line 0: the label is missing"),
