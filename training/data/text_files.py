@@ -4,7 +4,7 @@ import ast
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ class LabelledRow(NamedTuple):
 
     text: str
     label: str
-    line: int
-    """Of the file, from 1."""
+    line: int = 0
+    """Of the file, from 1; 0 for a row of no file."""
 
 
 class Record(NamedTuple):
@@ -72,8 +72,8 @@ def read_text_file(
     for record in records:
         if not text_key:
             columns = list(record.cells)
-            text_key = _column(path, columns, text_column, TEXT_COLUMNS, "text")
-            label_key = _column(path, columns, label_column, LABEL_COLUMNS, "label")
+            text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
+            label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
         text, label = record.cells.get(text_key), record.cells.get(label_key)
         problem = _problem(record, text_key, label_key)
         if problem:
@@ -192,18 +192,36 @@ def _json_cell(value: object) -> str | None:
     return json.dumps(value)
 
 
-def _column(
-    path: Path, columns: list[str], wanted: str | None, known: tuple[str, ...], what: str
+def find_column(
+    source: Path | str,
+    columns: Sequence[str],
+    wanted: str | None,
+    known: tuple[str, ...],
+    what: str,
 ) -> str:
+    """The column that is wanted, else the first that is called as in `known`, in any case.
+
+    Args:
+        source: of the columns, for errors.
+        columns: to choose from.
+        wanted: the name of one of them, if it was said.
+        known: names by which it is found.
+        what: `text` or `label`.
+
+    Raises:
+        ForeignDataError: there is none.
+    """
     if wanted is not None:
         if wanted in columns:
             return wanted
-        raise ForeignDataError(f"{path} has no column {wanted!r}; its columns are {columns}")
+        raise ForeignDataError(
+            f"{source} has no column {wanted!r}; its columns are {list(columns)}"
+        )
     for name in known:
         for column in columns:
             if column.strip().lower() == name:
                 return column
     raise ForeignDataError(
-        f"{path}: no column looks like the {what}; its columns are {columns}, "
+        f"{source}: no column looks like the {what}; its columns are {list(columns)}, "
         f"name one with --{what}-column"
     )

@@ -176,9 +176,9 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
     ordered = times.asi8[order]
     again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     firsts = np.searchsorted(ordered, ordered[again])
-    for row, first in zip(order[again].tolist(), order[firsts].tolist(), strict=True):
-        message = f"expected each time once, line {cells.lines[first]} has it too"
-        cells.note(problems, row, "repeated", message)
+    for row, other in zip(order[again], order[firsts], strict=True):
+        message = f"expected each time once, line {cells.lines[int(other)]} has it too"
+        cells.note(problems, int(row), "repeated", message)
     return np.delete(order, again)
 
 
