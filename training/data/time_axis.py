@@ -162,14 +162,14 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
     if len(early):
         first = int(early[0])
         more = counted(len(early) - 1, "more such row")
-        lines = [cells.lines[row] for row in early[1:]]
+        lines = [cells.lines[int(row)] for row in early[1:]]
         also = f" (and {more}, {lines_shown(lines)})" if lines else ""
         problem = f"expected a time after {pd.Timestamp(latest[first - 1])} of a line before"
         if problems.sort_rows:
             rows = counted(len(early), "row")
             problems.note(
                 f"rows sorted by time (--sort-rows): {rows} stood behind a later one, "
-                f"{lines_shown([cells.lines[row] for row in early])}"
+                f"{lines_shown([cells.lines[int(row)] for row in early])}"
             )
         else:
             problems.error(f"{cells.error(first, problem)}{also}; sort the rows", "--sort-rows")

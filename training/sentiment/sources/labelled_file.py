@@ -8,8 +8,8 @@ from training.data.label_names import misspellings, spellings
 from training.data.problems import Problems, counted, lines_shown
 from training.data.text_files import LabelledRow, read_text_file
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import Row, text_key
-from training.sentiment.unlabelled import holds_vectors
+from training.sentiment.sources.corpora import Row, text_key
+from training.sentiment.sources.unlabelled import holds_vectors
 
 _FEWEST_ROWS = 3
 """Of a class: training, validation and test need one each."""
