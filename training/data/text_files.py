@@ -23,8 +23,8 @@ class LabelledRow(NamedTuple):
 
     text: str
     label: str
-    line: int
-    """Of the file, from 1."""
+    line: int = 0
+    """Of the file, from 1; 0 for a row of no file."""
 
 
 class Record(NamedTuple):
@@ -209,7 +209,7 @@ def find_column(
         what: `text` or `label`.
 
     Raises:
-        DataError: there is none.
+        ForeignDataError: there is none.
     """
     if wanted is not None:
         if wanted in columns:

@@ -162,23 +162,23 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
     if len(early):
         first = int(early[0])
         more = counted(len(early) - 1, "more such row")
-        lines = [cells.lines[row] for row in early[1:]]
+        lines = [cells.lines[int(row)] for row in early[1:]]
         also = f" (and {more}, {lines_shown(lines)})" if lines else ""
         problem = f"expected a time after {pd.Timestamp(latest[first - 1])} of a line before"
         if problems.sort_rows:
             rows = counted(len(early), "row")
             problems.note(
                 f"rows sorted by time (--sort-rows): {rows} stood behind a later one, "
-                f"{lines_shown([cells.lines[row] for row in early])}"
+                f"{lines_shown([cells.lines[int(row)] for row in early])}"
             )
         else:
             problems.error(f"{cells.error(first, problem)}{also}; sort the rows", "--sort-rows")
     ordered = times.asi8[order]
     again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     firsts = np.searchsorted(ordered, ordered[again])
-    for row, first in zip(order[again].tolist(), order[firsts].tolist(), strict=True):
-        message = f"expected each time once, line {cells.lines[first]} has it too"
-        cells.note(problems, row, "repeated", message)
+    for row, other in zip(order[again], order[firsts], strict=True):
+        message = f"expected each time once, line {cells.lines[int(other)]} has it too"
+        cells.note(problems, int(row), "repeated", message)
     return np.delete(order, again)
 
 

@@ -30,7 +30,7 @@ from training.forecasting.data import ForecastingData, load_forecasting_data
 from training.forecasting.evaluation import evaluate_forecasts, make_predictor
 from training.forecasting.forecast_errors import ForecastErrors, measure
 from training.forecasting.run import ForecastingRun
-from training.forecasting.sets import Borders
+from training.forecasting.sources.sets import Borders
 from training.forecasting.windows import Windows
 from training.plots.picture import save_figure
 from training.runs.directory import RunWriter

@@ -10,13 +10,13 @@ from training.data.series import Series
 from training.errors import ConfigError, DataError, ForeignDataError
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.network.config import ForecastShape
-from training.forecasting.series_check import (
+from training.forecasting.sources.series_check import (
     calibration_problem,
     series_problems,
     usable_series,
     window_origins,
 )
-from training.forecasting.sets import PARTS, borders_of, load_series
+from training.forecasting.sources.sets import PARTS, borders_of, load_series
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:

@@ -10,8 +10,8 @@ from training.data.series import Series
 from training.forecasting.config import SeriesConfig
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.preprocessor import SeriesPreprocessor
-from training.forecasting.series_check import series_problems, usable_series, window_origins
-from training.forecasting.sets import Borders, borders_of, load_series, published_borders
+from training.forecasting.sources.series_check import series_problems, usable_series, window_origins
+from training.forecasting.sources.sets import Borders, borders_of, load_series, published_borders
 from training.forecasting.windows import Windows
 
 

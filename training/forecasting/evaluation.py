@@ -11,7 +11,7 @@ from training.errors import DataError
 from training.forecasting.conformal import LEVELS, MEDIAN, interval_offsets, quantiles
 from training.forecasting.data import ForecastingData
 from training.forecasting.forecast_errors import CHUNK, ErrorSums, ForecastErrors
-from training.forecasting.series_check import calibration_problem
+from training.forecasting.sources.series_check import calibration_problem
 from training.forecasting.windows import Windows
 
 Predictor = Callable[[np.ndarray], np.ndarray]

@@ -7,7 +7,7 @@ import numpy as np
 from training.forecasting.data import ForecastingData
 from training.forecasting.evaluation import Evaluation
 from training.forecasting.forecast_errors import ForecastErrors
-from training.forecasting.sets import PARTS
+from training.forecasting.sources.sets import PARTS
 
 
 def data_summary(data: ForecastingData) -> dict[str, Any]:

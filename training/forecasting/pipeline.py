@@ -36,7 +36,7 @@ from training.forecasting.metrics import (
 )
 from training.forecasting.network.model import build_forecaster, initialise_linear
 from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
-from training.forecasting.sets import PARTS
+from training.forecasting.sources.sets import PARTS
 from training.forecasting.windows import WindowBatches
 from training.loop.fit import FitResult
 from training.loop.replicas import Replicas, make_replicas

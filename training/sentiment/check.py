@@ -9,7 +9,7 @@ from training.data.problems import DataProblemsError, Problems
 from training.errors import DataError, ForeignDataError
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData, SentimentRows, read_rows, split_rows
-from training.sentiment.unlabelled import require_prose
+from training.sentiment.sources.unlabelled import require_prose
 
 
 def check_sentiment(config: SentimentConfig) -> DataCheck:

@@ -11,9 +11,9 @@ from training.data.problems import Problems
 from training.data.text_table import TextTable
 from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import CLASSES, Row, read_corpus, text_key
-from training.sentiment.grammar import generate_reviews
-from training.sentiment.labelled_file import class_problem, read_labelled_file, read_table
+from training.sentiment.sources.corpora import CLASSES, Row, read_corpus, text_key
+from training.sentiment.sources.grammar import generate_reviews
+from training.sentiment.sources.labelled_file import class_problem, read_labelled_file, read_table
 
 FOLDS = 10
 

@@ -9,8 +9,8 @@ import pytest
 from training.data.digest import data_digest
 from training.errors import ConfigError, DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import Row
 from training.sentiment.data import fixed_folds, hold_out, load_sentiment_data
+from training.sentiment.sources.corpora import Row
 
 
 def write_csv(path, rows):

@@ -10,8 +10,8 @@ from training.data.text_files import LabelledRow, read_text_file
 from training.data.text_table import TextTable
 from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import Row, text_key
-from training.sentiment.unlabelled import holds_vectors
+from training.sentiment.sources.corpora import Row, text_key
+from training.sentiment.sources.unlabelled import holds_vectors
 
 _FEWEST_ROWS = 3
 """Of a class: training, validation and test need one each."""
@@ -163,33 +163,33 @@ def _without_duplicates(
     rows: list[LabelledRow], drop: bool, problems: Problems
 ) -> list[LabelledRow]:
     """The first row of each text, none of texts with several labels; all rows without `drop`."""
-    same: dict[str, list[LabelledRow]] = defaultdict(list)
-    for row in rows:
-        same[text_key(row.text)].append(row)
-    against, again = list[list[LabelledRow]](), list[int]()
+    same: dict[str, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        same[text_key(row.text)].append(number)
+    against, again = list[list[int]](), list[int]()
     for group in same.values():
-        if len({row.label for row in group}) > 1:
+        if len({rows[number].label for number in group}) > 1:
             against.append(group)
         else:
-            again += [row.line for row in group[1:]]
+            again += group[1:]
     if again:
         what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
         problems.note(
             f"{counted(len(again), 'row')} with the text and the label of another, {what}: "
-            f"{lines_shown(sorted(again))}"
+            f"{lines_shown([rows[number].line for number in sorted(again)])}"
         )
     if against:
         first = against[0]
-        labels = " and ".join(map(repr, sorted({row.label for row in first})))
+        labels = " and ".join(map(repr, sorted({rows[number].label for number in first})))
         what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
         problems.note(
             f"{counted(len(against), 'text')} with more than one label, {what}; the first, on "
-            f"{lines_shown([row.line for row in first])}: {labels}"
+            f"{lines_shown([rows[number].line for number in first])}: {labels}"
         )
     if not drop:
         return rows
-    unwanted = set(again).union(row.line for group in against for row in group)
-    return [row for row in rows if row.line not in unwanted]
+    unwanted = set(again).union(*against)
+    return [row for number, row in enumerate(rows) if number not in unwanted]
 
 
 def _without_small_classes(

@@ -8,7 +8,7 @@ from training.data.problems import Problems
 from training.data.series import Series
 from training.forecasting.config import SeriesConfig
 from training.forecasting.network.config import ForecastShape
-from training.forecasting.sets import PARTS, Borders, borders_of, steps_of
+from training.forecasting.sources.sets import PARTS, Borders, borders_of, steps_of
 
 _LARGEST = 1e30
 """Beyond it differences and sums of values come near the largest float32."""
