@@ -15,8 +15,10 @@ import tyro
 from rich.console import Console
 
 from training.check_command import CheckConfig, run_check
-from training.errors import CheckpointError, InterruptedRun, TrainingError
+from training.errors import CheckpointError, InterruptedRun, InterruptedScoring, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
+from training.predict.command import predict_file
+from training.predict.config import PredictConfig
 from training.presets import preset_in
 from training.resume_config import ResumeConfig
 from training.task import TASKS, Command, Task, find_task
@@ -51,6 +53,9 @@ def run_command(arguments: Sequence[str]) -> int:
             highlight=False,
         )
         return INTERRUPTED
+    except InterruptedScoring as stop:
+        errors.print(f"gru-train: {stop.message}", markup=False, highlight=False)
+        return INTERRUPTED
     except KeyboardInterrupt:
         errors.print("gru-train: interrupted; no run was written, and no checkpoint")
         return INTERRUPTED
@@ -71,6 +76,7 @@ def _parse(
         commands.append(Annotated[task.config_type, tyro.conf.subcommand(name, default=default)])
     commands.append(Annotated[CheckConfig, tyro.conf.subcommand("check")])
     commands.append(Annotated[ResumeConfig, tyro.conf.subcommand("resume")])
+    commands.append(Annotated[PredictConfig, tyro.conf.subcommand("predict")])
     for command in further:
         commands.append(Annotated[command.config_type, tyro.conf.subcommand(command.name)])
     options: dict[str, Any] = {
@@ -90,6 +96,9 @@ def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int
     """Runs the command whose settings these are."""
     if isinstance(config, ResumeConfig):
         return _resume(config, tasks)
+    if isinstance(config, PredictConfig):
+        predict_file(config, Console(soft_wrap=True), _load_tensorflow)
+        return 0
     for name, task in tasks.items():
         if isinstance(config, task.config_type):
             return _train(name, task, config)

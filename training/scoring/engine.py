@@ -59,22 +59,31 @@ def score_batches(
     Raises:
         RowError: a row cannot be read; its number is that in the stream.
     """
-    named = columns or {}
     with ExitStack() as stack:
         pool = None
         if scorer.limits.in_flight > 1:
             pool = stack.enter_context(ThreadPoolExecutor(scorer.limits.in_flight))
-        start = 0
-        for batch in batches:
-            rows = batch.select([named.get(name, name) for name in scorer.inputs])
-            try:
-                reading = scorer.read(rows.rename_columns(list(scorer.inputs)))
-            except RowError as error:
-                raise RowError(
-                    start + error.row, named.get(error.column, error.column), error.message
-                ) from error
-            yield _answers(scorer, reading, pool)
-            start += batch.num_rows
+        before: Reading | None = None
+        for reading in _readings(scorer, batches, columns or {}):
+            if before is not None:  # by now the next rows are being read in the background
+                yield _answers(scorer, before, pool)
+            before = reading
+        if before is not None:
+            yield _answers(scorer, before, pool)
+
+
+def _readings(
+    scorer: Scorer, batches: Iterable["pa.RecordBatch"], names: Mapping[str, str]
+) -> Iterator[Reading]:
+    start = 0
+    for batch in batches:
+        rows = batch.select([names.get(name, name) for name in scorer.inputs])
+        try:
+            yield scorer.read(rows.rename_columns(list(scorer.inputs)))
+        except RowError as error:
+            column = names.get(error.column, error.column)
+            raise RowError(start + error.row, column, error.message) from error
+        start += batch.num_rows
 
 
 def batches_by_length(lengths: np.ndarray, limits: BatchLimits) -> list[np.ndarray]:

@@ -60,7 +60,7 @@ class Scorer(Protocol):
         """What tells the model from every other one: only with the same does a scoring go on."""
 
     def read(self, rows: "pa.RecordBatch") -> Reading:
-        """Reads rows.
+        """Reads rows, best in the background: the next rows are read before these are answered.
 
         Args:
             rows: N rows with the columns of :attr:`inputs`.

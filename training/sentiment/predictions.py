@@ -99,7 +99,8 @@ class TokenizedTexts:
     @functools.cached_property
     def _starts(self) -> np.ndarray:
         """Where in the ids each text begins, (N,)."""
-        return np.cumsum(self.lengths) - self.lengths
+        starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
+        return starts
 
     @property
     def lengths(self) -> np.ndarray:
