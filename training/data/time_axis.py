@@ -203,26 +203,32 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
 
 
 def complete(
-    times: pd.DatetimeIndex, cells: TimeCells, problems: Problems | None = None
+    times: pd.DatetimeIndex,
+    cells: TimeCells,
+    problems: Problems | None = None,
+    frequency: str | None = None,
 ) -> TimeAxis:
     """Finds the spacing and the times missing from it.
 
     Args:
-        times: of the rows, ascending, two or more.
+        times: of the rows, ascending, two or more where the spacing is not known.
         cells: for messages.
         problems: told of times that do not fit the spacing, whose place is then -1; by default
             they raise.
+        frequency: the spacing, where it is known.
 
     Raises:
         DataError: nearly all times would be missing, or, without `problems`, one does not fit the
             spacing of the others; names it.
     """
     found = problems or Problems(cells.source)
-    frequency = infer_frequency(times)
-    _require_filled(times, frequency, cells)
+    most = "" if frequency else " (as most are)"
+    frequency = frequency or infer_frequency(times)
+    if len(times) > 1:
+        _require_filled(times, frequency, cells)
     whole = pd.date_range(times[0], times[-1], freq=frequency).as_unit("ns")
     places = whole.get_indexer(times)
-    message = f"expected times every {frequency} (as most are) counted from {times[0]}"
+    message = f"expected times every {frequency}{most} counted from {times[0]}"
     for row in np.flatnonzero(places < 0):
         cells.note(found, int(row), "spacing", message)
     if problems is None:

@@ -1,7 +1,7 @@
 """From a series to a run directory: the forecasting pipeline."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,6 +35,8 @@ from training.forecasting.metrics import (
     interval_summary,
 )
 from training.forecasting.network.model import build_forecaster, initialise_linear
+from training.forecasting.recent import FILE as LAST_WINDOW
+from training.forecasting.recent import last_window
 from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
 from training.forecasting.sources.sets import PARTS
 from training.forecasting.windows import WindowBatches
@@ -53,6 +55,7 @@ def train_forecasting(
     console: Console | None = None,
     resume: bool = False,
     series: Series | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> ForecastingRun | None:
     """Trains a forecaster and writes its run directory.
 
@@ -65,6 +68,7 @@ def train_forecasting(
         console: where to show progress; none is shown by default.
         resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
         series: of these settings where it has been read, and its notes shown.
+        given: of a series that no setting names, what ``config.json`` is to say of it.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -84,8 +88,9 @@ def train_forecasting(
         _train(_data(series, config), config, replicas, None, Console(quiet=True))
         replicas.wait()
         return None
-    name = run_name(config, "forecasting", config.data.data or "co2")
-    with TrainingRunWriter(config, "forecasting", name, resume) as writer:
+    built_in = "co2" if given is None or series is None else series.name
+    name = run_name(config, "forecasting", config.data.data or built_in)
+    with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
         with console.status("reading the data ..."):
             data = _noting_unread(_data(series, config), config)
             require_calibration(data)
@@ -127,6 +132,8 @@ def train_forecasting(
         }
         writer.write_json("series.json", to_dict(_description(data)))
         data.preprocessor.save(writer.path / "scaler.json")
+        kept = last_window(data.series, list(data.shape.targets), data.shape.lookback)
+        np.savez(writer.path / LAST_WINDOW, **kept)
         np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
         np.savez_compressed(
             writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)

@@ -6,6 +6,8 @@ Besides what every run holds (:mod:`training.runs.directory`):
 series.json                columns, targets, frequency, season, look-back, horizon, borders
 scaler.json                mean and deviation of the training rows
 calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
+last_window.npz            the end of the series, from which a forecast begins:
+                           :mod:`training.forecasting.recent`
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
 *.png                      forecasts, errors, coverage, residuals, learning curves
@@ -91,12 +93,12 @@ class ForecastingRun(TaskRun):
     @cached_property
     def levels(self) -> tuple[float, ...]:
         """The Q levels of the quantiles, ascending, .5 among them."""
-        return tuple(self._arrays("calibration.npz")["levels"].tolist())
+        return tuple(self.arrays("calibration.npz")["levels"].tolist())
 
     @cached_property
     def offsets(self) -> np.ndarray:
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
-        return np.asarray(self._arrays("calibration.npz")["offsets"], np.float32)
+        return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
 
     def preprocessor(self) -> "SeriesPreprocessor":
         """Raw windows to what the model reads, as in training."""
@@ -126,16 +128,21 @@ class ForecastingRun(TaskRun):
 
     def test_windows(self, count: int) -> np.ndarray:
         """(n, L, C) float32 raw histories, evenly from the test part; at most ``count``."""
-        histories = self._arrays("test_windows.npz")["histories"]
+        histories = self.arrays("test_windows.npz")["histories"]
         return np.asarray(histories[evenly(len(histories), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of :meth:`test_windows`."""
-        stored = self._arrays("test_windows.npz")
+        stored = self.arrays("test_windows.npz")
         rows = evenly(len(stored["forecasts"]), count)
         return stored["forecasts"][rows], stored["quantiles"][rows]
 
-    def _arrays(self, name: str) -> dict[str, Any]:
+    def arrays(self, name: str) -> dict[str, Any]:
+        """The arrays of one of its .npz files.
+
+        Raises:
+            RunDirectoryError: it is missing or damaged.
+        """
         path = self.path / name
         try:
             with np.load(path, allow_pickle=False) as arrays:
