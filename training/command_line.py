@@ -104,8 +104,9 @@ def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int
             return _train(name, task, config)
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
+    work = config if command.check is None else command.check(config, console)
     _load_tensorflow(console, config.debug)
-    command.run(config, console)
+    command.run(work, console)
     return 0
 
 

@@ -92,6 +92,6 @@ def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
     for row in np.flatnonzero(wrong):
         cell = column.iloc[row]
         problems.bad_cell(int(row), name, f"expected a finite number, got {cell!r:.40}")
-    values = numbers.to_numpy(np.float64, na_value=np.nan).copy()
+    values = np.array(numbers.to_numpy(np.float64, na_value=np.nan))
     values[np.asarray(wrong)] = np.nan
     return values

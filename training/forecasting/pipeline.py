@@ -27,6 +27,8 @@ from training.forecasting.evaluation import (
     require_calibration,
 )
 from training.forecasting.forecast_errors import CHUNK, ForecastErrors
+from training.forecasting.future.recent import FILE as LAST_WINDOW
+from training.forecasting.future.recent import last_window
 from training.forecasting.losses import forecast_loss, point_metrics
 from training.forecasting.metrics import (
     data_summary,
@@ -35,8 +37,6 @@ from training.forecasting.metrics import (
     interval_summary,
 )
 from training.forecasting.network.model import build_forecaster, initialise_linear
-from training.forecasting.recent import FILE as LAST_WINDOW
-from training.forecasting.recent import last_window
 from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
 from training.forecasting.sources.sets import PARTS
 from training.forecasting.windows import WindowBatches
@@ -133,7 +133,7 @@ def train_forecasting(
         writer.write_json("series.json", to_dict(_description(data)))
         data.preprocessor.save(writer.path / "scaler.json")
         kept = last_window(data.series, list(data.shape.targets), data.shape.lookback)
-        np.savez(writer.path / LAST_WINDOW, **kept)
+        np.savez(writer.path / LAST_WINDOW, times=kept.times.asi8, values=kept.values)
         np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
         np.savez_compressed(
             writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)

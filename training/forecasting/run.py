@@ -7,7 +7,7 @@ series.json                columns, targets, frequency, season, look-back, horiz
 scaler.json                mean and deviation of the training rows
 calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
 last_window.npz            the end of the series, from which a forecast begins:
-                           :mod:`training.forecasting.recent`
+                           :mod:`training.forecasting.future.recent`
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
 *.png                      forecasts, errors, coverage, residuals, learning curves

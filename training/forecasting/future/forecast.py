@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from training.errors import ConfigError
-from training.forecasting.recent import Recent
+from training.forecasting.future.recent import Recent
 from training.forecasting.run import ForecastingRun
 
 if TYPE_CHECKING:

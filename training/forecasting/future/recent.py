@@ -28,8 +28,8 @@ class Recent:
     """What a reader of the forecast should know."""
 
 
-def last_window(series: Series, targets: list[int], lookback: int) -> dict[str, np.ndarray]:
-    """What a run keeps of its series: the arrays of :data:`FILE`.
+def last_window(series: Series, targets: list[int], lookback: int) -> Recent:
+    """What a run keeps of its series.
 
     Args:
         series: of the run.
@@ -38,10 +38,7 @@ def last_window(series: Series, targets: list[int], lookback: int) -> dict[str, 
     """
     end = _end(series.values[:, targets])
     kept = slice(max(0, end - lookback), end)
-    return {
-        "values": series.values[kept].astype(np.float32),
-        "times": series.times[kept].as_unit("ns").asi8,
-    }
+    return Recent(series.times[kept].as_unit("ns"), series.values[kept].astype(np.float32))
 
 
 def recent_of_run(run: ForecastingRun) -> Recent:
@@ -73,8 +70,9 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
     """
     settings = run.config.data
     expected = expected_series(run)
-    names = {"time_column": settings.time_column, "time_format": settings.time_format}
-    return recent_of_series(run, read_series(path, **names, expected=expected))
+    return recent_of_series(
+        run, read_series(path, settings.time_column, settings.time_format, expected=expected)
+    )
 
 
 def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
