@@ -3,10 +3,10 @@
 import dataclasses
 import difflib
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -145,8 +145,8 @@ def _argument(flag: str) -> str:
 
 def _plain(value: Any) -> Any:
     """As JSON would have it."""
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if isinstance(value, np.generic):
         return value.item()
     return value

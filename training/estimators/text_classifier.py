@@ -80,7 +80,7 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         Args:
             data: a table (pandas, Polars, PyArrow, ...) with a column of texts and one of labels;
                 texts alone (a list, array or column) with `y`; or the path of a file or folder
-                as for ``--data``. By default made-up reviews.
+                as for ``--data``. By default what the preset reads, else made-up reviews.
             y: the labels, where they are not a column of `data`.
             text: the column of texts; found by itself when called text, sentence, review, ...
             label: the column of labels; found by itself when called label, category, ...

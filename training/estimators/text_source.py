@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from training.data.frames import (
@@ -44,7 +43,8 @@ def text_source(
     """What the arguments of a classifier's ``fit`` mean.
 
     Args:
-        data: a table, texts, the path of a file or folder, or None for made-up reviews.
+        data: a table, texts, the path of a file or folder, or None: those of the preset, else
+            made-up reviews.
         labels: of texts.
         columns: of a table or file.
         validation: a table, a pair of texts and labels, a share of the rows, or None.
@@ -66,9 +66,13 @@ def text_source(
                 "y, and rows for validation and test, are for data in memory; of a file give "
                 "shares, as validation=0.1"
             )
-        path = None if data is None else Path(data)
-        named = {"data": path, "text_column": columns.text, "label_column": columns.label}
-        return TextSource(None, {**shares, **named})
+        named: dict[str, Any] = {
+            "data": data,
+            "text_column": columns.text,
+            "label_column": columns.label,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        return TextSource(None, {**shares, **given})
     rows, found, kind = _labelled(data, labels, columns, "data")
     held = {name: _labelled(*_pair(part, name), found, name)[0] for name, part in parts.items()}
     given = {"text": found.text, "label": found.label, "labels": kind}

@@ -94,11 +94,21 @@ def _print(table: "pd.DataFrame", console: Console) -> None:
     shown = Table(box=None, header_style="bold")
     for name in table.columns:
         shown.add_column(name, justify="left" if name in (ID, TIME) else "right", no_wrap=True)
-    for row in table.head(_MOST_ROWS).itertuples(index=False):
-        shown.add_row(str(row[0]), str(row[1]), *(f"{value:,.6g}" for value in row[2:]))
-    console.print(shown)
+    times = table[TIME].dt.strftime(_time_format(table))
+    for time, row in zip(times, table.head(_MOST_ROWS).itertuples(index=False), strict=False):
+        shown.add_row(str(row[0]), time, *(f"{value:,.5g}" for value in row[2:]))
+    wide = console.options.update(max_width=1000)
+    console.print(shown, width=max(console.width, console.measure(shown, options=wide).maximum))
     if len(table) > _MOST_ROWS:
         console.print(f"... {len(table) - _MOST_ROWS:,} more rows; --output writes all of them")
+
+
+def _time_format(table: "pd.DataFrame") -> str:
+    """With no more of the time of day than the steps have."""
+    times = table[TIME].dt
+    if (times.normalize() == table[TIME]).all():
+        return "%Y-%m-%d"
+    return "%Y-%m-%d %H:%M:%S" if times.second.any() else "%Y-%m-%d %H:%M"
 
 
 def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool) -> None:
@@ -108,7 +118,9 @@ def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool)
     from training.tables.table_writer import table_writer
 
     rows = pa.Table.from_pandas(table, preserve_index=False)
-    rows = rows.set_column(1, TIME, rows[TIME].cast(pa.timestamp("us"), safe=False))
+    days = _time_format(table) == "%Y-%m-%d"
+    kind_of_time = pa.date32() if days else pa.timestamp("us")
+    rows = rows.set_column(1, TIME, rows[TIME].cast(kind_of_time, safe=False))
     try:
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
             aside = Path(folder) / "whole"
