@@ -2,13 +2,9 @@
 
 import functools
 import operator
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
-from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import tyro
@@ -20,6 +16,7 @@ from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import predict_file
 from training.predict.config import PredictConfig
 from training.presets import preset_in
+from training.quiet import quiet
 from training.resume_config import ResumeConfig
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
@@ -141,7 +138,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
             f"{config.run_path} was begun in Python, with data given there; go on with it there: "
             f"the estimator's resume({str(config.run_path)!r}, data)"
         )
-    with _quiet(not config.debug):
+    with quiet(not config.debug):
         from training.runs.directory import read_config
 
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
@@ -152,7 +149,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
 
 def _load_tensorflow(console: Console, debug: bool) -> None:
     """Loads it, which takes seconds, and says which one and on what it runs."""
-    with console.status("loading TensorFlow ..."), _quiet(not debug):
+    with console.status("loading TensorFlow ..."), quiet(not debug):
         import keras
         import tensorflow as tf
 
@@ -179,25 +176,3 @@ def _conclude(console: Console, run: Any, served: str) -> int:
         highlight=False,
     )
     return INTERRUPTED if run.metrics["interrupted"] else 0
-
-
-@contextmanager
-def _quiet(active: bool) -> Iterator[None]:
-    """Holds back what TensorFlow's C++ parts write to stderr while loading; shown on failure."""
-    if not active:
-        yield
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with TemporaryFile() as messages:
-        os.dup2(messages.fileno(), 2)
-        try:
-            yield
-        except Exception:
-            messages.seek(0)
-            os.write(kept, messages.read())
-            raise
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)

@@ -12,7 +12,12 @@ from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_frame import NAME, series_of_frame
 from training.errors import DataError
-from training.estimators.run_estimator import RunEstimator, begun, progress_console
+from training.estimators.run_estimator import (
+    RunEstimator,
+    begun,
+    load_tensorflow,
+    progress_console,
+)
 from training.estimators.settings import Settings, in_python, takes
 from training.forecasting.config import ForecastingConfig, SeriesConfig
 from training.forecasting.presets import PRESETS
@@ -170,6 +175,7 @@ class Forecaster(RunEstimator):
                 series = series_of_frame(data, *_times(run.given), problems, expected)
                 problems.raise_errors()
                 recent = recent_of_series(run, series)
+            load_tensorflow()
             if self._model is None:
                 self._model = run.load_model()
             table = forecast(run, recent, horizon, self._model)
@@ -234,8 +240,6 @@ class Forecaster(RunEstimator):
         times: Times = _FOUND,
         resume: bool = False,
     ) -> Self:
-        from training.forecasting.pipeline import train_forecasting
-
         console = progress_console(progress)
         self._series, given = None, None
         if data is not None:
@@ -243,6 +247,9 @@ class Forecaster(RunEstimator):
             given = {"time": times.column, "time_format": times.format}
             for note in self._series.notes:
                 console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        load_tensorflow()
+        from training.forecasting.pipeline import train_forecasting
+
         run = train_forecasting(config, console, resume, self._series, given)
         return self._finish(run, console)
 

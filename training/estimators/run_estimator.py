@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from training.errors import RunDirectoryError, TrainingError
 from training.estimators.settings import Settings
 from training.loop.checkpoint import existing_checkpoint, read_settings
+from training.quiet import quiet
 from training.runs.directory import TaskRun, read_config
 from training.runs.report import Report
 from training.task import find_task
@@ -159,6 +160,17 @@ def begun(path: str | os.PathLike[str], task: str, config_type: type) -> tuple[A
     config = read_config(written, {task: config_type}, checkpoint)
     place = replace(config.run, runs_dir=run.parent, name=run.name)
     return replace(config, run=place), written.get("given")
+
+
+def load_tensorflow() -> None:
+    """Loads it, which takes seconds, without its messages."""
+    if "tensorflow" not in sys.modules:
+        with quiet():
+            import keras
+            import tensorflow as tf
+
+            del keras
+            tf.config.list_physical_devices()
 
 
 def progress_console(progress: bool | None) -> Console:

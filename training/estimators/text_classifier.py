@@ -10,7 +10,12 @@ from sklearn.base import ClassifierMixin
 from training.data.frames import LABEL_KINDS, as_frame, frame_like, label_name, texts_of
 from training.data.text_table import TextTable
 from training.errors import DataError
-from training.estimators.run_estimator import RunEstimator, begun, progress_console
+from training.estimators.run_estimator import (
+    RunEstimator,
+    begun,
+    load_tensorflow,
+    progress_console,
+)
 from training.estimators.settings import Settings, in_python, takes
 from training.estimators.text_source import Columns, labelled, text_source
 from training.sentiment.config import SentimentConfig
@@ -238,10 +243,12 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         resume: bool = False,
     ) -> Self:
         from training.sentiment.data import load_sentiment_data
-        from training.sentiment.pipeline import train_sentiment
 
         console = progress_console(progress)
         data = load_sentiment_data(config.data, config.training.seed, table)
+        load_tensorflow()
+        from training.sentiment.pipeline import train_sentiment
+
         for note in data.notes:
             console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
         given = table.given if table else None
@@ -269,9 +276,11 @@ class TextClassifier(ClassifierMixin, RunEstimator):
     def _scores(self, texts: list[str]) -> np.ndarray:
         """Probabilities (N, C) float32."""
         from training.scoring.engine import score_table
-        from training.sentiment.predictions import class_columns
 
         run = self._run()
+        load_tensorflow()
+        from training.sentiment.predictions import class_columns
+
         if self._scorer is None:
             self._scorer = find_task(self._task).scorer(run)
         answers = score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
