@@ -100,6 +100,7 @@ def _run(arguments: Sequence[str]) -> int:
         if "--debug" in rest or missing in ("", "keras_gru", "training", "serving"):
             raise
         extras = "train,serve" if command == "export" else "serve"
+        extras += ",tables" if missing == "pyarrow" else ""
         print(
             f"gru-serve {command}: needs {missing}, which is not installed; install it with "
             f"pip install 'keras-gru[{extras}]'",

@@ -39,11 +39,5 @@ def predict_file(
     load_tensorflow(console, config.debug)
     with console.status(f"loading {config.run_path} ..."):
         scorer = task.scorer(task.open_run(config.run_path))
-    scored = job.run(scorer)
-    before = f", {scored.resumed:,} of them before" if scored.resumed else ""
-    console.print(
-        f"{scored.rows:,} rows{before}; {scored.seconds:,.1f} s, "
-        f"{(scored.rows - scored.resumed) / max(scored.seconds, 1e-9):,.0f} rows/s",
-        highlight=False,
-    )
+    console.print(job.run(scorer).summary(), highlight=False)
     console.print(f"output  {config.output}", markup=False, highlight=False)

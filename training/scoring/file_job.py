@@ -35,6 +35,15 @@ class Scored:
     seconds: float
     """What the others took."""
 
+    def summary(self) -> str:
+        """All this in one line."""
+        new = self.rows - self.resumed
+        before = f", {self.resumed:,} of them before" if self.resumed else ""
+        return (
+            f"{self.rows:,} rows{before}; {self.seconds:,.1f} s, "
+            f"{new / max(self.seconds, 1e-9):,.0f} rows/s"
+        )
+
 
 class FileJob:
     """A file of rows to be answered, checked as far as that goes without the model.

@@ -82,7 +82,7 @@ class Parts:
         aside = path.with_suffix(".aside")
         try:
             table = pa.Table.from_batches([piece], self._schema)
-            pq.write_table(table, aside, compression="zstd")
+            pq.write_table(table, aside, compression="zstd", write_page_checksum=True)
             _to_disk(aside)
             aside.replace(path)
         except OSError as error:
@@ -120,7 +120,9 @@ class Parts:
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
         for path in self._parts:
-            yield from pq.read_table(path).cast(self._schema).to_batches()
+            yield from (
+                pq.read_table(path, page_checksum_verification=True).cast(self._schema).to_batches()
+            )
 
 
 def others_began(output: Path, digest: str) -> bool:

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from keras_gru import portable
 from training.loop.batches import LengthBucketedBatches
-from training.scoring.scorer import BatchLimits
+from training.scoring.class_columns import class_columns
+from training.scoring.scorer import BatchLimits, RowError
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import PADDING, TextPreprocessor
 
@@ -60,7 +61,11 @@ class SentimentScorer:
         self._scores = _scores(run.load_model(), run.temperature.value)
 
     def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
-        """Tokenizes texts, in the background."""
+        """Tokenizes texts, in the background.
+
+        Raises:
+            RowError: the column holds no texts.
+        """
         return TokenizedTexts(self, rows.column("text"), self._preprocessor)
 
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
@@ -82,10 +87,9 @@ class TokenizedTexts:
         preprocessor: from text to word ids.
     """
 
-    def __init__(self, scorer: SentimentScorer, texts: Any, preprocessor: TextPreprocessor):
+    def __init__(self, scorer: SentimentScorer, texts: pa.Array, preprocessor: TextPreprocessor):
         self._scorer = scorer
-        texts = texts.fill_null("").cast(pa.large_binary()).to_numpy(zero_copy_only=False)
-        self._parts = _tokenized(texts, preprocessor)
+        self._parts = _tokenized(_strings(texts), preprocessor)
 
     @functools.cached_property
     def _ids(self) -> tuple[np.ndarray, np.ndarray]:
@@ -118,17 +122,21 @@ class TokenizedTexts:
         return self._scorer.answer(padded)
 
 
-def class_columns(classes: tuple[str, ...]) -> list[str]:
-    """The columns of the classes' probabilities: their names, unless a column is called so."""
-    taken = {"label", "probability", *classes}
-    columns = []
-    for name in classes:
-        column = name
-        while name in ("label", "probability") and column in taken:
-            column = f"class_{column}"
-        taken.add(column)
-        columns.append(column)
-    return columns
+def _strings(texts: pa.Array) -> np.ndarray:
+    """Texts as bytes, missing ones as empty; whole numbers as their digits."""
+    kind = texts.type
+    if pa.types.is_dictionary(kind):
+        texts, kind = texts.dictionary_decode(), kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (is_text or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise RowError(0, "text", f"expected texts, got {kind}")
+    strings: np.ndarray = (
+        texts.cast(pa.large_string())
+        .fill_null("")
+        .cast(pa.large_binary())
+        .to_numpy(zero_copy_only=False)
+    )
+    return strings
 
 
 def _scores(model: keras.Model, temperature: float) -> Any:

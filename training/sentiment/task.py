@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from training.data.text_files import TEXT_COLUMNS
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
+from training.tables.text_columns import TEXT_COLUMNS
 from training.task import Command, Task
 
 if TYPE_CHECKING:

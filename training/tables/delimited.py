@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from training.errors import DataError
 from training.tables.lines import LONGEST_LINE, open_hashed, text_lines
-from training.tables.table_file import PIECE_BYTES, PIECE_ROWS, Progress, TableFile
+from training.tables.table_file import Progress, TableFile, gathered
 
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _WHOLE_NUMBER = re.compile(r"-?[1-9][0-9]{0,17}|0|")  # as a program writes it, or missing
@@ -48,15 +48,7 @@ class DelimitedFile(TableFile):
     def _pieces(self, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
         places = [self.schema.get_field_index(name) for name in schema.names]
         rows = islice(self._rows(), skip + 1, None)
-        cells: list[list[str]] = []
-        size = 0
-        for row in rows:
-            cells.append(row.cells)
-            size += sum(map(len, row.cells))
-            if len(cells) == PIECE_ROWS or size > PIECE_BYTES:
-                yield _piece(schema, places, cells)
-                cells, size = [], 0
-        if cells:
+        for cells in gathered((row.cells, 1, sum(map(len, row.cells))) for row in rows):
             yield _piece(schema, places, cells)
 
 

@@ -12,10 +12,9 @@ import pyarrow as pa
 from training.errors import DataError
 from training.tables.lines import open_hashed, text_lines
 from training.tables.table_file import (
-    PIECE_BYTES,
-    PIECE_ROWS,
     Progress,
     TableFile,
+    gathered,
     is_json,
     json_field,
     json_text,
@@ -54,16 +53,9 @@ class JsonLinesFile(TableFile):
             yield from _rows(self.path, text_lines(self.path, file, self._gzipped))
 
     def _pieces(self, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
-        rows: list[dict[str, Any]] = []
-        size = 0
-        for row in islice(self._rows(), skip, None):
-            rows.append(row.values)
-            size += row.size
-            if len(rows) == PIECE_ROWS or size > PIECE_BYTES:
-                yield _piece(schema, rows)
-                rows, size = [], 0
-        if rows:
-            yield _piece(schema, rows)
+        rows = islice(self._rows(), skip, None)
+        for values in gathered((row.values, 1, row.size) for row in rows):
+            yield _piece(schema, values)
 
 
 def open_json_lines(path: Path, gzipped: bool, progress: Progress) -> JsonLinesFile:

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from training.errors import DataError
+from training.tables import table_file
 from training.tables.lines import open_hashed
-from training.tables.table_file import PIECE_BYTES, PIECE_ROWS, TableFile
+from training.tables.table_file import TableFile, gathered
 
-_FEWEST = 256
-"""Rows of a piece, however large they are."""
+_ROWS = 256
+"""Rows that are decoded at once: how large they will be is not known before."""
 
 
 class ParquetFile(TableFile):
@@ -23,26 +24,33 @@ class ParquetFile(TableFile):
 
     def _pieces(self, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
         try:
-            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
-                groups: list[int] = []
-                passed = 0
-                for group in range(file.metadata.num_row_groups):
-                    rows = file.metadata.row_group(group).num_rows
-                    if passed + rows > skip or groups:
-                        groups.append(group)
-                    else:
-                        passed += rows
-                rest = skip - passed
-                stream = file.iter_batches(
-                    _rows_at_once(file), row_groups=groups, columns=schema.names, use_threads=False
-                )
-                for batch in stream:
-                    left = batch.slice(rest)
-                    rest = max(0, rest - batch.num_rows)
-                    if left.num_rows:
-                        yield left.select(schema.names).cast(schema)
+            for batches in gathered(
+                (batch, batch.num_rows, batch.nbytes) for batch in self._batches(schema, skip)
+            ):
+                (piece,) = pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
+                yield piece
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"cannot read {self.path}: {error}") from error
+
+    def _batches(self, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
+        with pq.ParquetFile(
+            self.path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+        ) as file:
+            sizes = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+            first = 0
+            while first < len(sizes) and skip >= sizes[first]:
+                skip -= sizes[first]
+                first += 1
+            for batch in file.iter_batches(
+                min(_ROWS, table_file.PIECE_ROWS),
+                row_groups=range(first, len(sizes)),
+                columns=schema.names,
+                use_threads=False,
+            ):
+                left = batch.slice(skip)
+                skip = max(0, skip - batch.num_rows)
+                if left.num_rows:
+                    yield left.select(schema.names).cast(schema)
 
 
 def open_parquet(path: Path) -> ParquetFile:
@@ -60,11 +68,3 @@ def open_parquet(path: Path) -> ParquetFile:
         raise DataError(f"{path}: two columns have the same name: {schema.names}")
     with open_hashed(path) as file:
         return ParquetFile(path, schema, rows, file.digest())
-
-
-def _rows_at_once(file: pq.ParquetFile) -> int:
-    """So many rows that a piece is about as large as it may be."""
-    metadata = file.metadata
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    row = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
-    return max(_FEWEST, min(PIECE_ROWS, int(PIECE_BYTES / max(row, 1))))

@@ -2,8 +2,9 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -11,12 +12,13 @@ from training.errors import DataError
 from training.tables.file_kind import file_kind
 
 PIECE_ROWS = 8192
-"""Most rows of a piece."""
+"""About as many rows has a piece."""
 PIECE_BYTES = 32 << 20
-"""About as many bytes a piece may have in memory."""
+"""Of long rows a piece has fewer: about as many bytes in memory."""
 JSON_VALUE = b"keras_gru.json"
 """Marks, in a field's metadata, texts that are JSON values of several kinds."""
 
+ItemT = TypeVar("ItemT")
 Progress = Callable[[int], None]
 """Told how many rows there are so far."""
 
@@ -37,7 +39,7 @@ class TableFile(ABC):
     def pieces(
         self, columns: Sequence[str] | None = None, skip: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in their order, at most :data:`PIECE_ROWS` at once.
+        """The rows in their order, about :data:`PIECE_ROWS` at once.
 
         Where the pieces end depends on the file and on `skip` alone.
 
@@ -91,6 +93,24 @@ def open_table(path: Path, progress: Progress | None = None) -> TableFile:
         return json_lines.open_json_lines(path, kind.gzipped, told)
     delimiter = "," if kind.suffix == ".csv" else "\t"
     return delimited.open_delimited(path, delimiter, kind.gzipped, told)
+
+
+def gathered(items: Iterable[tuple[ItemT, int, int]]) -> Iterator[list[ItemT]]:
+    """Items until they are a piece, one piece after the other.
+
+    Args:
+        items: each with its number of rows and its bytes.
+    """
+    piece: list[ItemT] = []
+    rows = size = 0
+    for item, count, length in items:
+        piece.append(item)
+        rows, size = rows + count, size + length
+        if rows >= PIECE_ROWS or size >= PIECE_BYTES:
+            yield piece
+            piece, rows, size = [], 0, 0
+    if piece:
+        yield piece
 
 
 def is_json(field: pa.Field) -> bool:

@@ -4,6 +4,7 @@ import csv
 import datetime
 import gzip
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -110,7 +111,7 @@ class DelimitedWriter(TableWriter):
 
     def __init__(self, stream: IO[str], schema: pa.Schema, delimiter: str):
         self._stream = stream
-        self._writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        self._writer = csv.writer(_UnixLines(stream), delimiter=delimiter)
         self._writer.writerow(schema.names)
 
     def write(self, piece: pa.RecordBatch) -> None:
@@ -121,6 +122,20 @@ class DelimitedWriter(TableWriter):
     def close(self) -> None:
         """Closes the file."""
         self._stream.close()
+
+
+class _UnixLines:
+    """Ends lines with a line feed alone.
+
+    A csv.writer told to do so would not quote a carriage return in a cell.
+    """
+
+    def __init__(self, stream: IO[str]):
+        self._stream = stream
+
+    def write(self, line: str) -> None:
+        """Writes one line, which ends in both."""
+        self._stream.write(line[:-2] + "\n")
 
 
 class JsonLinesWriter(TableWriter):
@@ -167,7 +182,7 @@ def _json_values(column: pa.Array, parse: bool) -> list[Any]:
     if parse:
         return [None if value is None else json.loads(value) for value in values]
     if pa.types.is_floating(column.type):
-        return [None if value is None or value != value else value for value in values]
+        return [None if value is None or not math.isfinite(value) else value for value in values]
     return values
 
 

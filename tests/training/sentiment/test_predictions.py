@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
+from training.scoring.class_columns import class_columns
 from training.scoring.engine import score_table
-from training.sentiment.predictions import class_columns
 from training.sentiment.servable import SentimentServable
 from training.sentiment.task import TASK
 
