@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from rich.console import Console
 
@@ -37,6 +37,15 @@ class Command:
     """A dataclass of its settings, with a field ``debug``."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
+
+
+class Verdict(NamedTuple):
+    """What speaks against using a run as it is."""
+
+    problem: str
+    """One line: what does better, and by how much."""
+    flags: tuple[str, ...] = ()
+    """Settings to train with again that may do better; none where there are no others."""
 
 
 class Task(Protocol):
@@ -85,6 +94,14 @@ class Task(Protocol):
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Prints what a run achieved, from its ``metrics.json``."""
+
+    def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002
+        """What speaks against using a run, as that a simple model does better; None for nothing.
+
+        Args:
+            run: that :meth:`train` returned.
+        """
+        return None
 
     def open_run(self, path: Path) -> "TaskRun":
         """Opens a run directory of this task."""
