@@ -2,9 +2,11 @@
 
 import functools
 import operator
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from shlex import quote
+from pathlib import Path
+from shlex import join, quote
 from typing import Annotated, Any
 
 import tyro
@@ -34,7 +36,7 @@ def run_command(arguments: Sequence[str]) -> int:
         with sigterm_interrupts():
             if isinstance(config, CheckConfig):
                 return run_check(config, others, tasks, Console(soft_wrap=True))
-            return _run(config, tasks, further)
+            return _run(config, tasks, further, arguments)
     except SystemExit as stop:  # tyro's --help and usage errors
         return int(stop.code or 0)
     except TrainingError as error:
@@ -89,16 +91,18 @@ def _parse(
     return tyro.cli(command, **options), []
 
 
-def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int:
+def _run(
+    config: Any, tasks: dict[str, Task], further: Sequence[Command], arguments: Sequence[str]
+) -> int:
     """Runs the command whose settings these are."""
     if isinstance(config, ResumeConfig):
-        return _resume(config, tasks)
+        return _resume(config, tasks, arguments)
     if isinstance(config, PredictConfig):
         predict_file(config, Console(soft_wrap=True), _load_tensorflow)
         return 0
     for name, task in tasks.items():
         if isinstance(config, task.config_type):
-            return _train(name, task, config)
+            return _train(name, task, config, arguments)
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
     work = config if command.check is None else command.check(config, console)
@@ -107,7 +111,9 @@ def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int
     return 0
 
 
-def _train(name: str, task: Task, config: Any, resume: bool = False) -> int:
+def _train(
+    name: str, task: Task, config: Any, arguments: Sequence[str], resume: bool = False
+) -> int:
     console = Console(soft_wrap=True)
     data = None if resume else _checked(task, config, console)
     _load_tensorflow(console, config.run.debug)
@@ -116,7 +122,7 @@ def _train(name: str, task: Task, config: Any, resume: bool = False) -> int:
         console.print("done; the first worker writes the run", highlight=False)
         return 0
     task.print_results(run.metrics, console)
-    return _conclude(console, run, f"models/{name}")
+    return _conclude(console, name, task, run, arguments)
 
 
 def _checked(task: Task, config: Any, console: Console) -> Any:
@@ -130,7 +136,7 @@ def _checked(task: Task, config: Any, console: Console) -> Any:
     return found.data
 
 
-def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
+def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[str]) -> int:
     path = existing_checkpoint(config.run_path)
     written = read_settings(path)
     if "given" in written:
@@ -144,7 +150,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)
     settings = replace(settings, run=replace(run, debug=config.debug))
-    return _train(written["task"], tasks[written["task"]], settings, resume=True)
+    return _train(written["task"], tasks[written["task"]], settings, arguments, resume=True)
 
 
 def _load_tensorflow(console: Console, debug: bool) -> None:
@@ -161,18 +167,42 @@ def _load_tensorflow(console: Console, debug: bool) -> None:
     )
 
 
-def _conclude(console: Console, run: Any, served: str) -> int:
+def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequence[str]) -> int:
     """Says what is left and what comes next; returns the exit status."""
+    lines = [""]
     if run.metrics["interrupted"]:
-        console.print(
-            f"\ninterrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
-            highlight=False,
-        )
-    console.print(f"\nrun     {run.path}", markup=False, highlight=False)
-    console.print(f"report  {run.path / 'report.md'}", markup=False, highlight=False)
-    console.print(
-        f"next    gru-serve export {quote(str(run.path))} --to {served}",
-        markup=False,
-        highlight=False,
-    )
+        lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]
+    export = join(["gru-serve", "export", str(run.path), "--to", f"models/{_served(run, name)}"])
+    verdict = task.verdict(run)
+    steps = [f"next    {export}"]
+    if verdict is not None:
+        lines += [verdict.problem, ""]
+        steps = [f"next    {export}  # though {verdict.problem.partition(':')[0]}"]
+        if verdict.flags:
+            again = join(_again(name, arguments, verdict.flags))
+            steps = [f"next    {again}", f"or      {export}  # all the same"]
+    lines += [f"run     {run.path}", f"report  {run.path / 'report.md'}", *steps]
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
     return INTERRUPTED if run.metrics["interrupted"] else 0
+
+
+def _served(run: Any, task: str) -> str:
+    """A name for the model on a server: that of the user's data, else of the task."""
+    data = getattr(getattr(run.config, "data", None), "data", None)
+    if data is None:
+        return task
+    return re.sub(r"[^\w-]+", "-", Path(data).resolve().name.split(".")[0]).strip("-") or task
+
+
+def _again(name: str, arguments: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """The command of a training with further settings, and without the name that is taken now."""
+    if arguments[:1] != [name]:  # resumed
+        return ["gru-train", name, "...", *flags]
+    kept: list[str] = []
+    for argument in arguments:
+        if kept and kept[-1] == "--name":
+            del kept[-1]
+        elif not argument.startswith("--name="):
+            kept.append(argument)
+    return ["gru-train", *kept, *flags]

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from rich.console import Console
 
@@ -41,6 +41,15 @@ class Command:
     check: Callable[[Any, Console], Any] | None = None
     """Does what can be done before, so that errors show at once; `run` gets what this returns in
     place of the settings."""
+
+
+class Verdict(NamedTuple):
+    """What speaks against using a run as it is."""
+
+    problem: str
+    """One line: what does better, and by how much."""
+    flags: tuple[str, ...] = ()
+    """Settings to train with again that may do better; none where there are no others."""
 
 
 class Task(Protocol):
@@ -97,6 +106,14 @@ class Task(Protocol):
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Prints what a run achieved, from its ``metrics.json``."""
+
+    def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002
+        """What speaks against using a run, as that a simple model does better; None for nothing.
+
+        Args:
+            run: that :meth:`train` returned.
+        """
+        return None
 
     def open_run(self, path: Path) -> "TaskRun":
         """Opens a run directory of this task."""

@@ -10,8 +10,9 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from training.data.text_files import LABEL_COLUMNS, TEXT_COLUMNS, LabelledRow, find_column
+from training.data.text_files import LABEL_COLUMNS, LabelledRow, find_column
 from training.errors import DataError
+from training.tables.text_columns import TEXT_COLUMNS
 
 LABEL_KINDS: dict[str, Callable[[str], Any]] = {
     "text": str,

@@ -18,6 +18,8 @@ from training.estimators.run_estimator import (
 )
 from training.estimators.settings import Settings, in_python, takes
 from training.estimators.text_source import Columns, labelled, text_source
+from training.scoring.class_columns import class_columns
+from training.scoring.engine import score_table
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.task import find_task
@@ -155,8 +157,6 @@ class TextClassifier(ClassifierMixin, RunEstimator):
             class called ``label`` has the column ``class_label``). Rows and index are those of
             `data`.
         """
-        from training.sentiment.predictions import class_columns
-
         scores = self.predict_proba(data, text=text)
         columns = {
             "label": self.classes_[scores.argmax(axis=1)].tolist(),
@@ -275,12 +275,8 @@ class TextClassifier(ClassifierMixin, RunEstimator):
 
     def _scores(self, texts: list[str]) -> np.ndarray:
         """Probabilities (N, C) float32."""
-        from training.scoring.engine import score_table
-
         run = self._run()
         load_tensorflow()
-        from training.sentiment.predictions import class_columns
-
         if self._scorer is None:
             self._scorer = find_task(self._task).scorer(run)
         answers = score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))

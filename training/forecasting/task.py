@@ -11,7 +11,7 @@ from training.forecasting.backtest_config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
-from training.task import Command, Task
+from training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     from training.data.check import DataCheck
@@ -93,6 +93,20 @@ class ForecastingTask(Task):
         warning = not_better_than_naive(metrics)
         if warning:
             console.print(f"\n{warning}", style="bold red", highlight=False)
+
+    def verdict(self, run: "ForecastingRun") -> Verdict | None:
+        """That a baseline has a lower squared error on the validation part."""
+        own = run.metrics["model"]["validation"]["mse"]
+        floors = run.metrics["baselines"]
+        name = min(floors, key=lambda name: float(floors[name]["validation"]["mse"]))
+        best = floors[name]["validation"]["mse"]
+        if best >= own:
+            return None
+        problem = (
+            f"{name} does better on the validation part: a mean squared error of {best:.4f} "
+            f"against {own:.4f}"
+        )
+        return Verdict(problem, () if run.config.model.linear_skip else ("--linear-skip",))
 
     def open_run(self, path: Path) -> "ForecastingRun":
         """Opens a run directory."""

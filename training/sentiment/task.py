@@ -9,7 +9,7 @@ from rich.console import Console
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.tables.text_columns import TEXT_COLUMNS
-from training.task import Command, Task
+from training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     from training.data.check import DataCheck
@@ -61,6 +61,17 @@ class SentimentTask(Task):
         console.print(f"\n{'accuracy':{width}}  validation    test", style="bold")
         for name, (validation, test) in results.items():
             console.print(f"{name:{width}}  {validation:>10.1%}  {test:>6.1%}", highlight=False)
+
+    def verdict(self, run: "SentimentRun") -> Verdict | None:
+        """That a baseline has a higher accuracy on the validation rows."""
+        own = run.metrics["model"]["validation"]["accuracy"]
+        floors = run.metrics["baselines"]
+        name = max(floors, key=lambda name: floors[name]["validation_accuracy"])
+        best = floors[name]["validation_accuracy"]
+        if best <= own:
+            return None
+        problem = f"{name} does better on the validation rows: {best:.1%} against {own:.1%}"
+        return Verdict(problem, () if run.config.model.ngrams else ("--ngrams",))
 
     def open_run(self, path: Path) -> "SentimentRun":
         """Opens a run directory."""

@@ -1,5 +1,6 @@
 """Forecaster beside the command line, the exported model and the stored windows."""
 
+import json
 import pickle
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from tests.training.conftest import write_waves
-from training import Forecaster
+from training import Forecaster, TextClassifier
 from training.__main__ import main
 from training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
 from training.forecasting.backtest import run_backtest
@@ -76,7 +77,13 @@ def test_the_forecast_is_that_of_the_exported_signature(fitted, frame):
     quantiles = answer["quantiles"].numpy()[0]  # (H, K, Q)
     for number, name in enumerate(("up", "down")):
         rows = forecast[forecast["unique_id"] == name]
-        served = dict(zip(("lo-95", "lo-80", "forecast", "hi-80", "hi-95"), quantiles[:, number].T))
+        served = dict(
+            zip(
+                ("lo-95", "lo-80", "forecast", "hi-80", "hi-95"),
+                quantiles[:, number].T,
+                strict=True,
+            )
+        )
         for column, values in served.items():
             np.testing.assert_allclose(rows[column], values, rtol=1e-5)
 
@@ -116,7 +123,7 @@ def test_the_forecast_follows_newer_values(fitted, frame, tmp_path):
     joined = pd.concat([frame[frame["time"] < later["time"].iloc[0]], later])
     pd.testing.assert_frame_equal(fitted.predict(data=later), fitted.predict(data=joined))
     far = later.assign(time=later["time"] + pd.Timedelta(days=30))
-    with pytest.raises(DataError, match="at least the 24 steps .* go on from 2021-05-14 07:00"):
+    with pytest.raises(DataError, match=r"at least the 24 steps .* go on from 2021-05-14 07:00"):
         fitted.predict(data=far)
 
 
@@ -168,8 +175,6 @@ def test_calendar_columns_are_made_for_newer_values(frame, tmp_path):
 def test_cross_validation_is_the_backtest(fitted, frame, waves, tmp_path):
     table = fitted.cross_validation(folds=3)
     config = BacktestConfig(fitted.run_.path, 3, waves, name="rolled")
-    import json
-
     summary = json.loads((run_backtest(config) / "backtest.json").read_text())
     for number, fold in enumerate(summary["folds"], start=1):
         for name, errors in fold["errors"].items():
@@ -200,8 +205,6 @@ def test_habits(fitted, tmp_path):
     pd.testing.assert_frame_equal(Forecaster.load(path).predict(), fitted.predict())
     pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(fitted)).predict(), fitted.predict())
     with pytest.raises(RunDirectoryError, match="expected a sentiment run"):
-        from training import TextClassifier
-
         TextClassifier.load(path)
 
 
