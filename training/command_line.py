@@ -145,7 +145,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
             f"the estimator's resume({str(config.run_path)!r}, data)"
         )
     with quiet(not config.debug):
-        from training.runs.directory import read_config
+        from training.runs.run_config import read_config
 
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)

@@ -120,7 +120,7 @@ def evenly_spaced(
     """
     found, source = problems, problems.source
     fewest = 1 if expected else _FEWEST_ROWS
-    cells = TimeCells(source, rows.time, rows.texts, rows.lines)
+    cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
     times = parse_times(cells, time_format, found)
     readable = np.flatnonzero(~times.isna())
     values, cells = rows.values[readable], cells.chosen(readable)

@@ -170,7 +170,7 @@ class Forecaster(RunEstimator):
             elif isinstance(data, str | os.PathLike):
                 recent = recent_of_file(run, Path(data))
             else:
-                problems = Problems("data")
+                problems = Problems("data", unit="row")
                 expected = expected_series(run)
                 series = series_of_frame(data, *_times(run.given), problems, expected)
                 problems.raise_errors()
@@ -257,7 +257,7 @@ class Forecaster(RunEstimator):
         """The series in a table, with calendar columns if the settings want them."""
         from training.forecasting.sources.sets import as_wanted
 
-        problems = Problems(NAME, settings.drop_bad, settings.sort_rows)
+        problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
         series = series_of_frame(data, *times, problems)
         problems.raise_errors()
         return as_wanted(series, settings)

@@ -17,8 +17,9 @@ from training.errors import RunDirectoryError, TrainingError
 from training.estimators.settings import Settings
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.quiet import quiet
-from training.runs.directory import TaskRun, read_config
+from training.runs.directory import TaskRun
 from training.runs.report import Report
+from training.runs.run_config import read_config
 from training.task import find_task
 
 _EXPORTED = "exported "

@@ -24,15 +24,14 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from training.config import from_dict
-from training.errors import ConfigError, RunDirectoryError
+from training.errors import RunDirectoryError
+from training.runs.run_config import read_config
 
 if TYPE_CHECKING:
     import keras
@@ -161,48 +160,6 @@ class TaskRun(RunDirectory, ABC):
     def _read_config(self, task: str, config_type: type[ConfigT]) -> ConfigT:
         """The settings, of a run that must be of this task and of this major version."""
         return cast(ConfigT, read_config(self._json("config.json"), {task: config_type}, self.path))
-
-
-def package_version() -> str:
-    """That of keras_gru, found without loading TensorFlow."""
-    try:
-        return metadata.version("keras-gru")
-    except metadata.PackageNotFoundError:  # a checkout that was never installed
-        import keras_gru
-
-        return keras_gru.__version__
-
-
-def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> Any:
-    """The settings that a run or a checkpoint was written with.
-
-    Args:
-        values: JSON values; of training.config.to_dict, with the task and the version.
-        config_types: the dataclass of each task that will do.
-        source: where the values come from, for messages.
-
-    Raises:
-        RunDirectoryError: they are of another task or major version, or not as expected.
-    """
-    values = dict(values) if isinstance(values, dict) else {}
-    task = values.pop("task", None)
-    values.pop("given", None)
-    if task not in config_types:
-        raise RunDirectoryError(
-            f"{source}: expected a {' or '.join(config_types)} run, got task {task!r}"
-        )
-    version = package_version()
-    made_by = str(values.pop("keras_gru", version))
-    if made_by.partition(".")[0] != version.partition(".")[0]:
-        raise RunDirectoryError(
-            f"{source}: expected a run of the major version of keras_gru "
-            f"{version}, got one of {made_by}; train again with this version, "
-            "or use it with the version that wrote it"
-        )
-    try:
-        return from_dict(config_types[task], values)
-    except ConfigError as error:
-        raise RunDirectoryError(f"{source}: {error}") from error
 
 
 class RunWriter:

@@ -14,8 +14,9 @@ from training.config import TaskConfig, to_dict
 from training.errors import DivergenceError, InterruptedRun, RunDirectoryError
 from training.loop.checkpoint import Checkpoint, checkpoint_path
 from training.loop.fit import FitResult
-from training.runs.directory import RunWriter, package_version
+from training.runs.directory import RunWriter
 from training.runs.lock import RunLock
+from training.runs.run_config import package_version
 
 if TYPE_CHECKING:
     import keras

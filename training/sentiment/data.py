@@ -89,7 +89,8 @@ def load_sentiment_data(
         DataError: the source cannot be used; says why.
     """
     name = "grammar" if table is None else table.name
-    problems = Problems(str(config.data or name), config.drop_bad)
+    unit = "line" if table is None else "row"
+    problems = Problems(str(config.data or name), config.drop_bad, unit=unit)
     source = read_rows(config, seed, problems, table)
     problems.raise_errors()
     return split_rows(source, config, seed, problems)

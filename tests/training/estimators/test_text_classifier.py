@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -206,11 +207,11 @@ FRAME = tickets(40)
             {},
             {"data": FRAME.assign(body=None)},
             DataError,
-            "line 0: the text is empty .and 39 more",
+            "row 0: the text is empty .and 39 more",
         ),
         ({}, {"data": FRAME.assign(body=1)}, DataError, "row 0: expected a text, got int 1"),
-        ({}, {"data": FRAME.assign(body=" ")}, DataError, "line 0: the text is empty .and 39 more"),
-        ({}, {"data": FRAME.assign(category=pd.NA)}, DataError, "line 0: the label is missing"),
+        ({}, {"data": FRAME.assign(body=" ")}, DataError, "row 0: the text is empty .and 39 more"),
+        ({}, {"data": FRAME.assign(category=pd.NA)}, DataError, "row 0: the label is missing"),
         ({}, {"data": FRAME.assign(category=[["a"]] * 40)}, DataError, "expected one label"),
         ({}, {"data": ["a", "b"]}, ConfigError, "got list alone"),
         ({}, {"data": FRAME["body"], "y": ["a"]}, DataError, "label for each of 40 texts, got 1"),
@@ -255,6 +256,34 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
     resumed = TextClassifier.resume(tmp_path / "cut", tickets())
     assert resumed.epochs == 3
     for one, two in zip(weights(tmp_path / "cut"), weights(whole.run_.path), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_ctrl_c_keeps_the_best_epoch(tmp_path, monkeypatch, capsys):
+    from training.loop.checkpoint import Checkpoint
+
+    def interrupted(self, state, best_weights):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Checkpoint, "save", interrupted)
+    classifier = TextClassifier(**{**TINY, "epochs": 50, "patience": 50}, runs_dir=tmp_path)
+    classifier.fit(tickets(), text="body", label="category", progress=True)
+    assert classifier.run_.metrics["interrupted"]
+    assert classifier.run_.metrics["epochs"] == 2
+    assert "interrupted; epoch" in capsys.readouterr().out
+    assert len(classifier.predict(tickets(3))) == 3
+
+
+def test_rows_that_cannot_be_used_can_be_dropped(fitted, tmp_path):
+    frame = tickets()
+    frame.loc[len(frame)] = (5000, " ", "billing")
+    frame.loc[len(frame)] = (5001, "a text without a label", None)
+    with pytest.raises(DataError, match=r"2 problems(.|\n)*drop_bad"):
+        TextClassifier(**TINY, runs_dir=tmp_path).fit(frame, text="body", label="category")
+    dropping = TextClassifier(**TINY, runs_dir=tmp_path, name="dropped", drop_bad=True)
+    dropping.fit(frame, text="body", label="category")
+    assert "1 row dropped" in " ".join(dropping.run_.metrics["data"]["notes"])
+    for one, two in zip(weights(tmp_path / "dropped"), weights(fitted.run_.path), strict=True):
         np.testing.assert_array_equal(one, two)
 
 

@@ -176,7 +176,7 @@ def _without_duplicates(
         what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
         problems.note(
             f"{counted(len(again), 'row')} with the text and the label of another, {what}: "
-            f"{lines_shown([rows[number].line for number in sorted(again)])}"
+            f"{lines_shown([rows[number].line for number in sorted(again)], problems.unit)}"
         )
     if against:
         first = against[0]
@@ -184,7 +184,7 @@ def _without_duplicates(
         what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
         problems.note(
             f"{counted(len(against), 'text')} with more than one label, {what}; the first, on "
-            f"{lines_shown([rows[number].line for number in first])}: {labels}"
+            f"{lines_shown([rows[number].line for number in first], problems.unit)}: {labels}"
         )
     if not drop:
         return rows
@@ -227,7 +227,8 @@ def _note_texts(
     if len(numbers) > _MOSTLY * len(rows):
         which = "all texts" if len(numbers) == len(rows) else f"{len(numbers):,} of the texts"
         problems.note(
-            f"{which} are numbers, {lines_shown(numbers)}; is --text-column the wrong one?"
+            f"{which} are numbers, {lines_shown(numbers, problems.unit)}; is --text-column the "
+            "wrong one?"
         )
     if holds_vectors([row.text for row in rows]):
         problems.note("the texts are words with many numbers behind them, as in files of vectors")
