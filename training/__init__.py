@@ -22,7 +22,17 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    try:
+        return getattr(importlib.import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "keras_gru", "training"):
+            raise
+        raise ModuleNotFoundError(
+            f"{name} needs {missing}, which is not installed; install it with "
+            "pip install 'keras-gru[train]'",
+            name=error.name,
+        ) from None
 
 
 def __dir__() -> list[str]:

@@ -354,3 +354,13 @@ def test_training_is_light_to_import():
         [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["set()", "set()"]
+
+
+def test_what_is_missing_is_named():
+    program = "import sys; sys.modules['sklearn'] = None; from training import Forecaster"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    expected = "Forecaster needs sklearn, which is not installed; install it with pip install"
+    assert expected in done.stderr
