@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import socket
@@ -38,7 +39,7 @@ def prefer_classic_polling() -> None:
 
 
 class GrpcTransport:
-    """The gRPC listener.
+    """The gRPC listener; holds its port from the start, for gRPC to take when told to.
 
     Args:
         flags: Ports, TLS, channel arguments.
@@ -55,8 +56,7 @@ class GrpcTransport:
         self._server: Any = None
         self._health: Any = None
         self._gate: Any = None
-        if flags.port:
-            bind(flags.bind_address, flags.port, "port").close()
+        self._held = bind(flags.bind_address, flags.port, "port") if flags.port else None
 
     async def start(
         self,
@@ -109,6 +109,7 @@ class GrpcTransport:
         addresses = [host_port(flags.bind_address, flags.port)] if flags.port else []
         if flags.grpc_socket_path:
             addresses.append(f"unix:{flags.grpc_socket_path}")
+        self.close()  # gRPC binds sockets of its own
         for address in addresses:
             try:
                 if self._credentials is None:
@@ -128,6 +129,12 @@ class GrpcTransport:
         if self._server is not None:
             await self._gate.close()
             await self._server.stop(seconds)
+
+    def close(self) -> None:
+        """Let the port go, if it is still held."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def _add_reflection(self, names: list[str]) -> None:
         from grpc_reflection.v1alpha import reflection
@@ -196,6 +203,8 @@ class RestTransport:
 
         flags = self._flags
         try:
+            # Connections inherit it, so that those left over do not keep the next server away.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.listen(_BACKLOG)
         except OSError as error:
             host, port = flags.bind_address, flags.rest_api_port
@@ -243,20 +252,34 @@ class RestTransport:
 
 
 def bind(host: str, port: int, flag: str) -> socket.socket:
-    """A bound TCP socket, not yet listening.
+    """A bound TCP socket, not yet listening, beside which nobody else can bind the port.
 
     Raises:
         Unavailable: The port is taken; names the flag that chooses another.
     """
+    try:
+        return _bound(host, port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise _port_error(host, port, flag, error) from None
+    try:
+        # Connections of an earlier server may be all that is left there.
+        return _bound(host, port, beside_old_connections=True)
+    except OSError as error:
+        raise _port_error(host, port, flag, error) from None
+
+
+def _bound(host: str, port: int, beside_old_connections: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off, which costs 40 ms per answer, only where TCP is explicit.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if beside_old_connections:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-    except OSError as error:
+    except OSError:
         bound.close()
-        raise _port_error(host, port, flag, error) from None
+        raise
     return bound
 
 
