@@ -38,6 +38,7 @@ from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Servin
 USAGE_ERROR = 2
 _USAGE = (InvalidArgument, NotFound, FailedPrecondition)
 _WIDEST = 1 << 20
+_MOST_COLUMNS = 6
 _FIRST = ("label", "probability", "scores")
 
 _EXAMPLES = """examples:
@@ -64,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
     except (ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve predict: {explain_error(error)}", file=sys.stderr)
+        print(f"gru-serve predict: {explain_error(error, arguments)}", file=sys.stderr)
         server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
         return 1 if server_failed else USAGE_ERROR
 
@@ -109,12 +110,15 @@ def _predict(arguments: argparse.Namespace) -> int:
         else:
             inputs = _text_inputs(arguments.texts, signature)
         outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
+        classes = []
+        if arguments.output == "table" and arguments.signature in ("", DEFAULT_SIGNATURE):
+            classes = _class_names(client, arguments.model, target, inputs, outputs)
     if arguments.output == "json":
         print(_json_text(outputs))
     elif {"forecast", "quantiles"} <= outputs.keys():
         _print_forecasts(Forecast.from_outputs(outputs))
     else:
-        _print_table(inputs, outputs)
+        _print_table(inputs, outputs, classes)
     return 0
 
 
@@ -131,6 +135,27 @@ def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Si
         names = sorted(one for one in known if not one.startswith("__"))
         raise InvalidArgument(f"--signature: expected one of {names}; got {name!r}")
     return known[name]
+
+
+def _class_names(
+    client: Client,
+    model: str,
+    target: Any,
+    inputs: dict[str, np.ndarray],
+    outputs: dict[str, np.ndarray],
+) -> list[str]:
+    """The classes in the order of the scores, as the signature `classify` says; else none."""
+    scores, label = outputs.get("scores"), outputs.get("label")
+    if scores is None or label is None or scores.ndim != 2 or not len(scores):
+        return []
+    example = {name: array[0] for name, array in inputs.items() if array.ndim}
+    try:
+        (row,) = client.classify([example], model, signature="classify", **target)
+    except (ServingError, ValueError, TypeError):  # the model has no such signature
+        return []
+    names = [name for name, _ in row]
+    best = names[int(scores[0].argmax())] if len(names) == scores.shape[1] else None
+    return names if best is not None and label[:1].tolist() == [best.encode()] else []
 
 
 def _read(name: str) -> bytes:
@@ -197,7 +222,9 @@ def _json_text(outputs: dict[str, np.ndarray]) -> str:
     return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))
 
 
-def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+def _print_table(
+    inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], classes: Sequence[str]
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -206,6 +233,11 @@ def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) 
     order: list[str] = [name for name in _FIRST if name in outputs]
     order += [name for name in outputs if name not in order]
     columns = {**shown, **{name: outputs[name] for name in order}}
+    if 0 < len(classes) <= _MOST_COLUMNS and not columns.keys() & set(classes):
+        scores = columns.pop("scores")
+        columns.update(zip(classes, scores.T, strict=True))
+    elif classes:
+        columns["scores"] = _likeliest(columns["scores"], classes)
     console = Console()
     batch = _batch_size([*inputs.values(), *outputs.values()])
     if batch is None:
@@ -219,6 +251,16 @@ def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) 
     for i in range(batch):
         table.add_row(*(Text(_cell(array[i])) for array in columns.values()))
     console.print(table)
+
+
+def _likeliest(scores: np.ndarray, classes: Sequence[str]) -> np.ndarray:
+    """Of each row (B, C) the likeliest classes with their scores, (B,) texts."""
+    texts = np.empty(len(scores), object)
+    for number, row in enumerate(scores):
+        best = np.argsort(-row, kind="stable")[:_MOST_COLUMNS]
+        shown = ", ".join(f"{classes[k]} {row[k]:.4g}" for k in best)
+        texts[number] = f"{shown} ..." if len(row) > len(best) else shown
+    return texts
 
 
 def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
