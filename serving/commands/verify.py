@@ -21,6 +21,7 @@ from serving.commands.connection_arguments import (
 )
 from serving.commands.help_format import HelpFormatter
 from serving.commands.terminal_text import safe_text
+from serving.commands.waiting import waiting
 from serving.errors import NotFound, ServingError
 from serving.release.golden import (
     TOLERANCE,
@@ -59,7 +60,8 @@ def main(argv: Sequence[str]) -> int:
         version = find_version(arguments.version)
         golden = read_golden(version)
         if arguments.url is None:
-            verdict = verify_files(version, arguments.tolerance, arguments.warmup)
+            with waiting(f"loading {version} and asking it"):
+                verdict = verify_files(version, arguments.tolerance, arguments.warmup)
         else:
             arguments.model = arguments.model or version.resolve().parent.name
             verdict = _against_server(version, golden, arguments)

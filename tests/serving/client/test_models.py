@@ -31,20 +31,20 @@ def test_grpc_has_no_list(server):
 
 @pytest.mark.parametrize("body", [b"no JSON", b"[]", b'{"models": 3}', b'{"models": [{}]}'])
 def test_a_list_of_another_form_is_refused(body):
-    with web(200, body, "application/json") as (_, url), connect(url) as client:
-        with pytest.raises(ServingError, match="does not answer as TensorFlow Serving"):
-            client.models()
+    said = pytest.raises(ServingError, match="does not answer as TensorFlow Serving")
+    with web(200, body, "application/json") as (_, url), connect(url) as client, said:
+        client.models()
 
 
 def test_scores_have_names_where_they_are_given(server):
     texts = ["great film", "awful"]
     with connect(server.rest) as client:
         outputs = client.predict(texts, "text")
-        rows = client.classify([{"text": text} for text in texts], "text")
+        rows = client.classify([{"text": text} for text in texts], "text", signature="classify")
     classes = [name for name, _ in rows[0]]
     for result, row in zip(Sentiment.from_outputs(outputs, classes), rows, strict=True):
         assert result.by_class == pytest.approx(dict(row))
         assert max(result.by_class, key=result.by_class.get) == result.label
     assert Sentiment.from_outputs(outputs)[0].by_class == {}
-    with pytest.raises(InvalidArgument, match="classes: expected 2 names.*got 3"):
+    with pytest.raises(InvalidArgument, match=r"classes: expected 2 names.*got 3"):
         Sentiment.from_outputs(outputs, ["a", "b", "c"])
