@@ -1,4 +1,4 @@
-"""The command-line arguments that say which server to ask, and as whom."""
+"""The command-line arguments that say which server to query, and with which credentials."""
 
 from __future__ import annotations
 

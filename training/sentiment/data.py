@@ -70,14 +70,14 @@ class SentimentRows:
 
 
 def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData:
-    """Reads or generates the rows and splits them.
+    """Read or generate the rows and split them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
     rows whose text also stands in another part are dropped.
 
     Raises:
-        DataError: the source cannot be used; says why.
+        DataError: The source cannot be used; says why.
     """
     problems = Problems(str(config.data or "grammar"), config.drop_bad)
     source = read_rows(config, seed, problems)
@@ -86,15 +86,15 @@ def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData
 
 
 def read_rows(config: SentimentDataConfig, seed: int, problems: Problems) -> SentimentRows:
-    """Reads or generates the rows.
+    """Read or generates the rows.
 
     Args:
-        config: what to read.
-        seed: of generated rows.
-        problems: told of what is wrong with the user's own rows.
+        config: What to read.
+        seed: Of generated rows.
+        problems: Told of what is wrong with the user's own rows.
 
     Raises:
-        DataError: the source cannot be read.
+        DataError: The source cannot be read.
     """
     if config.data is None:
         reviews = generate_reviews(config.reviews, seed)
@@ -114,10 +114,10 @@ def read_rows(config: SentimentDataConfig, seed: int, problems: Problems) -> Sen
 def split_rows(
     source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
 ) -> SentimentData:
-    """Splits rows as :func:`load_sentiment_data` does.
+    """Split rows as `load_sentiment_data` does.
 
     Raises:
-        DataError: too few classes, or too few rows for each part.
+        DataError: Too few classes, or too few rows for each part.
     """
     name, classes = source.name, source.classes
     train, validation, test = source.train, source.validation, source.test
@@ -163,16 +163,16 @@ def split_rows(
 def hold_out(
     rows: Sequence[Row], fraction: float, rng: np.random.Generator
 ) -> tuple[list[Row], list[Row]]:
-    """Splits rows into those that stay and those held out, both in their first order.
+    """Split rows into those that stay and those held out, both in their first order.
 
     Rows of one group, and rows with the same text but for case and blanks, stay together. Groups
     are drawn separately for each set of labels that occurs in a group, so that the classes keep
     their shares where groups are small.
 
     Args:
-        rows: the rows to split.
-        fraction: share to hold out, of each stratum at least one group and never all.
-        rng: draws the groups.
+        rows: The rows to split.
+        fraction: Share to hold out, of each stratum at least one group and never all.
+        rng: Draws the groups.
 
     Returns:
         The rows that stay and the rows held out.
