@@ -156,7 +156,7 @@ def _load_tensorflow(console: Console, debug: bool) -> None:
 
 
 def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequence[str]) -> int:
-    """Say what is left and what comes next; returns the exit status."""
+    """Say what is left and what comes next; return the exit status."""
     lines = [""]
     if run.metrics["interrupted"]:
         lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]

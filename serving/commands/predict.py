@@ -17,6 +17,7 @@ from serving.codecs.json_inputs import PredictBody, decode_inputs
 from serving.codecs.json_predict import encode_outputs
 from serving.codecs.rapidjson.parser import parse
 from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from serving.commands.class_names import MOST_NAMES, class_names, likeliest
 from serving.commands.connection_arguments import (
     add_connection_arguments,
     add_target_arguments,
@@ -38,7 +39,6 @@ from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Servin
 USAGE_ERROR = 2
 _USAGE = (InvalidArgument, NotFound, FailedPrecondition)
 _WIDEST = 1 << 20
-_MOST_COLUMNS = 6
 _FIRST = ("label", "probability", "scores")
 
 _EXAMPLES = """examples:
@@ -112,7 +112,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
         classes = []
         if arguments.output == "table" and arguments.signature in ("", DEFAULT_SIGNATURE):
-            classes = _class_names(client, arguments.model, target, inputs, outputs)
+            classes = class_names(client, arguments.model, target, inputs, outputs)
     if arguments.output == "json":
         print(_json_text(outputs))
     elif {"forecast", "quantiles"} <= outputs.keys():
@@ -135,27 +135,6 @@ def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Si
         names = sorted(one for one in known if not one.startswith("__"))
         raise InvalidArgument(f"--signature: expected one of {names}; got {name!r}")
     return known[name]
-
-
-def _class_names(
-    client: Client,
-    model: str,
-    target: Any,
-    inputs: dict[str, np.ndarray],
-    outputs: dict[str, np.ndarray],
-) -> list[str]:
-    """The classes in the order of the scores, as the signature `classify` says; else none."""
-    scores, label = outputs.get("scores"), outputs.get("label")
-    if scores is None or label is None or scores.ndim != 2 or not len(scores):
-        return []
-    example = {name: array[0] for name, array in inputs.items() if array.ndim}
-    try:
-        (row,) = client.classify([example], model, signature="classify", **target)
-    except (ServingError, ValueError, TypeError):  # the model has no such signature
-        return []
-    names = [name for name, _ in row]
-    best = names[int(scores[0].argmax())] if len(names) == scores.shape[1] else None
-    return names if best is not None and label[:1].tolist() == [best.encode()] else []
 
 
 def _read(name: str) -> bytes:
@@ -233,11 +212,11 @@ def _print_table(
     order: list[str] = [name for name in _FIRST if name in outputs]
     order += [name for name in outputs if name not in order]
     columns = {**shown, **{name: outputs[name] for name in order}}
-    if 0 < len(classes) <= _MOST_COLUMNS and not columns.keys() & set(classes):
+    if 0 < len(classes) <= MOST_NAMES and not columns.keys() & set(classes):
         scores = columns.pop("scores")
         columns.update(zip(classes, scores.T, strict=True))
     elif classes:
-        columns["scores"] = _likeliest(columns["scores"], classes)
+        columns["scores"] = likeliest(columns["scores"], classes)
     console = Console()
     batch = _batch_size([*inputs.values(), *outputs.values()])
     if batch is None:
@@ -251,16 +230,6 @@ def _print_table(
     for i in range(batch):
         table.add_row(*(Text(_cell(array[i])) for array in columns.values()))
     console.print(table)
-
-
-def _likeliest(scores: np.ndarray, classes: Sequence[str]) -> np.ndarray:
-    """Of each row (B, C) the likeliest classes with their scores, (B,) texts."""
-    texts = np.empty(len(scores), object)
-    for number, row in enumerate(scores):
-        best = np.argsort(-row, kind="stable")[:_MOST_COLUMNS]
-        shown = ", ".join(f"{classes[k]} {row[k]:.4g}" for k in best)
-        texts[number] = f"{shown} ..." if len(row) > len(best) else shown
-    return texts
 
 
 def _print_forecasts(forecasts: Sequence[Forecast]) -> None:

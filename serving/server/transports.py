@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
 import socket
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from serving.config.flags import Flags
 from serving.errors import Unavailable
+from serving.server.ports import bind, host_port, port_error
 from serving.server.tls import grpc_credentials, rest_context
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class RestTransport:
             self._socket.listen(_BACKLOG)
         except OSError as error:
             host, port = flags.bind_address, flags.rest_api_port
-            raise _port_error(host, port, "rest_api_port", error) from None
+            raise port_error(host, port, "rest_api_port", error) from None
         app = create_app(
             Inference(repository, threads, LIMITS, turns, metrics),
             flags.rest_api_timeout_in_ms,
@@ -249,50 +249,6 @@ class RestTransport:
     def close(self) -> None:
         """Let the port go."""
         self._socket.close()
-
-
-def bind(host: str, port: int, flag: str) -> socket.socket:
-    """A bound TCP socket, not yet listening, beside which nobody else can bind the port.
-
-    Raises:
-        Unavailable: The port is taken; names the flag that chooses another.
-    """
-    try:
-        return _bound(host, port)
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise _port_error(host, port, flag, error) from None
-    try:
-        # Connections of an earlier server may be all that is left there.
-        return _bound(host, port, beside_old_connections=True)
-    except OSError as error:
-        raise _port_error(host, port, flag, error) from None
-
-
-def _bound(host: str, port: int, beside_old_connections: bool = False) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off, which costs 40 ms per answer, only where TCP is explicit.
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    if beside_old_connections:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-    except OSError:
-        bound.close()
-        raise
-    return bound
-
-
-def _port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
-    return Unavailable(
-        f"cannot listen on {host_port(host, port)}: {error.strerror or error}. "
-        f"Choose another port with --{flag}, or stop the program that uses this one."
-    )
-
-
-def host_port(host: str, port: int) -> str:
-    """The two joined, IPv6 addresses in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _channel_options(text: str, most: int) -> list[tuple[str, int | str]]:
