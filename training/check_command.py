@@ -1,4 +1,4 @@
-"""``gru-train check DATA``: what is wrong with data, before anything is trained."""
+"""`gru-train check DATA`: what is wrong with data, before anything is trained."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,20 +44,20 @@ class CheckConfig:
 def run_check(
     config: CheckConfig, settings: Sequence[str], tasks: Mapping[str, Task], console: Console
 ) -> int:
-    """Checks data and prints what was found.
+    """Check data and prints what was found.
 
     Args:
-        config: the file, and perhaps the task.
-        settings: further flags, those of the training.
-        tasks: by name.
-        console: where to print.
+        config: The file, and perhaps the task.
+        settings: Further flags, those of the training.
+        tasks: By name.
+        console: Where to print.
 
     Returns:
         The exit status.
 
     Raises:
-        DataError: no task can read the data.
-        ConfigError: no such task, or a setting out of range.
+        DataError: No task can read the data.
+        ConfigError: No such task, or a setting out of range.
     """
     if config.task is not None and config.task not in tasks:
         raise ConfigError(f"--task must be one of {', '.join(tasks)}, got {config.task!r}")

@@ -1,4 +1,4 @@
-"""The commands of ``gru-train``: to train, to resume, and what the tasks add."""
+"""The commands of `gru-train`: to train, to resume, and what the tasks add."""
 
 import functools
 import operator
@@ -27,7 +27,7 @@ INTERRUPTED = 130
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs one command and returns its exit status; see :mod:`training.__main__`."""
+    """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
     further = [command for task in tasks.values() for command in task.commands]
@@ -46,8 +46,8 @@ def run_command(arguments: Sequence[str]) -> int:
         return error.exit_code
     except InterruptedRun as stop:
         errors.print(
-            "gru-train: interrupted; no run was written. To go on with it: "
-            f"gru-train resume {quote(str(stop.run))}",
+            "gru-train: interrupted; no run was written. To continue it: gru-train resume "
+            f"{quote(str(stop.run))}",
             markup=False,
             highlight=False,
         )
@@ -94,7 +94,7 @@ def _parse(
 def _run(
     config: Any, tasks: dict[str, Task], further: Sequence[Command], arguments: Sequence[str]
 ) -> int:
-    """Runs the command whose settings these are."""
+    """Run the command whose settings these are."""
     if isinstance(config, ResumeConfig):
         return _resume(config, tasks, arguments)
     if isinstance(config, PredictConfig):
@@ -154,7 +154,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
 
 
 def _load_tensorflow(console: Console, debug: bool) -> None:
-    """Loads it, which takes seconds, and says which one and on what it runs."""
+    """Load it, which takes seconds, and say which one and on what it runs."""
     with console.status("loading TensorFlow ..."), quiet(not debug):
         import keras
         import tensorflow as tf
@@ -168,7 +168,7 @@ def _load_tensorflow(console: Console, debug: bool) -> None:
 
 
 def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequence[str]) -> int:
-    """Says what is left and what comes next; returns the exit status."""
+    """Say what is left and what comes next; return the exit status."""
     lines = [""]
     if run.metrics["interrupted"]:
         lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]

@@ -1,4 +1,4 @@
-"""What a user can put right, as exceptions.
+"""Errors that a user can fix, as exceptions.
 
     TrainingError                 shown as one line, exit status 2
     ├── ConfigError               a setting out of range or contradicting another
@@ -35,7 +35,7 @@ class ForeignDataError(DataError):
 
 
 class RunDirectoryError(TrainingError):
-    """A run directory cannot be written, or what is there is no complete run."""
+    """A run directory cannot be written, or what is there is not a complete run."""
 
 
 class ScoringError(TrainingError):
@@ -54,7 +54,7 @@ class InterruptedRun(KeyboardInterrupt):
     """A training was interrupted and left a checkpoint.
 
     Args:
-        run: where the run was to be.
+        run: Where the run was to be.
     """
 
     def __init__(self, run: Path):

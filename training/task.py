@@ -1,8 +1,8 @@
 """What a task is, and the one list of them.
 
-A task is a folder: ``training/<name>/`` with a module ``task.py`` that holds it as ``TASK``. The
-command line, ``resume`` and the export ask it through :class:`Task` and know no task by name. A
-module ``task.py`` imports its settings and nothing heavy: the rest is imported by the functions
+A task is a folder: `training/<name>/` with a module `task.py` that holds it as `TASK`. The
+command line, `resume` and the export ask it through `Task` and know no task by name. A
+module `task.py` imports its settings and nothing heavy: the rest is imported by the functions
 that need it, so that help is there at once.
 """
 
@@ -26,7 +26,7 @@ TASKS = {
     "sentiment": "training.sentiment.task",
     "forecasting": "training.forecasting.task",
 }
-"""The module of each task by its name, which is also that in ``config.json``."""
+"""The module of each task by its name, which is also that in `config.json`."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Command:
 
     name: str
     config_type: type
-    """A dataclass of its settings, with a field ``debug``."""
+    """A dataclass of its settings, with a field `debug`."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
     check: Callable[[Any, Console], Any] | None = None
@@ -57,14 +57,14 @@ class Task(Protocol):
 
     @property
     def config_type(self) -> type:
-        """The dataclass of its settings (:class:`training.config.TaskConfig`).
+        """The dataclass of its settings (`training.config.TaskConfig`).
 
         The docstring is the help of the command of the task's name.
         """
 
     @property
     def presets(self) -> Mapping[str, Any]:
-        """Settings by the names that ``--preset`` takes."""
+        """Settings by the names that `--preset` takes."""
 
     @property
     def commands(self) -> Sequence[Command]:
@@ -79,47 +79,47 @@ class Task(Protocol):
         """
 
     def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
-        """Reads the data and looks at them, without TensorFlow; None where nothing can be wrong.
+        """Read the data and looks at them, without TensorFlow; None where nothing can be wrong.
 
         Args:
-            config: the settings.
+            config: The settings.
 
         Raises:
-            ForeignDataError: the columns of the file are those of another task.
+            ForeignDataError: The columns of the file are those of another task.
         """
         return None
 
     def train(
         self, config: Any, console: Console, resume: bool, data: Any = None
     ) -> "TaskRun | None":
-        """Trains and writes a run directory.
+        """Train and writes a run directory.
 
         Args:
-            config: the settings.
-            console: where to show progress.
-            resume: go on from the checkpoint of a run of this name that was cut short.
-            data: what :meth:`check` has read; read anew by default.
+            config: The settings.
+            console: Where to show progress.
+            resume: Go on from the checkpoint of a run of this name that was cut short.
+            data: What `check` has read; read anew by default.
 
         Returns:
             The run; None in a process of several that train together which writes none.
         """
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Prints what a run achieved, from its ``metrics.json``."""
+        """Print what a run achieved, from its `metrics.json`."""
 
     def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002
         """What speaks against using a run, as that a simple model does better; None for nothing.
 
         Args:
-            run: that :meth:`train` returned.
+            run: That `train` returned.
         """
         return None
 
     def open_run(self, path: Path) -> "TaskRun":
-        """Opens a run directory of this task."""
+        """Open a run directory of this task."""
 
     def servable(self, run: Any) -> "Servable":
-        """What to export of a run that :meth:`open_run` opened."""
+        """What to export of a run that `open_run` opened."""
 
     def scorer(self, run: Any) -> "Scorer":
         """What answers the rows of tables with a run that :meth:`open_run` opened.
@@ -133,7 +133,7 @@ def find_task(name: str) -> Task:
     """The task of this name.
 
     Raises:
-        TrainingError: there is none.
+        TrainingError: There is none.
     """
     if name not in TASKS:
         raise TrainingError(f"expected one of the tasks {', '.join(TASKS)}, got {name!r}")

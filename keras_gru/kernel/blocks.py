@@ -1,9 +1,8 @@
 """A batch cut into blocks of rows, and the functions that run them.
 
-XLA compiles anew for every shape. So that data of many lengths do not set off a storm of
-compilations, sizes that the graph does not know are padded for it: steps to 8, 12, 16, 24, 32,
-48 … (the loop ends after the real ones all the same), rows of a block to 1, 2, 4, 8, 10, 12, 14,
-16, 20 …
+XLA compiles anew for every shape. To avoid a compilation for every length of the data, sizes that
+the graph does not know are padded: steps to 8, 12, 16, 24, 32, 48 … (the loop ends after the real
+ones all the same), rows of a block to 1, 2, 4, 8, 10, 12, 14, 16, 20 …
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ class Extent(NamedTuple):
     Attributes:
         rows: B, an int where it is known, else a scalar tensor.
         steps: T, the same.
-        block_rows: rows of a block; without padding, at most that.
-        capacity: steps of a block.
-        blocks: number of blocks.
-        padded: whether rows and steps are filled up to `block_rows` and `capacity`.
+        block_rows: Rows of a block; without padding, at most that.
+        capacity: Steps of a block.
+        blocks: Number of blocks.
+        padded: Whether rows and steps are filled up to `block_rows` and `capacity`.
     """
 
     rows: Any
@@ -64,9 +63,9 @@ class Extent(NamedTuple):
         """Values per block.
 
         Args:
-            values: a tensor with the batch axis first, a tuple of them, or a scalar or None, which
+            values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which
                 all blocks get.
-            timed: whether the second axis is time.
+            timed: Whether the second axis is time.
         """
         if isinstance(values, tuple):
             parts = zip(*(self.cut(value, timed) for value in values), strict=True)
@@ -109,10 +108,10 @@ def run_block(
     A graph holds its body once, however many layers, directions and signatures call it.
 
     Args:
-        function: what to run.
-        tensors: its tensors, in tuples or None.
-        *options: its other arguments.
-        jit_compile: whether XLA compiles it.
+        function: What to run.
+        tensors: Its tensors, in tuples or None.
+        *options: Its other arguments.
+        jit_compile: Whether XLA compiles it.
     """
     leaves = tf.nest.flatten(tensors)
     shapes = tuple(None if v is None else (v.dtype, tuple(v.shape)) for v in leaves)

@@ -1,4 +1,4 @@
-"""What a client can be asked, over REST and gRPC alike.
+"""The interface of a client, the same over REST and gRPC.
 
 `serving.client.async_interface` has the same methods as coroutines.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from serving.client.conversation import Conversation, Exchange, Steps, Wire
 from serving.client.conversation_driver import drive
-from serving.client.metadata import Metadata, VersionState
+from serving.client.metadata import ListedModel, Metadata, VersionState
 from serving.client.options import ClientOptions
 from serving.client.target import Target
 
@@ -133,6 +133,13 @@ class Client:
     ) -> list[VersionState]:
         """States of the versions of a model, highest first; arguments as in `predict`."""
         return self._run(self._conversation.status(Target(model, version), timeout))
+
+    def models(self, *, timeout: float | None = None) -> list[ListedModel]:
+        """All models of the server with their versions and labels; REST only.
+
+        TF Serving itself has no such list.
+        """
+        return self._run(self._conversation.models(timeout))
 
     def reload(self, config: Any, *, timeout: float | None = None) -> None:
         """Have the server serve another configuration; gRPC only.

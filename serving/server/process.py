@@ -21,6 +21,7 @@ from serving.server.byte_budget import ByteBudget
 from serving.server.free_memory import give_back
 from serving.server.transports import GrpcTransport, RestTransport
 from serving.telemetry.metrics import DEFAULT_PATH, Metrics
+from serving.telemetry.server_log import still
 
 if TYPE_CHECKING:
     from serving.config.files import ServedModel
@@ -58,9 +59,10 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         models = _models(self._flags)
         metrics_path = _metrics_path(self._flags)
-        # Ports are claimed first: a taken one shall not cost the time to load the models.
-        grpc = GrpcTransport(self._flags)
+        # Ports are claimed first, so that a taken port is reported before the models are loaded.
         async with contextlib.AsyncExitStack() as closing:
+            grpc = GrpcTransport(self._flags)
+            closing.callback(grpc.close)
             rest = _rest_transport(self._flags)
             if rest is not None:
                 closing.callback(rest.close)
@@ -131,7 +133,7 @@ class Server:
                     )
                 await self._stop.wait()
                 log.info(
-                    "Stopping: no new requests, up to %d s for those under way ...",
+                    "Stopping: no new requests, up to %d s for those in progress ...",
                     flags.drain_seconds,
                 )
             finally:
@@ -146,14 +148,14 @@ class Server:
                     stops.append(rest.stop(seconds))
                 await asyncio.gather(*stops)
                 ending.cancel()
-                # Nobody waits for an answer now. A run whose client left would be waited for, and
-                # be it for ever.
+                # Nobody waits for an answer now; a run whose client left could otherwise block
+                # forever.
                 await asyncio.to_thread(repository.interrupt)
 
     async def _end_runs(self, repository: Repository) -> None:
         """End the requests that take longer than the time to drain."""
         await asyncio.sleep(self._flags.drain_seconds)
-        log.warning("Ending the requests that are still under way ...")
+        log.warning("Cancelling the requests that are still in progress ...")
         await asyncio.to_thread(repository.interrupt)
 
     async def _poll_config(self, repository: Repository) -> None:
@@ -171,7 +173,10 @@ class Server:
                 log.exception("reading %s failed; trying again", self._flags.model_config_file)
 
     def _repository(self, models: list[ServedModel] | None) -> Repository:
-        with for_good(), without_keras():
+        for model in models or ():
+            log.info("Starting to serve %s from %s: importing TensorFlow ...",
+                     model.name, model.base_path)  # fmt: skip
+        with still("importing TensorFlow"), for_good(), without_keras():
             from serving.repository.repository import Repository
             from serving.server.loader_flags import repository_options, version_loader
 
@@ -180,7 +185,7 @@ class Server:
 
 
 def _leave() -> None:
-    """End the process whatever its threads do; Python would wait for them."""
+    """End the process without waiting for its threads, as Python would."""
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)

@@ -21,7 +21,7 @@ class DataTable:
     rows: Sequence[tuple[str, ...]]
 
     def print(self, console: Console) -> None:
-        """Prints its first rows."""
+        """Print its first rows."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for number, name in enumerate(self.header):
             table.add_column(name, justify="right" if number else "left", overflow="fold")
@@ -41,7 +41,7 @@ class DataCheck:
     summary: str
     """What they are, in one line."""
     table: Callable[[], DataTable] | None
-    """Makes the table of its classes or series."""
+    """Make the table of its classes or series."""
     errors: tuple[str, ...]
     """What training would fail on, one line each."""
     remedies: tuple[str, ...]
@@ -52,17 +52,17 @@ class DataCheck:
     """As the training of the task takes them, so that they are read once; None with errors."""
 
     def raise_errors(self) -> None:
-        """Raises DataProblemsError where training would fail."""
+        """Raise DataProblemsError where training would fail."""
         if self.errors:
             raise DataProblemsError(self.source, self.errors, self.remedies)
 
     def print_notes(self, console: Console) -> None:
-        """Prints what a reader should know."""
+        """Print what a reader should know."""
         for note in self.notes:
             console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
 
     def print(self, console: Console) -> None:
-        """Prints all of it."""
+        """Print all of it."""
         console.print(f"{self.source}: {self.summary}", markup=False, highlight=False)
         if self.table is not None:
             self.table().print(console)

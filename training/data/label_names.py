@@ -17,7 +17,7 @@ def spellings(counts: Mapping[str, int]) -> list[list[str]]:
     """Labels that differ in case, blanks or the form of a number only.
 
     Args:
-        counts: rows by label.
+        counts: Rows by label.
 
     Returns:
         Groups of two or more, in each the most frequent first.
@@ -31,10 +31,10 @@ def spellings(counts: Mapping[str, int]) -> list[list[str]]:
 def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     """Rare labels that are one letter away from a far more frequent one, each with that one.
 
-    Labels that differ in digits alone are left out, as ``ward 1`` and ``ward 2``.
+    Labels that differ in digits alone are left out, as `ward 1` and `ward 2`.
 
     Args:
-        counts: rows by label.
+        counts: Rows by label.
     """
     if len(counts) > _MOST_LABELS:
         return []

@@ -12,9 +12,9 @@ class DataProblemsError(DataError):
     """Several things keep data from being trained on; the message has one line for each.
 
     Args:
-        source: the file.
-        messages: one line each, the first of which names the file.
-        remedies: flags with which training could go on.
+        source: The file.
+        messages: One line each, the first of which names the file.
+        remedies: Flags with which training could go on.
     """
 
     def __init__(self, source: str, messages: Sequence[str], remedies: Sequence[str] = ()):
@@ -73,8 +73,8 @@ class Problems:
         """Something that training would fail on.
 
         Args:
-            message: one line.
-            remedy: the flag that avoids it.
+            message: One line.
+            remedy: The flag that avoids it.
         """
         self.errors.append(message)
         if remedy:
@@ -88,10 +88,10 @@ class Problems:
         """A row that cannot be used.
 
         Args:
-            kind: what rows with the same problem share.
-            line: of the file.
-            message: what is wrong with it; shown for the first row of a kind.
-            column: in which it is wrong.
+            kind: What rows with the same problem share.
+            line: Of the file.
+            message: What is wrong with it; shown for the first row of a kind.
+            column: In which it is wrong.
         """
         self._bad.setdefault((kind, column), _BadRows(message)).lines.append(line)
 
@@ -105,7 +105,7 @@ class Problems:
         return sum(len(bad.lines) for bad in self._bad.values() if bad.what == "row")
 
     def close_rows(self) -> None:
-        """Turns the rows noted until now into errors, or into notes where they are dropped."""
+        """Turn the rows noted until now into errors, or into notes where they are dropped."""
         for (_, column), bad in self._bad.items():
             place = f", column {column!r}" if column else ""
             if self.drop_bad:
@@ -119,11 +119,11 @@ class Problems:
         self._bad.clear()
 
     def forget_rows(self) -> None:
-        """Leaves out the rows noted until now, where another error is behind them."""
+        """Leave out the rows noted until now, where another error is behind them."""
         self._bad.clear()
 
     def raise_errors(self) -> None:
-        """Raises DataProblemsError where there are errors."""
+        """Raise DataProblemsError where there are errors."""
         if self.errors:
             raise DataProblemsError(self.source, self.errors, self.remedies)
 
@@ -134,13 +134,13 @@ def without_source(message: str, source: str) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """A count with its noun, as ``1 row`` or ``1,200 rows``; a class and classes, too."""
+    """A count with its noun, as `1 row` or `1,200 rows`; a class and classes, too."""
     plural = "es" if what.endswith("s") else "s"
     return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
 def lines_shown(lines: Sequence[int], unit: str = "line") -> str:
-    """The first of some line numbers, as ``lines 3, 7, 12 ...``."""
+    """The first of some line numbers, as `lines 3, 7, 12 ...`."""
     if len(lines) == 1:
         return f"{unit} {lines[0]}"
     rest = " ..." if len(lines) > _LINES_SHOWN else ""

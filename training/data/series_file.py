@@ -61,25 +61,25 @@ def read_series(
     problems: Problems | None = None,
     expected: ExpectedSeries | None = None,
 ) -> Series:
-    """Reads a .csv file (or .csv.gz) of numbers over time.
+    """Read a .csv file (or .csv.gz) of numbers over time.
 
     It needs a header, ascending times in one column and numbers in all others; a cell may be
-    missing (:data:`MISSING`, in any case). Times left out are filled with missing values.
+    missing (`MISSING`, in any case). Times left out are filled with missing values.
 
     Args:
-        path: the file.
-        time_column: name of the column with the times; by default one called as in
-            :data:`TIME_COLUMNS` (in any case), or else the first.
-        time_format: as for ``strptime``; guessed by default.
-        keep_rows: take the rows as they stand, whatever their times: published results on a
+        path: The file.
+        time_column: Name of the column with the times; by default one called as in
+            `TIME_COLUMNS` (in any case), or else the first.
+        time_format: As for `strptime`; guessed by default.
+        keep_rows: Take the rows as they stand, whatever their times: published results on a
             public set count them so.
-        problems: told of rows and cells that cannot be used, which are left out or missing; by
+        problems: Told of rows and cells that cannot be used, which are left out or missing; by
             default they raise.
         expected: the series that it must go on with; of other columns there is a note.
 
     Raises:
-        ForeignDataError: no column holds numbers.
-        DataError: the file is not so; names line and column.
+        ForeignDataError: No column holds numbers.
+        DataError: The file is not so; names line and column.
     """
     if not path.is_file():
         raise DataError(f"--data: there is no file {path}")

@@ -42,21 +42,21 @@ def read_text_file(
     label_column: str | None = None,
     problems: Problems | None = None,
 ) -> list[LabelledRow]:
-    """Reads all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
+    """Read all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
 
     CSV and TSV files need a header and follow the usual quoting rules: a cell may be put in
     double quotes and then hold the separator, line breaks and doubled quotes.
 
     Args:
-        path: the file.
-        text_column: name of the column with the text; found by itself when one is called as in
-            :data:`TEXT_COLUMNS` (in any case).
-        label_column: likewise for the label and :data:`LABEL_COLUMNS`.
-        problems: told of the rows that cannot be used, which are left out; by default they raise.
+        path: The file.
+        text_column: Name of the column with the text; found by itself when one is called as in
+            `TEXT_COLUMNS` (in any case).
+        label_column: Likewise for the label and `LABEL_COLUMNS`.
+        problems: Told of the rows that cannot be used, which are left out; by default they raise.
 
     Raises:
-        ForeignDataError: no column looks like the text, or like the label.
-        DataError: the file cannot be read, has no such columns, or, without `problems`, a row
+        ForeignDataError: No column looks like the text, or like the label.
+        DataError: The file cannot be read, has no such columns, or, without `problems`, a row
             lacks text or label.
     """
     found = problems or Problems(str(path))
@@ -125,13 +125,13 @@ def csv_records(path: Path, content: str, delimiter: str, problems: Problems) ->
     """The rows of a file with a header line, with the line each begins on.
 
     Args:
-        path: for messages.
-        content: of the file.
-        delimiter: between cells.
-        problems: told of the rows that do not fit the header, which are left out.
+        path: For messages.
+        content: Of the file.
+        delimiter: Between cells.
+        problems: Told of the rows that do not fit the header, which are left out.
 
     Raises:
-        DataError: there is no header, or a quote has no end; names the line.
+        DataError: There is no header, or a quote has no end; names the line.
     """
     # A text may be longer than the 131,072 letters that a cell may have by default.
     csv.field_size_limit(max(csv.field_size_limit(), len(content)))
@@ -142,8 +142,8 @@ def csv_records(path: Path, content: str, delimiter: str, problems: Problems) ->
             raise DataError(f"{path} is empty; expected a header line")
         if len(header) == 1 and (other := _other_delimiter(header[0], delimiter)):
             raise DataError(
-                f"{path}, line 1: expected columns with {_DELIMITERS[delimiter]} between them, "
-                f"got {_DELIMITERS[other]}: {header[0]!r:.60}"
+                f"{path}, line 1: expected columns separated by {_DELIMITERS[delimiter]}, got "
+                f"{_DELIMITERS[other]}: {header[0]!r:.60}"
             )
         if len(set(header)) < len(header):
             raise DataError(f"{path}: two columns have the same name: {header}")
@@ -202,14 +202,14 @@ def find_column(
     """The column that is wanted, else the first that is called as in `known`, in any case.
 
     Args:
-        source: of the columns, for errors.
-        columns: to choose from.
-        wanted: the name of one of them, if it was said.
-        known: names by which it is found.
+        source: Of the columns, for errors.
+        columns: To choose from.
+        wanted: The name of one of them, if it was said.
+        known: Names by which it is found.
         what: `text` or `label`.
 
     Raises:
-        ForeignDataError: there is none.
+        ForeignDataError: There is none.
     """
     if wanted is not None:
         if wanted in columns:

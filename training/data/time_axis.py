@@ -54,7 +54,7 @@ class TimeCells:
         )
 
     def note(self, problems: Problems, row: int, kind: str, problem: str) -> None:
-        """Tells of a row that cannot be used; the cell is added to the message."""
+        """Tell of a row that cannot be used; the cell is added to the message."""
         message = f"{problem}, got {self.texts[row]!r}"
         problems.bad_row(kind, self.lines[row], message, self.column)
 
@@ -72,18 +72,18 @@ class TimeCells:
 def parse_times(
     cells: TimeCells, time_format: str | None = None, problems: Problems | None = None
 ) -> pd.DatetimeIndex:
-    """Reads times; offsets from UTC are applied and dropped.
+    """Read times; offsets from UTC are applied and dropped.
 
     Behind the year stands the month. Otherwise day and month may stand in either order where only
     one of the two gives ascending times, or times that are far more even.
 
     Args:
-        cells: as they stand in the file.
-        time_format: as for ``strptime``; guessed by default.
-        problems: told of the cells that are no times, which become NaT; by default they raise.
+        cells: As they stand in the file.
+        time_format: As for `strptime`; guessed by default.
+        problems: Told of the cells that are no times, which become NaT; by default they raise.
 
     Raises:
-        DataError: a cell could be either of two times, or, without `problems`, is none; names it.
+        DataError: A cell could be either of two times, or, without `problems`, is none; names it.
     """
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
     if not time_format and not all(map(_YEAR_FIRST.match, cells.texts)):
@@ -139,9 +139,10 @@ def _more_even(
     if max(gaps) < 2 * min(gaps):
         row = int(different[0])
         raise cells.error(
-            row, f"expected times of which only {first[row]} or only {second[row]} can be meant "
-            "(see --time-format)"
-        )  # fmt: skip
+            row,
+            f"expected times that can be read in one way only, not as {first[row]} or "
+            f"{second[row]} (see --time-format)",
+        )
     return first if gaps[0] < gaps[1] else second
 
 
@@ -155,9 +156,9 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
     """The rows in the order of time, each time once.
 
     Args:
-        times: of the rows.
-        cells: for messages.
-        problems: told of repeated times, of which the first stays, and of those out of order.
+        times: Of the rows.
+        cells: For messages.
+        problems: Told of repeated times, of which the first stays, and of those out of order.
     """
     latest = np.maximum.accumulate(times.asi8)
     early = np.flatnonzero(times.asi8[1:] < latest[:-1]) + 1
@@ -182,7 +183,7 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
     again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     firsts = np.searchsorted(ordered, ordered[again])
     for row, other in zip(order[again], order[firsts], strict=True):
-        message = f"expected each time once, {cells.unit} {cells.lines[int(other)]} has it too"
+        message = f"expected each time once, but {cells.unit} {cells.lines[int(other)]} has it too"
         cells.note(problems, int(row), "repeated", message)
     return np.delete(order, again)
 
@@ -191,7 +192,7 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
     """The spacing that most neighbours have: a fixed step, business days, or calendar months.
 
     Args:
-        times: two or more, ascending.
+        times: Two or more, ascending.
     """
     steps = pd.Series(times[1:] - times[:-1])
     step = steps.mode().iloc[0]
@@ -213,17 +214,17 @@ def complete(
     problems: Problems | None = None,
     frequency: str | None = None,
 ) -> TimeAxis:
-    """Finds the spacing and the times missing from it.
+    """Find the spacing and the times missing from it.
 
     Args:
-        times: of the rows, ascending, two or more where the spacing is not known.
-        cells: for messages.
-        problems: told of times that do not fit the spacing, whose place is then -1; by default
+        times: Of the rows, ascending, two or more where the spacing is not known.
+        cells: For messages.
+        problems: Told of times that do not fit the spacing, whose place is then -1; by default
             they raise.
-        frequency: the spacing, where it is known.
+        frequency: The spacing, where it is known.
 
     Raises:
-        DataError: nearly all times would be missing, or, without `problems`, one does not fit the
+        DataError: Nearly all times would be missing, or, without `problems`, one does not fit the
             spacing of the others; names it.
     """
     found = problems or Problems(cells.source)
@@ -250,7 +251,7 @@ def gaps(axis: TimeAxis) -> list[tuple[int, int]]:
 
 
 def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -> None:
-    """Raises DataError, naming the row behind the longest gap, where nearly all times are missing.
+    """Raise DataError, naming the row behind the longest gap, where nearly all times are missing.
 
     Such a table would be filled with missing values, perhaps beyond all memory.
     """
@@ -263,8 +264,9 @@ def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -
     row = int(steps.argmax()) + 1
     raise cells.error(
         row,
-        f"expected a time not long after {times[row - 1]} of the line before: with a step of "
-        f"{frequency}, as most are, the {len(times):,} rows would become {needed:,.0f}, and at "
+        f"expected a time not long after {times[row - 1]} of the line before: filling the gap "
+        f"with steps of {frequency} would turn the {len(times):,} rows into "
+        f"{needed:,.0f}, and at "
         f"most {allowed:,} may; correct the time, or leave out the rows on one side of the gap",
     )
 

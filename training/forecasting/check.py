@@ -20,10 +20,10 @@ from training.forecasting.sources.sets import PARTS, borders_of, load_series
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:
-    """Reads and checks what a forecaster would be trained on.
+    """Read and checks what a forecaster would be trained on.
 
     Raises:
-        ForeignDataError: the columns of the file are not those of a series.
+        ForeignDataError: The columns of the file are not those of a series.
     """
     problems = series_problems(config.data)
     series: Series | None = None

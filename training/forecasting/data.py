@@ -37,7 +37,7 @@ class ForecastingData:
 
     @property
     def digest(self) -> str:
-        """By which the series is known again."""
+        """Identifies the series."""
         series = self.series
         times = series.times.as_unit("ns").asi8
         return data_digest([*series.columns, times, series.values])
@@ -60,24 +60,24 @@ class ForecastingData:
         windows; those of the training part begin where there is enough to read.
 
         Args:
-            part: ``train``, ``validation`` or ``test``.
-            lookback: steps read; those of the shape by default.
+            part: `train`, `validation` or `test`.
+            lookback: Steps read; those of the shape by default.
         """
         begin, end = self.borders.part(part)
         return self.windows_between(begin, end, lookback)
 
     def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
-        """As :meth:`windows`, with the forecast steps in rows ``begin`` to ``end - 1``."""
+        """As `windows`, with the forecast steps in rows `begin` to `end - 1`."""
         lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
         origins = window_origins(self.standardised_targets, begin, end, lookback, horizon)
         return Windows(self.raw, self.standardised_targets, origins, lookback, horizon)
 
 
 def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
-    """Reads a series, splits it by time and scales it by its training rows.
+    """Read a series, split it by time and scale it by its training rows.
 
     Raises:
-        DataError: the series cannot be used; says why.
+        DataError: The series cannot be used; says why.
     """
     problems = series_problems(config)
     series = load_series(config, problems)
@@ -86,10 +86,10 @@ def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
 
 
 def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
-    """Splits and scales a series that has been read.
+    """Split and scale a series that has been read.
 
     Raises:
-        DataError: too few rows, or a column that says nothing.
+        DataError: Too few rows, or a column that is constant.
     """
     problems = series_problems(config, series)
     series, shape, season = usable_series(series, config, problems)

@@ -1,4 +1,4 @@
-"""Forecasting as a task; see :mod:`training.task`."""
+"""Forecasting as a task; see `training.task`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,7 +55,7 @@ class ForecastingTask(Task):
     scored_columns: Mapping[str, Sequence[str]] = {}
 
     def check(self, config: ForecastingConfig) -> "DataCheck":
-        """Reads the series, and looks at times, gaps and columns."""
+        """Read the series, and looks at times, gaps and columns."""
         from training.forecasting.check import check_forecasting
 
         return check_forecasting(config)
@@ -67,13 +67,13 @@ class ForecastingTask(Task):
         resume: bool,
         data: "Series | None" = None,
     ) -> "ForecastingRun | None":
-        """Trains a forecaster."""
+        """Train a forecaster."""
         from training.forecasting.pipeline import train_forecasting
 
         return train_forecasting(config, console, resume, data)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Prints the errors of the model and of the baselines, and how the intervals hold."""
+        """Print the errors of the model and of the baselines, and the coverage of the intervals."""
         from training.forecasting.report import coverage_remarks, not_better_than_naive
 
         results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}
@@ -109,7 +109,7 @@ class ForecastingTask(Task):
         return Verdict(problem, () if run.config.model.linear_skip else ("--linear-skip",))
 
     def open_run(self, path: Path) -> "ForecastingRun":
-        """Opens a run directory."""
+        """Open a run directory."""
         from training.forecasting.run import ForecastingRun
 
         return ForecastingRun.open(path)

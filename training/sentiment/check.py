@@ -13,10 +13,10 @@ from training.sentiment.sources.unlabelled import require_prose
 
 
 def check_sentiment(config: SentimentConfig) -> DataCheck:
-    """Reads, checks and splits what a classifier would be trained on.
+    """Read, checks and splits what a classifier would be trained on.
 
     Raises:
-        ForeignDataError: the columns of the file are not those of labelled texts.
+        ForeignDataError: The columns of the file are not those of labelled texts.
     """
     settings = config.data
     problems = Problems(str(settings.data or "made-up reviews"), settings.drop_bad)

@@ -74,19 +74,19 @@ class SentimentRows:
 def load_sentiment_data(
     config: SentimentDataConfig, seed: int, table: TextTable | None = None
 ) -> SentimentData:
-    """Reads or generates the rows, or takes those given, and splits them.
+    """Read or generate the rows, or take those given, and split them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
     rows whose text also stands in another part are dropped.
 
     Args:
-        config: where the rows are, and how to split them.
-        seed: of made-up reviews and of the split.
-        table: the rows, where they are not to be read.
+        config: Where the rows are, and how to split them.
+        seed: Of generated reviews and of the split.
+        table: The rows, where they are not to be read.
 
     Raises:
-        DataError: the source cannot be used; says why.
+        DataError: The source cannot be used; says why.
     """
     name = "grammar" if table is None else table.name
     unit = "line" if table is None else "row"
@@ -99,16 +99,16 @@ def load_sentiment_data(
 def read_rows(
     config: SentimentDataConfig, seed: int, problems: Problems, table: TextTable | None = None
 ) -> SentimentRows:
-    """Reads or generates the rows, or takes those given.
+    """Read or generate the rows, or take those given.
 
     Args:
-        config: what to read.
-        seed: of generated rows.
-        problems: told of what is wrong with the user's own rows.
-        table: the rows, where they are not to be read.
+        config: What to read.
+        seed: Of generated rows.
+        problems: Told of what is wrong with the user's own rows.
+        table: The rows, where they are not to be read.
 
     Raises:
-        DataError: the source cannot be read.
+        DataError: The source cannot be read.
     """
     if table is not None:
         if config.data is not None or config.phrases:
@@ -132,10 +132,10 @@ def read_rows(
 def split_rows(
     source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
 ) -> SentimentData:
-    """Splits rows as :func:`load_sentiment_data` does.
+    """Split rows as `load_sentiment_data` does.
 
     Raises:
-        DataError: too few classes, or too few rows for each part.
+        DataError: Too few classes, or too few rows for each part.
     """
     name, classes = source.name, source.classes
     train, validation, test = source.train, source.validation, source.test
@@ -181,16 +181,16 @@ def split_rows(
 def hold_out(
     rows: Sequence[Row], fraction: float, rng: np.random.Generator
 ) -> tuple[list[Row], list[Row]]:
-    """Splits rows into those that stay and those held out, both in their first order.
+    """Split rows into those that stay and those held out, both in their first order.
 
     Rows of one group, and rows with the same text but for case and blanks, stay together. Groups
     are drawn separately for each set of labels that occurs in a group, so that the classes keep
     their shares where groups are small.
 
     Args:
-        rows: the rows to split.
-        fraction: share to hold out, of each stratum at least one group and never all.
-        rng: draws the groups.
+        rows: The rows to split.
+        fraction: Share to hold out, of each stratum at least one group and never all.
+        rng: Draws the groups.
 
     Returns:
         The rows that stay and the rows held out.

@@ -1,4 +1,4 @@
-"""Sentiment as a task; see :mod:`training.task`."""
+"""Sentiment as a task; see `training.task`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ class SentimentTask(Task):
     scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
 
     def check(self, config: SentimentConfig) -> "DataCheck":
-        """Reads the texts, and looks at rows and classes."""
+        """Read the texts, and looks at rows and classes."""
         from training.sentiment.check import check_sentiment
 
         return check_sentiment(config)
@@ -40,13 +40,13 @@ class SentimentTask(Task):
         resume: bool,
         data: "SentimentData | None" = None,
     ) -> "SentimentRun":
-        """Trains a classifier."""
+        """Train a classifier."""
         from training.sentiment.pipeline import train_sentiment
 
         return train_sentiment(config, console, resume, data)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Prints the accuracy of the model and of the baselines."""
+        """Print the accuracy of the model and of the baselines."""
         model = metrics["model"]
         answered = {"GRU": model}
         if "gru_alone" in metrics:
@@ -74,7 +74,7 @@ class SentimentTask(Task):
         return Verdict(problem, () if run.config.model.ngrams else ("--ngrams",))
 
     def open_run(self, path: Path) -> "SentimentRun":
-        """Opens a run directory."""
+        """Open a run directory."""
         from training.sentiment.run import SentimentRun
 
         return SentimentRun.open(path)

@@ -56,7 +56,7 @@ def test_all_problems_come_at_once_with_counts_and_first_lines(spoilt):
         r"line 12, column 'a': expected a number or an empty cell, got 'x1'$",
         r"line 22, column 'b': expected .*got 'soon' \(and 1 more such cell, line 23\)$",
         r"line 32, column 'time': expected a time \(see --time-format\), got 'no time'$",
-        r"line 43, column 'time': expected each time once, line 42 has it too",
+        r"line 43, column 'time': expected each time once, but line 42 has it too",
         r"line 62, column 'time': expected times every h .*:07:00'$",
         r"column 'flat': expected values that vary, got 7",
         r"column 'empty': expected values in the training rows",

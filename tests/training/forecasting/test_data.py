@@ -104,7 +104,7 @@ def test_calendar_columns_are_inputs_only(tmp_path):
     assert len(data.series.columns) == 9
     frame["day_sin"] = 0.0
     frame.to_csv(path, index=False)
-    with pytest.raises(DataError, match="has a column 'day_sin' already"):
+    with pytest.raises(DataError, match="already has a column 'day_sin'"):
         load_forecasting_data(SeriesConfig(path, calendar=True))
 
 

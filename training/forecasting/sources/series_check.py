@@ -16,7 +16,8 @@ _LEAST_DEVIATION = 1e-30
 _FARTHEST = 1e15
 """The square of which, summed over a window, still is a float32."""
 _COARSE = 0.01
-"""Share of the deviation between neighbouring float32 numbers from which on it is said."""
+"""A note is given if neighbouring float32 numbers differ by more than this share of the
+deviation."""
 _MUCH = 0.5
 
 
@@ -32,9 +33,9 @@ def usable_series(
     """What a network reads and forecasts of a series, and the season.
 
     Args:
-        series: as read.
-        config: the split, the steps and the columns to forecast.
-        problems: told of what keeps the series from being trained on; columns that cannot be used
+        series: As read.
+        config: The split, the steps and the columns to forecast.
+        problems: Told of what keeps the series from being trained on; columns that cannot be used
             are left out where bad rows are.
     """
     borders = borders_of(series, config)
@@ -62,10 +63,10 @@ def window_origins(
 
     Args:
         targets: (rows, K), NaN where a value is missing.
-        begin: the first row that may be forecast.
-        end: the row after the last.
-        lookback: steps read.
-        horizon: steps forecast.
+        begin: The first row that may be forecast.
+        end: The row after the last.
+        lookback: Steps read.
+        horizon: Steps forecast.
     """
     origins = np.arange(max(begin, lookback), end - horizon + 1)
     count = np.concatenate([[0], np.cumsum(np.isfinite(targets).any(axis=1))])
@@ -79,9 +80,9 @@ def calibration_problem(
 
     Args:
         targets: (rows, K), NaN where a value is missing.
-        names: of the K columns.
-        origins: of the validation windows, from :func:`window_origins`.
-        horizon: steps forecast.
+        names: Of the K columns.
+        origins: Of the validation windows, from `window_origins`.
+        horizon: Steps forecast.
     """
     for step in range(horizon):
         seen = np.isfinite(targets[origins + step]).any(axis=0)
@@ -188,7 +189,7 @@ def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
     if largest > _LARGEST:
         return (
             f"expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
-            "numbers as float32: divide the column by some number"
+            "numbers as float32: divide the column by a constant"
         )
     deviation, apart = float(train.std()), _apart(train)
     if deviation <= apart or deviation < _LEAST_DEVIATION:
@@ -229,8 +230,8 @@ def _note_columns(series: Series, borders: Borders, problems: Problems) -> None:
         if share > _COARSE:
             problems.note(
                 f"column {name!r}: models read numbers as float32, which at its size are "
-                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; forecasts will "
-                "be better if some number is subtracted from the column first"
+                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
+                "constant from the column for better forecasts"
             )
         missing = 1 - len(train) / len(column)
         if missing > _MUCH:

@@ -1,4 +1,4 @@
-"""The series that need no description: the built-in one, and public sets known by file name.
+"""The built-in series, and public sets recognised by file name.
 
 Published borders of the ETT sets are those of Zhou et al. (2021), "Informer": 12, 4 and 4 months
 of 30 days, the rest unused. Weather and exchange rate are split 70, 10 and 20 % after Wu et al.
@@ -37,14 +37,14 @@ class Borders(NamedTuple):
 
 
 def load_series(config: SeriesConfig, problems: Problems) -> Series:
-    """Reads the series that the settings name, with calendar columns if wanted.
+    """Read the series that the settings name, with calendar columns if wanted.
 
     Args:
-        config: what to read.
-        problems: told of rows and cells that cannot be used.
+        config: What to read.
+        problems: Told of rows and cells that cannot be used.
 
     Raises:
-        DataError: the file cannot be used; says why.
+        DataError: The file cannot be used; says why.
     """
     series = None
     if config.data is None:
@@ -127,7 +127,7 @@ def _with_calendar(series: Series) -> Series:
     added = calendar_columns(series.times, series.frequency)
     taken = sorted(set(added) & set(series.columns))
     if taken:
-        raise DataError(f"--calendar: {series.source} has a column {taken[0]!r} already")
+        raise DataError(f"--calendar: {series.source} already has a column {taken[0]!r}")
     return replace(
         series,
         columns=(*series.columns, *added),

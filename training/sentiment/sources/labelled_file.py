@@ -23,17 +23,17 @@ _NO_LABELS = ("nan", "na", "n/a", "null")
 def read_labelled_file(
     config: SentimentDataConfig, problems: Problems
 ) -> tuple[tuple[str, ...], list[Row]]:
-    """Reads a file of labelled texts, and leaves out and merges what the settings ask for.
+    """Read a file of labelled texts, and leaves out and merges what the settings ask for.
 
     Args:
-        config: the file, its columns, and what to drop or merge.
-        problems: told of all that is wrong with the rows.
+        config: The file, its columns, and what to drop or merge.
+        problems: Told of all that is wrong with the rows.
 
     Returns:
         The names of the classes, and the rows with the numbers of theirs.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: The file cannot be read.
     """
     assert config.data is not None
     rows = read_text_file(config.data, config.text_column, config.label_column, problems)
@@ -98,8 +98,8 @@ def class_problem(counts: Mapping[str, int], fewest: int = _FEWEST_ROWS) -> str 
     """What keeps rows of these classes from being trained on, if anything does.
 
     Args:
-        counts: rows by class.
-        fewest: rows that each class needs.
+        counts: Rows by class.
+        fewest: Rows that each class needs.
     """
     if len(counts) < 2:
         return f"expected at least two classes, got only {', '.join(map(repr, counts))}"

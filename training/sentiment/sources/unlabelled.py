@@ -16,10 +16,10 @@ _FEWEST_NUMBERS = 10
 
 
 def read_unlabelled(path: Path) -> list[str]:
-    """Texts without their labels: a folder with IMDB, or a .txt file with one text a line.
+    """Texts without their labels: a folder with IMDB, or a .txt file with one text per line.
 
     Raises:
-        DataError: the path is neither, or cannot be read.
+        DataError: The path is neither, or cannot be read.
     """
     require_prose(path)
     if path.is_dir():
@@ -28,23 +28,23 @@ def read_unlabelled(path: Path) -> list[str]:
 
 
 def require_prose(path: Path) -> None:
-    """Checks, from the first lines of a file, that it can be texts; a folder is let through.
+    """Check, from the first lines of a file, that it can be texts; a folder is let through.
 
     Raises:
-        DataError: it is not there, has another name than texts have, or holds word vectors.
+        DataError: It is not there, has another name than texts have, or holds word vectors.
     """
     if path.is_dir():
         return
     if not path.name.endswith((".txt", ".txt.gz")):
         raise DataError(
             "--unlabelled: expected a folder with imdb_unsup.tsv.gz, or a file ending in .txt or "
-            f".txt.gz with one text a line; got {path}"
+            f".txt.gz with one text per line; got {path}"
         )
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             head = file.read(_HEAD)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is no complete gzip file: {error}") from error
+        raise DataError(f"{path} is not a complete gzip file: {error}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     lines = head.decode("utf-8", "replace").split("\n")
@@ -53,7 +53,7 @@ def require_prose(path: Path) -> None:
     lines = [line for line in lines if line.strip()]
     if holds_vectors(lines):
         raise DataError(
-            f"--unlabelled: expected texts, one a line; {path} holds word vectors, as GloVe's "
+            f"--unlabelled: expected one text per line; {path} holds word vectors, as GloVe's "
             f"({lines[-1]:.32} ...), and only vectors learned here can be used"
         )
 

@@ -139,7 +139,7 @@ def test_word_vectors_are_not_taken_for_texts(tmp_path):
     path = vectors(tmp_path / "glove.txt")
     config = SentimentConfig(pretraining=PretrainingConfig(unlabelled=path))
     (error,) = check_sentiment(config).errors
-    assert error.startswith(f"--unlabelled: expected texts, one a line; {path} holds word vectors")
+    assert error.startswith(f"--unlabelled: expected one text per line; {path} holds word vectors")
     path.write_text("Some prose with 3 numbers 1 2.\nAnd 1 2 3 4 5 6 7 8 9 10 11 12 of them\n" * 9)
     assert check_sentiment(config).errors == ()
 
