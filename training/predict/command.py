@@ -9,14 +9,17 @@ from training.predict.run_kind import run_task, scored_columns
 
 
 def predict_file(
-    config: PredictConfig, console: Console, load_tensorflow: Callable[[Console, bool], None]
+    config: PredictConfig,
+    console: Console,
+    load_tensorflow: Callable[[Console, bool], None] = lambda *_: None,
 ) -> None:
     """Scores a file; all that can be checked without TensorFlow is checked before it is loaded.
 
     Args:
         config: the settings.
         console: where to show progress.
-        load_tensorflow: loads it and says so; told whether to show its messages.
+        load_tensorflow: loads it and says so; told whether to show its messages. By default it
+            is loaded in silence.
 
     Raises:
         TrainingError: run, data or output cannot be used.

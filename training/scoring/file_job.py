@@ -18,7 +18,7 @@ from training.scoring.parts import Parts, exists_already, others_began
 from training.scoring.progress import ScoringProgress
 from training.scoring.scorer import RowError, Scorer
 from training.tables.file_kind import file_kind
-from training.tables.table_file import JSON_VALUE, TableFile, is_json, open_table
+from training.tables.table_file import JSON_VALUE, is_json, open_table
 
 _FORM = 1
 """Of the parts; a further number where those of before cannot be gone on with."""
@@ -81,11 +81,11 @@ class FileJob:
             self._table = open_table(
                 data, lambda rows: status.update(f"reading {data} ... {rows:,} rows")
             )
-        self._columns = find_columns(self._table, inputs, columns or {})
+        self._columns = find_columns(data, self._table.schema, inputs, columns or {})
         self._keep = self._table.schema.names if keep is None else list(keep)
         for name in self._keep:
             if name not in self._table.schema.names:
-                raise DataError(f"--keep: {_no_column(self._table, name)}")
+                raise DataError(f"--keep: {_no_column(data, self._table.schema, name)}")
 
     def run(self, scorer: Scorer) -> Scored:
         """Answers the rows that are not done yet, and writes the output.
@@ -168,35 +168,39 @@ class FileJob:
 
 
 def find_columns(
-    table: TableFile, inputs: Mapping[str, Sequence[str]], given: Mapping[str, str]
+    source: Path | str,
+    schema: pa.Schema,
+    inputs: Mapping[str, Sequence[str]],
+    given: Mapping[str, str],
 ) -> dict[str, str]:
-    """The file's columns that a model reads.
+    """The columns of a table that a model reads.
 
     Args:
-        table: the file.
+        source: of the table, for messages.
+        schema: of the table.
         inputs: what the model reads, each with the names by which it is found (in any case).
         given: names of columns, where they are not to be found so.
 
     Raises:
         DataError: there is no such column, or it holds values of several kinds.
     """
-    names = table.schema.names
+    names = schema.names
     found: dict[str, str] = {}
     for name, known in inputs.items():
         wanted = given.get(name)
         if wanted is not None and wanted not in names:
-            raise DataError(f"--{name}-column: {_no_column(table, wanted)}")
+            raise DataError(f"--{name}-column: {_no_column(source, schema, wanted)}")
         matches = (column for other in known for column in names if column.strip().lower() == other)
         column = wanted or next(matches, None)
         if column is None:
             raise DataError(
-                f"{table.path}: no column looks like the {name}; its columns are "
+                f"{source}: no column looks like the {name}; its columns are "
                 f"{', '.join(names)}; name one with --{name}-column"
             )
-        field = table.schema.field(column)
+        field = schema.field(column)
         if is_json(field):
             raise DataError(
-                f"{table.path}, column {column!r}: expected values of one kind, got "
+                f"{source}, column {column!r}: expected values of one kind, got "
                 f"{field.metadata[JSON_VALUE].decode()}"
             )
         found[name] = column
@@ -220,8 +224,8 @@ def output_schema(rows: pa.Schema, keep: Sequence[str], answers: pa.Schema) -> p
     return pa.schema([*fields, *answers])
 
 
-def _no_column(table: TableFile, name: str) -> str:
-    return f"{table.path} has no column {name!r}; its columns are {', '.join(table.schema.names)}"
+def _no_column(source: Path | str, schema: pa.Schema, name: str) -> str:
+    return f"{source} has no column {name!r}; its columns are {', '.join(schema.names)}"
 
 
 def _check_output(data: Path, output: Path, overwrite: bool) -> None:
