@@ -1,8 +1,8 @@
-"""The layers of models that ``gru-train`` wrote, known to Keras by name before they are imported.
+"""The layers of models that `gru-train` wrote, known to Keras by name before they are imported.
 
-``import keras_gru`` is then enough for ``keras.models.load_model("runs/NAME/model.keras")``. What
+`import keras_gru` is then enough for `keras.models.load_model("runs/NAME/model.keras")`. What
 stands for a layer imports the package that holds it when a model with it is loaded, not before:
-this package does not need ``training``.
+this package does not need `training`.
 """
 
 import importlib
@@ -29,10 +29,10 @@ MODULES = {
 
 
 class TrainedLayer:
-    """Stands for a layer of ``training`` until a model with it is loaded.
+    """Stands for a layer of `training` until a model with it is loaded.
 
     Args:
-        name: of the class.
+        name: Of the class.
     """
 
     def __init__(self, name: str):
@@ -42,7 +42,7 @@ class TrainedLayer:
         """The layer that Keras asks for.
 
         Raises:
-            ImportError: what training needs is not installed; says how to install it.
+            ImportError: What training needs is not installed; says how to install it.
         """
         module = MODULES[self._name]
         try:
@@ -57,7 +57,7 @@ class TrainedLayer:
 
 
 def register() -> None:
-    """Tells Keras of the layers that are not imported yet."""
+    """Tell Keras of the layers that are not imported yet."""
     known = keras.saving.get_custom_objects()
     for name in MODULES:
         known.setdefault(f"{PACKAGE}>{name}", TrainedLayer(name))

@@ -1,7 +1,7 @@
 """Training pipelines built on keras_gru.
 
-From Python: :class:`TextClassifier` and :class:`Forecaster`, which are imported when they are
-asked for. From the command line: ``gru-train``.
+From Python: `TextClassifier` and `Forecaster`, which are imported when they are
+asked for. From the command line: `gru-train`.
 """
 
 import importlib

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 @contextmanager
 def quiet(active: bool = True) -> Iterator[None]:
-    """Holds back what is written to stderr, by whatever part of the process; shown on failure."""
+    """Hold back what is written to stderr, by whatever part of the process; shown on failure."""
     if not active:
         yield
         return

@@ -72,7 +72,7 @@ class Task(Protocol):
 
     @property
     def scored_columns(self) -> Mapping[str, Sequence[str]]:
-        """What of a table's rows :meth:`scorer` reads: inputs, and how their columns are called.
+        """What of a table's rows `scorer` reads: inputs, and how their columns are called.
 
         Columns go by these names where the caller names none. Empty where runs of this task do
         not answer rows.
@@ -122,10 +122,10 @@ class Task(Protocol):
         """What to export of a run that `open_run` opened."""
 
     def scorer(self, run: Any) -> "Scorer":
-        """What answers the rows of tables with a run that :meth:`open_run` opened.
+        """What answers the rows of tables with a run that `open_run` opened.
 
         Raises:
-            TrainingError: runs of this task do not answer rows.
+            TrainingError: Runs of this task do not answer rows.
         """
 
 

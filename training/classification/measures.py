@@ -15,10 +15,10 @@ def classification_measures(
     Args:
         labels: (N,) class numbers.
         scores: (N, C) probabilities.
-        classes: the C names.
+        classes: The C names.
 
     Returns:
-        ``rows``, ``accuracy``, ``macro_f1``, ``log_loss``, and ``per_class``: precision, recall,
+        `rows`, `accuracy`, `macro_f1`, `log_loss`, and `per_class`: precision, recall,
         F1 and rows by class. The macro F1 is the mean over the classes that occur among labels
         or predictions.
     """

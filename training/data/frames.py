@@ -33,7 +33,7 @@ def as_values(data: Any, what: str) -> list[Any]:
     """The values of a column, an array or a list, missing ones as None.
 
     Raises:
-        DataError: it is none of these.
+        DataError: It is none of these.
     """
     column = nw.from_native(data, series_only=True, pass_through=True)
     if isinstance(column, nw.Series):
@@ -70,12 +70,12 @@ def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
     """Texts of a table, or of a column, array or list; missing ones are empty.
 
     Args:
-        data: the texts.
-        column: of a table, the column that holds them; found by its name by default.
-        what: the data are called in errors.
+        data: The texts.
+        column: Of a table, the column that holds them; found by its name by default.
+        what: The data are called in errors.
 
     Raises:
-        DataError: there is no such column, or a value is no text; names the row.
+        DataError: There is no such column, or a value is no text; names the row.
     """
     frame = as_frame(data)
     if frame is None:
@@ -89,7 +89,7 @@ def labelled_rows(texts: Sequence[str], labels: Sequence[Any], what: str) -> lis
     """Texts with their labels, as a file would give them; numbered from 0.
 
     Raises:
-        DataError: there are more of the one than of the other.
+        DataError: There are more of the one than of the other.
     """
     if len(texts) != len(labels):
         raise DataError(
@@ -109,7 +109,7 @@ def label_name(label: Any) -> str:
 
 
 def label_kind(labels: Sequence[Any]) -> str:
-    """Of which kind all of these are, one of :data:`LABEL_KINDS`; ``text`` where they differ."""
+    """Of which kind all of these are, one of `LABEL_KINDS`; `text` where they differ."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "text"}
     found = {kinds.get(type(label), "text") for label in labels}
     return found.pop() if len(found) == 1 else "text"

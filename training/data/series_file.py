@@ -75,7 +75,7 @@ def read_series(
             public set count them so.
         problems: Told of rows and cells that cannot be used, which are left out or missing; by
             default they raise.
-        expected: the series that it must go on with; of other columns there is a note.
+        expected: The series that it must go on with; of other columns there is a note.
 
     Raises:
         ForeignDataError: No column holds numbers.
@@ -109,14 +109,14 @@ def evenly_spaced(
     """The series of these rows, with those that are left out as missing values.
 
     Args:
-        rows: as they stand in a file or table.
-        name: of the series.
-        time_format: as for ``strptime``; guessed by default.
-        problems: told of rows that cannot be used, which are left out.
-        expected: the series that it must go on with.
+        rows: As they stand in a file or table.
+        name: Of the series.
+        time_format: As for `strptime`; guessed by default.
+        problems: Told of rows that cannot be used, which are left out.
+        expected: The series that it must go on with.
 
     Raises:
-        DataError: too few rows are left, or nearly all times are missing.
+        DataError: Too few rows are left, or nearly all times are missing.
     """
     found, source = problems, problems.source
     fewest = 1 if expected else _FEWEST_ROWS
@@ -223,14 +223,14 @@ def series_columns(
     """The column of times, those of numbers, and notes on others.
 
     Args:
-        source: of the columns, for messages.
-        names: of all of them.
-        time_column: the one with the times; by default one called as in :data:`TIME_COLUMNS`, or
+        source: Of the columns, for messages.
+        names: Of all of them.
+        time_column: The one with the times; by default one called as in `TIME_COLUMNS`, or
             else the first that is not expected to hold numbers.
-        expected: the series that they must go on with.
+        expected: The series that they must go on with.
 
     Raises:
-        DataError: a column is not there; names it.
+        DataError: A column is not there; names it.
     """
     wanted = expected.columns if expected else ()
     others = [name for name in names if name not in wanted]

@@ -24,18 +24,18 @@ def series_of_frame(
     problems: Problems,
     expected: ExpectedSeries | None = None,
 ) -> Series:
-    """The series in a table, as :func:`training.data.series_file.read_series` reads it from a file.
+    """The series in a table, as `training.data.series_file.read_series` reads it from a file.
 
     Args:
-        data: a column of times, or an index of them, and columns of numbers; or long, with the
-            columns ``unique_id``, ``ds`` and ``y``.
-        time_column: the column of times; found as in a file by default.
-        time_format: of times that are texts; guessed by default.
-        problems: told of rows that cannot be used.
-        expected: the series that it must go on with.
+        data: A column of times, or an index of them, and columns of numbers; or long, with the
+            columns `unique_id`, `ds` and `y`.
+        time_column: The column of times; found as in a file by default.
+        time_format: Of times that are texts; guessed by default.
+        problems: Told of rows that cannot be used.
+        expected: The series that it must go on with.
 
     Raises:
-        DataError: the table is not so; names the column.
+        DataError: The table is not so; names the column.
     """
     table = _wide(_pandas(data), problems)
     names = [str(name) for name in table.columns]

@@ -18,4 +18,4 @@ class TextTable:
     name: str = "table"
     """What it is called in reports and run names."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """What ``config.json`` is to say of it, as JSON values: a table has no path."""
+    """What `config.json` is to say of it, as JSON values: a table has no path."""

@@ -44,7 +44,7 @@ class TimeCells:
     lines: Sequence[int]
     """Line of each, for errors."""
     unit: str = "line"
-    """What those count, as :attr:`training.data.problems.Problems.unit`."""
+    """What those count, as `training.data.problems.Problems.unit`."""
 
     def error(self, row: int, problem: str) -> DataError:
         """An error that names file, line, column and cell."""

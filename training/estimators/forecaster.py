@@ -49,20 +49,20 @@ _FOUND = Times()
 
 @takes(SETTINGS)
 class Forecaster(RunEstimator):
-    """A GRU forecaster, as ``gru-train forecasting`` trains it.
+    """A GRU forecaster, as `gru-train forecasting` trains it.
 
     It writes the same run directory, and with the same rows and settings gets the same weights.
     Other columns than those in `target` are read up to the present only: what is known of the
     future (holidays, prices) cannot be given yet.
 
     Args:
-        **settings: any option of ``gru-train forecasting`` by its name without dashes
-            (``target=["load"]``, ``horizon=48``, ``lookback=336``, ``linear_skip=True``,
-            ``runs_dir="runs"``, ``name="load"``), and ``preset`` to begin with others than the
+        **settings: Any option of `gru-train forecasting` by its name without dashes
+            (`target=["load"]`, `horizon=48`, `lookback=336`, `linear_skip=True`,
+            `runs_dir="runs"`, `name="load"`), and `preset` to begin with others than the
             defaults.
 
     Attributes:
-        run_: the run directory (:class:`training.forecasting.run.ForecastingRun`).
+        run_: The run directory (`training.forecasting.run.ForecastingRun`).
 
     Example:
         >>> forecaster = Forecaster(horizon=24).fit(load)
@@ -88,20 +88,20 @@ class Forecaster(RunEstimator):
         """Trains, and writes a run directory.
 
         Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
-        on with :meth:`resume`.
+        on with `resume`.
 
         Args:
-            data: a table (pandas, Polars, PyArrow, ...) with a column or an index of times, evenly
+            data: A table (pandas, Polars, PyArrow, ...) with a column or an index of times, evenly
                 spaced, and columns of numbers, where missing values may be; or a long one with the
-                columns ``unique_id``, ``ds`` and ``y``; or the path of a file as for ``--data``.
+                columns `unique_id`, `ds` and `y`; or the path of a file as for `--data`.
                 By default what the preset reads, else the weekly CO2 of Mauna Loa.
-            time: the column of times; found by itself when called date, time, ds, ...
-            time_format: of times that are texts, as ``%d.%m.%Y``; found by itself where it is
+            time: The column of times; found by itself when called date, time, ds, ...
+            time_format: Of times that are texts, as `%d.%m.%Y`; found by itself where it is
                 unambiguous.
-            progress: show how it goes; by default in a terminal or a notebook only.
+            progress: Show how it goes; by default in a terminal or a notebook only.
 
         Raises:
-            TrainingError: settings, data or run directory cannot be used; no run is left behind.
+            TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
         with in_python():
             values = {**vars(self), "target": _listed(self.target)}
@@ -117,15 +117,15 @@ class Forecaster(RunEstimator):
     def resume(
         cls, path: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None
     ) -> Self:
-        """Goes on with a training that was killed, to the weights it would have had.
+        """Go on with a training that was killed, to the weights it would have had.
 
         Args:
-            path: where the run was to be, as ``runs/NAME``.
-            data: the same table as before, where it was given in memory.
-            progress: as for :meth:`fit`.
+            path: Where the run was to be, as `runs/NAME`.
+            data: The same table as before, where it was given in memory.
+            progress: As for `fit`.
 
         Raises:
-            CheckpointError: there is no checkpoint, or the data are others.
+            CheckpointError: There is no checkpoint, or the data are others.
         """
         config, given = begun(path, cls._task, ForecastingConfig)
         if given is not None and data is None:
@@ -137,23 +137,23 @@ class Forecaster(RunEstimator):
             return estimator._train(config, progress, data, _times(given), resume=True)
 
     def predict(self, horizon: int | None = None, *, data: Any = None) -> "pd.DataFrame":
-        """Forecasts what comes next.
+        """Forecast what comes next.
 
         Args:
-            horizon: steps; by default all that the model was trained for, which is the most.
-            data: newer values of the same columns, found by name, or the path of a file with
+            horizon: Steps; by default all that the model was trained for, which is the most.
+            data: Newer values of the same columns, found by name, or the path of a file with
                 them; by default the forecast begins behind the series of the training. Rows at
                 the end that have no value yet are left out, and too few rows are put behind the
                 end of that series where they go on with it.
 
         Returns:
-            A row for each column and step, as statsforecast has them: ``unique_id``, the column;
-            ``ds``, the time; ``forecast``; and the bounds ``lo-80``, ``hi-80``, ``lo-95`` and
-            ``hi-95``.
+            A row for each column and step, as statsforecast has them: `unique_id`, the column;
+            `ds`, the time; `forecast`; and the bounds `lo-80`, `hi-80`, `lo-95` and
+            `hi-95`.
 
         Raises:
-            ConfigError: the model forecasts fewer steps.
-            DataError: the data do not fit the run, or are too few.
+            ConfigError: The model forecasts fewer steps.
+            DataError: The data do not fit the run, or are too few.
         """
         from training.forecasting.future.forecast import forecast
         from training.forecasting.future.recent import (
@@ -190,17 +190,17 @@ class Forecaster(RunEstimator):
         and the exponential smoothing are fitted anew on all rows before each fold.
 
         Args:
-            data: the series of the training, which may have grown since; needed where the
+            data: The series of the training, which may have grown since; needed where the
                 estimator was loaded and the series was given in memory.
-            folds: parts of the test windows, in the order of time.
+            folds: Parts of the test windows, in the order of time.
 
         Returns:
-            A row for each fold and model: ``fold``, ``model``, ``first_time``, ``last_time``,
-            ``windows``, ``mse`` and ``mae`` on standardised values; for the network also the
-            shares of values inside its intervals, ``inside-80`` and ``inside-95``.
+            A row for each fold and model: `fold`, `model`, `first_time`, `last_time`,
+            `windows`, `mse` and `mae` on standardised values; for the network also the
+            shares of values inside its intervals, `inside-80` and `inside-95`.
 
         Raises:
-            TrainingError: the data are not those of the run.
+            TrainingError: The data are not those of the run.
         """
         import pandas as pd
 

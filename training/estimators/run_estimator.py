@@ -41,10 +41,10 @@ class RunEstimator(BaseEstimator):
             setattr(self, name, value)
 
     def set_params(self, **params: Any) -> Self:
-        """Changes settings; a preset is taken before the others.
+        """Change settings; a preset is taken before the others.
 
         Raises:
-            ConfigError: there is no such setting; names what is close.
+            ConfigError: There is no such setting; names what is close.
         """
         if "preset" in params:
             self._set(params)
@@ -59,10 +59,10 @@ class RunEstimator(BaseEstimator):
 
     @classmethod
     def load(cls, run: str | os.PathLike[str]) -> Self:
-        """The estimator of a run directory, of ``gru-train`` or of another estimator.
+        """The estimator of a run directory, of `gru-train` or of another estimator.
 
         Raises:
-            RunDirectoryError: there is no complete run of this task.
+            RunDirectoryError: There is no complete run of this task.
         """
         return cls._of(find_task(cls._task).open_run(Path(run)))
 
@@ -74,13 +74,13 @@ class RunEstimator(BaseEstimator):
         return estimator
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Copies the run directory to a place of your own.
+        """Copy the run directory to a place of your own.
 
         Args:
-            path: of the copy, which must be new; :meth:`load` reads it.
+            path: Of the copy, which must be new; `load` reads it.
 
         Raises:
-            RunDirectoryError: there is something already, or it cannot be written.
+            RunDirectoryError: There is something already, or it cannot be written.
         """
         target = Path(path)
         run = self._run()
@@ -96,19 +96,19 @@ class RunEstimator(BaseEstimator):
         return target
 
     def export(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the next version of a served model, as ``gru-serve export`` does.
+        """Write the next version of a served model, as `gru-serve export` does.
 
         That command is what runs here, in a process of its own: `training` knows nothing of
         serving, and the version is made as anyone can make it again.
 
         Args:
-            path: base path of the served model, as ``models/tickets``.
+            path: Base path of the served model, as `models/tickets`.
 
         Returns:
             The directory of the new version, a SavedModel.
 
         Raises:
-            TrainingError: the command says why it failed.
+            TrainingError: The command says why it failed.
         """
         command = [sys.executable, "-m", "serving", "export", str(self._run().path)]
         done = subprocess.run(
@@ -120,7 +120,7 @@ class RunEstimator(BaseEstimator):
         return Path(line.removeprefix(_EXPORTED).rpartition(", ")[0])
 
     def report(self) -> Report:
-        """The run's report: print it, read its ``path``, or let a notebook show it."""
+        """The run's report: print it, read its `path`, or let a notebook show it."""
         return Report(self._run().path / "report.md")
 
     def _run(self) -> Any:
@@ -132,11 +132,11 @@ class RunEstimator(BaseEstimator):
         return self.run_
 
     def _fitted(self, run: TaskRun) -> None:
-        """Remembers the run and what follows from it."""
+        """Remember the run and what follows from it."""
         self.run_ = run
 
     def _finish(self, run: Any, console: Console) -> Self:
-        """Takes over a run that has just been trained, and says how it went."""
+        """Take over a run that has just been trained, and says how it went."""
         if run is None:
             raise TrainingError("this process of several wrote no run; the first one has it")
         self._fitted(run)
@@ -153,7 +153,7 @@ def begun(path: str | os.PathLike[str], task: str, config_type: type) -> tuple[A
     """The settings of a run that was cut short, and what is known of data given in memory.
 
     Raises:
-        TrainingError: there is no checkpoint of a run of this task.
+        TrainingError: There is no checkpoint of a run of this task.
     """
     run = Path(path)
     checkpoint = existing_checkpoint(run)
@@ -164,7 +164,7 @@ def begun(path: str | os.PathLike[str], task: str, config_type: type) -> tuple[A
 
 
 def load_tensorflow() -> None:
-    """Loads it, which takes seconds, without its messages."""
+    """Load it, which takes seconds, without its messages."""
     if "tensorflow" not in sys.modules:
         with quiet():
             import keras
@@ -178,7 +178,7 @@ def progress_console(progress: bool | None) -> Console:
     """Where a training shows how it goes.
 
     Args:
-        progress: whether it does; None: only to a person, in a terminal or a notebook.
+        progress: Whether it does; None: only to a person, in a terminal or a notebook.
     """
     console = Console(soft_wrap=True)
     shown = console.is_terminal or console.is_jupyter if progress is None else progress

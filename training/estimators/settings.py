@@ -23,9 +23,9 @@ class Settings:
     """What can be set of a task.
 
     Args:
-        config_type: the dataclass of its settings, one dataclass for each section.
-        presets: settings by name.
-        elsewhere: for names that are not set here, what to use in their place.
+        config_type: The dataclass of its settings, one dataclass for each section.
+        presets: Settings by name.
+        elsewhere: For names that are not set here, what to use in their place.
     """
 
     config_type: type
@@ -54,7 +54,7 @@ class Settings:
         """All settings by name: those given, and for the others what preset or defaults say.
 
         Raises:
-            ConfigError: there is no such setting or preset; names what is close.
+            ConfigError: There is no such setting or preset; names what is close.
         """
         self.require_known(given, owner)
         chosen = given.get("preset")
@@ -62,7 +62,7 @@ class Settings:
         return {**self.values(begun), **given}
 
     def require_known(self, names: Mapping[str, Any] | Sequence[str], owner: str) -> None:
-        """Raises ConfigError where one of the names is no setting."""
+        """Raise ConfigError where one of the names is no setting."""
         known = ["preset", *self.sections()]
         for name in names:
             if name in self.elsewhere:
@@ -77,11 +77,11 @@ class Settings:
         """The config with these settings.
 
         Args:
-            values: by name, as of :meth:`with_defaults`.
-            sections: further values, of what is not set here, by section.
+            values: By name, as of `with_defaults`.
+            sections: Further values, of what is not set here, by section.
 
         Raises:
-            ConfigError: a value is of the wrong type, out of range, or contradicts another.
+            ConfigError: A value is of the wrong type, out of range, or contradicts another.
         """
         chosen = values["preset"]
         begun = self.config_type() if chosen is None else self._preset(chosen)

@@ -41,19 +41,19 @@ SETTINGS = Settings(
 
 @takes(SETTINGS)
 class TextClassifier(ClassifierMixin, RunEstimator):
-    """A GRU text classifier, as ``gru-train sentiment`` trains it.
+    """A GRU text classifier, as `gru-train sentiment` trains it.
 
     It writes the same run directory, and with the same rows and settings gets the same weights.
 
     Args:
-        **settings: any option of ``gru-train sentiment`` by its name without dashes
-            (``learning_rate=1e-3``, ``epochs=5``, ``units=128``, ``ngrams=True``,
-            ``runs_dir="runs"``, ``name="tickets"``), and ``preset`` to begin with others than the
+        **settings: Any option of `gru-train sentiment` by its name without dashes
+            (`learning_rate=1e-3`, `epochs=5`, `units=128`, `ngrams=True`,
+            `runs_dir="runs"`, `name="tickets"`), and `preset` to begin with others than the
             defaults.
 
     Attributes:
-        classes_: the labels, as they were in the table, in the order of the scores.
-        run_: the run directory (:class:`training.sentiment.run.SentimentRun`).
+        classes_: The labels, as they were in the table, in the order of the scores.
+        run_: The run directory (`training.sentiment.run.SentimentRun`).
 
     Example:
         >>> classifier = TextClassifier(epochs=5).fit(tickets, text="body", label="category")
@@ -82,22 +82,22 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         """Trains, and writes a run directory.
 
         Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
-        on with :meth:`resume`.
+        on with `resume`.
 
         Args:
-            data: a table (pandas, Polars, PyArrow, ...) with a column of texts and one of labels;
+            data: A table (pandas, Polars, PyArrow, ...) with a column of texts and one of labels;
                 texts alone (a list, array or column) with `y`; or the path of a file or folder
-                as for ``--data``. By default what the preset reads, else made-up reviews.
-            y: the labels, where they are not a column of `data`.
-            text: the column of texts; found by itself when called text, sentence, review, ...
-            label: the column of labels; found by itself when called label, category, ...
-            validation: rows for choosing the best epoch: a table, a pair of texts and labels, or
+                as for `--data`. By default what the preset reads, else made-up reviews.
+            y: The labels, where they are not a column of `data`.
+            text: The column of texts; found by itself when called text, sentence, review, ...
+            label: The column of labels; found by itself when called label, category, ...
+            validation: Rows for choosing the best epoch: a table, a pair of texts and labels, or
                 the share to draw from `data`.
-            test: rows for the final test, likewise.
-            progress: show how it goes; by default in a terminal or a notebook only.
+            test: Rows for the final test, likewise.
+            progress: Show how it goes; by default in a terminal or a notebook only.
 
         Raises:
-            TrainingError: settings, data or run directory cannot be used; no run is left behind.
+            TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
         with in_python():
             source = text_source(data, y, Columns(text, label), validation, test)
@@ -117,20 +117,20 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         test: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Goes on with a training that was killed, to the weights it would have had.
+        """Go on with a training that was killed, to the weights it would have had.
 
         Args:
-            path: where the run was to be, as ``runs/NAME``.
-            data: the same data as before, where they were given in memory.
-            y: as for :meth:`fit`; so are the further arguments.
-            text: by default the column of the training that was killed.
-            label: likewise.
-            validation: the same rows as before, where rows were given.
-            test: likewise.
-            progress: as for :meth:`fit`.
+            path: Where the run was to be, as `runs/NAME`.
+            data: The same data as before, where they were given in memory.
+            y: As for `fit`; so are the further arguments.
+            text: By default the column of the training that was killed.
+            label: Likewise.
+            validation: The same rows as before, where rows were given.
+            test: Likewise.
+            progress: As for `fit`.
 
         Raises:
-            CheckpointError: there is no checkpoint, or the data are others.
+            CheckpointError: There is no checkpoint, or the data are others.
         """
         config, given = begun(path, cls._task, SentimentConfig)
         table = None
@@ -148,13 +148,13 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         """Labels texts, in batches of texts of like length.
 
         Args:
-            data: a table with a column of texts, or texts alone (a list, array or column).
-            text: the column; by default that of the training, else found by its name.
+            data: A table with a column of texts, or texts alone (a list, array or column).
+            text: The column; by default that of the training, else found by its name.
 
         Returns:
             A table of the library that `data` is of (of pandas for lists and arrays), with the
-            columns ``label``, ``probability`` and one for each class with its probability (a
-            class called ``label`` has the column ``class_label``). Rows and index are those of
+            columns `label`, `probability` and one for each class with its probability (a
+            class called `label` has the column `class_label`). Rows and index are those of
             `data`.
         """
         scores = self.predict_proba(data, text=text)
@@ -166,11 +166,11 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         return frame_like(data, columns)
 
     def predict_proba(self, data: Any, *, text: str | None = None) -> np.ndarray:
-        """Probabilities (N, C) float32 of texts, in the order of ``classes_``.
+        """Probabilities (N, C) float32 of texts, in the order of `classes_`.
 
         Args:
-            data: as for :meth:`predict`.
-            text: likewise.
+            data: As for `predict`.
+            text: Likewise.
         """
         with in_python():
             texts = texts_of(data, self._columns(data, text).text)
@@ -182,10 +182,10 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         """Share of the rows that are labelled rightly, as scikit-learn's tools ask for it.
 
         Args:
-            data: a table, or texts.
-            y: the labels, where they are not a column of `data`.
-            text: the column of texts; by default that of the training.
-            label: the column of labels; likewise.
+            data: A table, or texts.
+            y: The labels, where they are not a column of `data`.
+            text: The column of texts; by default that of the training.
+            label: The column of labels; likewise.
         """
         with in_python():
             texts, labels = labelled(data, y, self._columns(data, text, label))
@@ -198,17 +198,17 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         """Measures on labelled rows.
 
         Args:
-            data: as for :meth:`score`; so are the further arguments.
-            y: likewise.
-            text: likewise.
-            label: likewise.
+            data: As for `score`; so are the further arguments.
+            y: Likewise.
+            text: Likewise.
+            label: Likewise.
 
         Returns:
-            ``rows``, ``accuracy``, ``macro_f1``, ``log_loss`` (of the calibrated probabilities,
-            natural logarithm), and ``per_class``: precision, recall, F1 and rows by class.
+            `rows`, `accuracy`, `macro_f1`, `log_loss` (of the calibrated probabilities,
+            natural logarithm), and `per_class`: precision, recall, F1 and rows by class.
 
         Raises:
-            DataError: a label is none of the classes.
+            DataError: A label is none of the classes.
         """
         from training.classification.measures import classification_measures
 
@@ -228,8 +228,8 @@ class TextClassifier(ClassifierMixin, RunEstimator):
     def text_model(self) -> "keras.Model":
         """A Keras model from texts (B,) to calibrated probabilities (B, C).
 
-        Other than ``model.keras`` of the run, which reads word ids, it takes strings. It can be
-        saved as a ``.keras`` file of its own and is read back after ``import keras_gru``.
+        Other than `model.keras` of the run, which reads word ids, it takes strings. It can be
+        saved as a `.keras` file of its own and is read back after `import keras_gru`.
         """
         from training.sentiment.text_model import build_text_model
 

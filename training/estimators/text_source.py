@@ -40,18 +40,18 @@ class Columns:
 def text_source(
     data: Any, labels: Any, columns: Columns, validation: Any = None, test: Any = None
 ) -> TextSource:
-    """What the arguments of a classifier's ``fit`` mean.
+    """What the arguments of a classifier's `fit` mean.
 
     Args:
-        data: a table, texts, the path of a file or folder, or None: those of the preset, else
+        data: A table, texts, the path of a file or folder, or None: those of the preset, else
             made-up reviews.
-        labels: of texts.
-        columns: of a table or file.
-        validation: a table, a pair of texts and labels, a share of the rows, or None.
-        test: likewise.
+        labels: Of texts.
+        columns: Of a table or file.
+        validation: A table, a pair of texts and labels, a share of the rows, or None.
+        test: Likewise.
 
     Raises:
-        TrainingError: they do not fit together, or a row cannot be used.
+        TrainingError: They do not fit together, or a row cannot be used.
     """
     shares = {}
     parts = {}
@@ -84,7 +84,7 @@ def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[
     """Texts and their labels, of a table, or of texts and labels apart.
 
     Raises:
-        DataError: there is no such column, or a value is no text.
+        DataError: There is no such column, or a value is no text.
     """
     frame = as_frame(data)
     if labels is not None:

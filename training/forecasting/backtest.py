@@ -209,11 +209,11 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
     """A series as it is now, with the scale and the borders that a run was made with.
 
     Args:
-        run: complete.
-        data: the series, prepared with the settings of the run.
+        run: Complete.
+        data: The series, prepared with the settings of the run.
 
     Raises:
-        RunDirectoryError: it has other columns, or does not begin as the series of the run.
+        RunDirectoryError: It has other columns, or does not begin as the series of the run.
     """
     if data.series.columns != run.columns:
         raise RunDirectoryError(

@@ -131,7 +131,7 @@ class RunDirectory:
         """SHA-256, in hexadecimal, of some of its files.
 
         Raises:
-            RunDirectoryError: one cannot be read.
+            RunDirectoryError: One cannot be read.
         """
         whole = hashlib.sha256()
         for name in names:

@@ -10,7 +10,7 @@ _PICTURE = re.compile(r"!\[([^\]]*)\]\(([\w.-]+\.png)\)")
 
 @dataclass(frozen=True)
 class Report:
-    """A run's ``report.md``; as a string its Markdown, in a notebook the page with its pictures."""
+    """A run's `report.md`; as a string its Markdown, in a notebook the page with its pictures."""
 
     path: Path
     """Of the file; the pictures lie beside it."""

@@ -24,11 +24,11 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
 
     Args:
         values: JSON values; of training.config.to_dict, with the task and the version.
-        config_types: the dataclass of each task that will do.
-        source: where the values come from, for messages.
+        config_types: The dataclass of each task that will do.
+        source: Where the values come from, for messages.
 
     Raises:
-        RunDirectoryError: they are of another task or major version, or not as expected.
+        RunDirectoryError: They are of another task or major version, or not as expected.
     """
     values = dict(values) if isinstance(values, dict) else {}
     task = values.pop("task", None)

@@ -15,8 +15,8 @@ class WordIds(keras.layers.Layer):
     """Texts (B,) to padded word ids (B, T).
 
     Args:
-        tokens: the known words, without those for padding and unknown ones.
-        max_tokens: of longer texts the last so many tokens are kept.
+        tokens: The known words, without those for padding and unknown ones.
+        max_tokens: Of longer texts the last so many tokens are kept.
     """
 
     def __init__(self, tokens: Sequence[str], max_tokens: int, **kwargs: Any):
@@ -27,7 +27,7 @@ class WordIds(keras.layers.Layer):
         self.built = True
 
     def call(self, text: Any) -> Any:
-        """Looks up the words of texts (B,) string."""
+        """Look up the words of texts (B,) string."""
         return self._preprocessor(text)
 
     def compute_output_spec(self, text: Any) -> keras.KerasTensor:

@@ -36,10 +36,10 @@ class ForecastJob:
 
 
 def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
-    """Opens the run and reads the data; needs no TensorFlow.
+    """Open the run and reads the data; needs no TensorFlow.
 
     Raises:
-        TrainingError: run, data or output cannot be used.
+        TrainingError: Run, data or output cannot be used.
     """
     kind = None
     if config.output is not None:
@@ -59,7 +59,7 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
     """Forecasts, and prints or writes it.
 
     Raises:
-        TrainingError: the model cannot be loaded, or the output cannot be written.
+        TrainingError: The model cannot be loaded, or the output cannot be written.
     """
     with console.status("forecasting ..."):
         table = forecast(job.run, job.recent, job.config.horizon)

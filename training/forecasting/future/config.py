@@ -1,4 +1,4 @@
-"""What to forecast; see :mod:`training.config`."""
+"""What to forecast; see `training.config`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ class ForecastConfig:
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """A run directory of ``gru-train forecasting``."""
+    """A run directory of `gru-train forecasting`."""
     data: _OptionalFile = None
     """Newer values, a .csv (.gz) as for training."""
     output: _OptionalFile = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import keras
 
 ID, TIME, VALUE = "unique_id", "ds", "forecast"
-"""Columns of a forecast, called as in statsforecast; then ``lo-80``, ``hi-80`` and so on."""
+"""Columns of a forecast, called as in statsforecast; then `lo-80`, `hi-80` and so on."""
 
 
 def forecast(
@@ -22,20 +22,20 @@ def forecast(
     horizon: int | None = None,
     model: "keras.Model | None" = None,
 ) -> pd.DataFrame:
-    """Forecasts what follows, in raw units.
+    """Forecast what follows, in raw units.
 
     Args:
-        run: complete.
-        recent: of this run, the steps before the forecast.
-        horizon: steps to forecast; by default all that the model was trained for.
-        model: of the run, where it is loaded already.
+        run: Complete.
+        recent: Of this run, the steps before the forecast.
+        horizon: Steps to forecast; by default all that the model was trained for.
+        model: Of the run, where it is loaded already.
 
     Returns:
-        A row for each column that is forecast and each step: ``unique_id``, the column; ``ds``,
-        the time; ``forecast``; and the bounds of the intervals, the narrower first.
+        A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
+        the time; `forecast`; and the bounds of the intervals, the narrower first.
 
     Raises:
-        ConfigError: the model forecasts fewer steps.
+        ConfigError: The model forecasts fewer steps.
     """
     import tensorflow as tf
 

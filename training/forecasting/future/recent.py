@@ -13,7 +13,7 @@ from training.errors import DataError, RunDirectoryError
 from training.forecasting.run import ForecastingRun
 
 FILE = "last_window.npz"
-"""Of a run: ``values`` (L, C) float32 of the last steps of its series, ``times`` (L,) in ns."""
+"""Of a run: `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ def last_window(series: Series, targets: list[int], lookback: int) -> Recent:
     """What a run keeps of its series.
 
     Args:
-        series: of the run.
-        targets: numbers of the columns that are forecast.
+        series: Of the run.
+        targets: Numbers of the columns that are forecast.
         lookback: L.
     """
     end = _end(series.values[:, targets])
@@ -45,7 +45,7 @@ def recent_of_run(run: ForecastingRun) -> Recent:
     """The end of the series that a run was trained on.
 
     Raises:
-        RunDirectoryError: the run is of an earlier version, which kept none.
+        RunDirectoryError: The run is of an earlier version, which kept none.
     """
     if not (run.path / FILE).is_file():
         raise RunDirectoryError(
@@ -66,7 +66,7 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
     """The end of newer values in a file.
 
     Raises:
-        DataError: as :func:`recent_of_series`, or the file cannot be used.
+        DataError: As `recent_of_series`, or the file cannot be used.
     """
     settings = run.config.data
     expected = expected_series(run)
@@ -83,11 +83,11 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     with it.
 
     Args:
-        run: complete.
-        series: with the columns of :func:`expected_series`, in that order.
+        run: Complete.
+        series: With the columns of `expected_series`, in that order.
 
     Raises:
-        DataError: there are too few rows, or a column has no value in those read.
+        DataError: There are too few rows, or a column has no value in those read.
     """
     notes = list(series.notes)
     targets = [series.column(name) for name in run.target_columns if name in series.columns]

@@ -67,7 +67,7 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
     """The series, if it has the columns to forecast, with calendar columns if wanted.
 
     Raises:
-        ForeignDataError: it has not.
+        ForeignDataError: It has not.
     """
     for name in config.target:
         if name not in series.columns:

@@ -43,10 +43,10 @@ def read_labelled_file(
 def read_table(
     table: TextTable, config: SentimentDataConfig, problems: Problems
 ) -> tuple[tuple[str, ...], list[Row], list[Row] | None, list[Row] | None]:
-    """As :func:`read_labelled_file`, of rows in memory; then those for validation and test.
+    """As `read_labelled_file`, of rows in memory; then those for validation and test.
 
     Raises:
-        DataError: a label of those parts is none of the classes.
+        DataError: A label of those parts is none of the classes.
     """
     classes, train = usable_rows(_with_both(table.rows, problems), config, problems)
     parts = (
@@ -61,7 +61,7 @@ def read_table(
 def usable_rows(
     rows: list[LabelledRow], config: SentimentDataConfig, problems: Problems
 ) -> tuple[tuple[str, ...], list[Row]]:
-    """Leaves out and merges what the settings ask for; arguments as above."""
+    """Leave out and merges what the settings ask for; arguments as above."""
     problems.close_rows()
     rows = _with_one_spelling(rows, config.merge_labels, problems)
     _note_texts(rows, config, problems)
