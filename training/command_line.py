@@ -13,6 +13,7 @@ import tyro
 from rich.console import Console
 
 from training.check_command import CheckConfig, run_check
+from training.compare.command import COMPARE
 from training.errors import CheckpointError, InterruptedRun, InterruptedScoring, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import predict_file
@@ -20,6 +21,7 @@ from training.predict.config import PredictConfig
 from training.presets import preset_in
 from training.quiet import quiet
 from training.resume_config import ResumeConfig
+from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
 
@@ -30,7 +32,7 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
-    further = [command for task in tasks.values() for command in task.commands]
+    further = [COMPARE, *(command for task in tasks.values() for command in task.commands)]
     try:
         config, others = _parse(arguments, tasks, further)
         with sigterm_interrupts():
@@ -144,8 +146,6 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
             f"{config.run_path} was begun in Python, with data given there; go on with it there: "
             f"the estimator's resume({str(config.run_path)!r}, data)"
         )
-    with quiet(not config.debug):
-        from training.runs.run_config import read_config
 
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)

@@ -66,7 +66,7 @@ class InterruptedScoring(KeyboardInterrupt):
     """The scoring of a file was interrupted and can go on.
 
     Args:
-        message: how far it came, and how it goes on.
+        message: How far it came, and how it goes on.
     """
 
     def __init__(self, message: str):

@@ -18,6 +18,7 @@ from training.errors import TrainingError
 
 if TYPE_CHECKING:
     from training.data.check import DataCheck
+    from training.outcomes import Outcomes
     from training.runs.directory import TaskRun
     from training.scoring.scorer import Scorer
     from training.servable import Servable
@@ -126,6 +127,18 @@ class Task(Protocol):
 
         Raises:
             TrainingError: Runs of this task do not answer rows.
+        """
+
+    def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
+        """What a run answers to test rows, for a comparison with other runs.
+
+        Args:
+            run: Of `open_run`.
+            data: A test file; None for the test rows that the run held out.
+            like: The run it is compared with, whose classes, scale and the like it takes over.
+
+        Raises:
+            TrainingError: The two cannot be compared, or not on these data; names the run.
         """
 
 

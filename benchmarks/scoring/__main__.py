@@ -35,7 +35,7 @@ SUMMARY = re.compile(r"rows; [0-9.,]+ s, ([0-9,]+) rows/s")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures and prints a Markdown table; returns the exit status."""
+    """Measure and prints a Markdown table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.scoring",
         description=__doc__,
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_up(path: Path, rows: int) -> Path:
-    """Writes texts of very different length: one to forty generated reviews in a row."""
+    """Write texts of very different length: one to forty generated reviews in a row."""
     rng = np.random.default_rng(0)
     reviews = [review.text for review in generate_reviews(6000, 0)]
     counts = np.minimum(rng.geometric(0.25, rows), 40)

@@ -43,7 +43,7 @@ def best(version: Path, texts: Sequence[str]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measures."""
+    """Measure."""
     version, data, column, rows = sys.argv[1:]
     texts: list[str] = []
     for piece in open_table(Path(data)).pieces([column]):

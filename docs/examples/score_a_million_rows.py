@@ -21,7 +21,7 @@ from training.predict.config import PredictConfig
 
 
 def main(run: str, source: str, target: str, rows: int = 1_000_000) -> None:
-    """Makes up the rows unless they are there, and scores them."""
+    """Make up the rows unless they are there, and scores them."""
     if not Path(source).exists():
         texts, rng = [review.text for review in generate_reviews(2000, 0)], random.Random(0)
         with pq.ParquetWriter(

@@ -11,7 +11,7 @@ from training.predict.run_scorer import RunScorer
 
 
 def main(run: str, source: str, target: str) -> None:
-    """Reads Parquet, adds the answers, writes a folder of Parquet files."""
+    """Read Parquet, adds the answers, writes a folder of Parquet files."""
     tickets = dd.read_parquet(source)
     scorer = RunScorer(run)  # where the column is not called text: RunScorer(run, text="body")
     empty = scorer(tickets.head(0))  # the columns and types of the answers

@@ -11,7 +11,7 @@ from training.predict.run_scorer import RunScorer
 
 
 def main(run: str, source: str, target: str) -> None:
-    """Reads Parquet, adds the answers, writes Parquet."""
+    """Read Parquet, adds the answers, writes Parquet."""
     spark = SparkSession.builder.appName("scoring").getOrCreate()
     spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
     tickets = spark.read.parquet(source)

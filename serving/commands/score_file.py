@@ -22,7 +22,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
         "The output has the columns of the file, in its order, and the answers: of a text "
         "classifier label, probability and each class under its name. A column of the file that "
         "is called like one of these gets input_ before its name. Empty and missing texts are "
-        "answered, too. Interrupted or killed, the same command goes on where it stopped.",
+        "answered, too. After an interruption, run the same command again to continue.",
     )
     group.add_argument(
         "--data", metavar="FILE", help="texts in .csv, .tsv, .jsonl (also .gz) or .parquet"

@@ -10,6 +10,8 @@ last_window.npz            the end of the series, from which a forecast begins:
                            :mod:`training.forecasting.future.recent`
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
+test_errors.npz            errors of every test window, of the model and of the baselines: see
+                           training.forecasting.outcomes
 *.png                      forecasts, errors, coverage, residuals, learning curves
 =========================  ====================================================================
 """
@@ -136,6 +138,15 @@ class ForecastingRun(TaskRun):
         stored = self.arrays("test_windows.npz")
         rows = evenly(len(stored["forecasts"]), count)
         return stored["forecasts"][rows], stored["quantiles"][rows]
+
+    def test_errors(self) -> dict[str, Any]:
+        """What :mod:`training.forecasting.outcomes` stored of the test windows."""
+        if not (self.path / "test_errors.npz").is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "
+                "have; train again with this version"
+            )
+        return self.arrays("test_errors.npz")
 
     def arrays(self, name: str) -> dict[str, Any]:
         """The arrays of one of its .npz files.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from training.forecasting.future.command import ForecastJob
     from training.forecasting.run import ForecastingRun
     from training.forecasting.servable import ForecastingServable
+    from training.outcomes import Outcomes
 
 
 def _check_forecast(config: ForecastConfig, console: Console) -> "ForecastJob":
@@ -125,6 +126,14 @@ class ForecastingTask(Task):
         raise TrainingError(
             f"{run.path}: expected a run that answers rows, got a forecaster, which reads a series"
         )
+
+    def outcomes(
+        self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
+    ) -> "Outcomes":
+        """Errors of whole windows."""
+        from training.forecasting.outcomes import file_outcomes, held_out_outcomes
+
+        return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 
 
 TASK: Task = ForecastingTask()

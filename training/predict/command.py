@@ -13,17 +13,17 @@ def predict_file(
     console: Console,
     load_tensorflow: Callable[[Console, bool], None] = lambda *_: None,
 ) -> None:
-    """Scores a file; all that can be checked without TensorFlow is checked before it is loaded.
+    """Score a file; all that can be checked without TensorFlow is checked before it is loaded.
 
     Args:
-        config: the settings.
-        console: where to show progress.
-        load_tensorflow: loads it and says so; told whether to show its messages. By default it
+        config: The settings.
+        console: Where to show progress.
+        load_tensorflow: Loads it and says so; told whether to show its messages. By default it
             is loaded in silence.
 
     Raises:
-        TrainingError: run, data or output cannot be used.
-        InterruptedScoring: on Ctrl-C; what is done is kept.
+        TrainingError: Run, data or output cannot be used.
+        InterruptedScoring: On Ctrl-C; what is done is kept.
     """
     from training.scoring.file_job import FileJob
 

@@ -1,4 +1,4 @@
-"""What to score; see :mod:`training.config`."""
+"""What to score; see `training.config`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,16 @@ PathName = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 @dataclass(frozen=True)
 class PredictConfig:
-    """Answer every row of a file with a trained run, into another file.
+    """Score every row of a file with a trained run, and write the answers to another file.
 
-    .csv, .tsv, .jsonl (plain or .gz) and .parquet, in and out. The rows keep their order. Of a
-    text classifier the output has label, probability and a column with the probability of each
-    class under the name of the class, behind the columns of the file; a column of the file that
-    is called like one of these gets input_ before its name, and a class that is called label or
-    probability gets class_. An empty or missing text is answered, too: with what the model says
-    before it has read a word.
+    Reads and writes .csv, .tsv, .jsonl (plain or .gz) and .parquet. The rows keep their order.
+    For a text classifier the output has the columns of the file, then label, probability, and one
+    column per class under the name of the class. If a column of the file has one of these names,
+    it gets input_ before its name; a class called label or probability gets class_. Empty and
+    missing texts are answered, too: with what the model says before it has read a word.
 
-    Files of any size: memory stays bounded. Interrupted or killed, the same command goes on where
-    it stopped. The output appears when it is whole.
+    Files may be of any size: memory stays bounded. If the command is interrupted or killed, run
+    it again to continue. The output file appears when it is complete.
 
     gru-train predict runs/tickets --data june.csv --output june-scored.csv
 

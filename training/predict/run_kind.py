@@ -11,7 +11,7 @@ def run_task(path: Path) -> Task:
     """The task of a run directory.
 
     Raises:
-        RunDirectoryError: there is no run.
+        RunDirectoryError: There is no run.
     """
     if not path.is_dir():
         raise RunDirectoryError(f"there is no run directory {path}")
@@ -33,13 +33,13 @@ def scored_columns(path: Path, task: Task, given: dict[str, str]) -> dict[str, l
     """What a run reads of rows, and the names by which columns are found.
 
     Args:
-        path: of the run, for messages.
-        task: of the run.
-        given: columns that the caller named, by input.
+        path: Of the run, for messages.
+        task: Of the run.
+        given: Columns that the caller named, by input.
 
     Raises:
-        RunDirectoryError: runs of this task answer no rows.
-        ConfigError: a column is named for an input that there is not.
+        RunDirectoryError: Runs of this task answer no rows.
+        ConfigError: A column is named for an input that there is not.
     """
     inputs = {name: list(known) for name, known in task.scored_columns.items()}
     if not inputs:

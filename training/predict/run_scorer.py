@@ -23,15 +23,15 @@ class RunScorer:
     """Adds a run's answers to data frames: to those of Spark, Dask or Ray, partition by partition.
 
     It can be pickled, and holds the run's path alone: each process that calls it loads the model
-    once. All machines must see the path. ``docs/examples`` has it in Spark and in Dask.
+    once. All machines must see the path. `docs/examples` has it in Spark and in Dask.
 
     Args:
-        run: a run directory.
-        columns: the frames' names of the columns that the model reads, as ``text="body"``; found
-            by themselves when called as ``gru-train predict`` expects.
+        run: A run directory.
+        columns: The frames' names of the columns that the model reads, as `text="body"`; found
+            by themselves when called as `gru-train predict` expects.
 
     Raises:
-        TrainingError: there is no run, or its model answers no rows.
+        TrainingError: There is no run, or its model answers no rows.
     """
 
     def __init__(self, run: str | os.PathLike[str], **columns: str):
@@ -47,11 +47,11 @@ class RunScorer:
 
         Returns:
             N rows in the same order, with the same index. A column that is called as an answer
-            gets ``input_`` before its name.
+            gets `input_` before its name.
 
         Raises:
-            DataError: the frame lacks a column that the model reads.
-            RowError: a row cannot be read.
+            DataError: The frame lacks a column that the model reads.
+            RowError: A row cannot be read.
         """
         inputs = scored_columns(self._path, run_task(self._path), self._columns)
         found = find_columns(
@@ -68,7 +68,7 @@ class RunScorer:
         return pd.concat([frame.set_axis(renamed, axis=1), answered], axis=1)
 
     def in_pandas(self, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """The call, for each of a stream of frames: what Spark's ``mapInPandas`` takes."""
+        """The call, for each of a stream of frames: what Spark's `mapInPandas` takes."""
         return map(self, frames)
 
 

@@ -1,4 +1,4 @@
-"""What a training run leaves behind.
+"""What a training run leaves behind; needs TensorFlow only for the model and the settings.
 
 =========================  ====================================================================
 config.json                task, version and settings; `training.config.from_dict` reads them
@@ -174,8 +174,7 @@ class RunWriter:
     """
 
     def __init__(self, runs_dir: Path, name: str):
-        self.final = runs_dir / name
-        self.path = self.final  # until entered
+        self.final = self.path = runs_dir / name  # the latter until entered
 
     def __enter__(self: WriterT) -> WriterT:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 def class_columns(classes: Sequence[str]) -> list[str]:
     """The columns of the classes' probabilities: their names, unless another column is called so.
 
-    A class that is called label or probability gets ``class_`` before its name.
+    A class that is called label or probability gets `class_` before its name.
     """
     taken = {"label", "probability", *classes}
     columns = []

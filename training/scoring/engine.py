@@ -19,18 +19,18 @@ CHUNK = 8192
 def score_table(
     scorer: Scorer, table: "pa.Table", columns: Mapping[str, str] | None = None
 ) -> "pa.Table":
-    """Answers every row of a table.
+    """Answer every row of a table.
 
     Args:
-        scorer: of a run, from :meth:`training.task.Task.scorer`, or of a server.
+        scorer: Of a run, from `training.task.Task.scorer`, or of a server.
         table: N rows; other columns than those that are read do not matter.
-        columns: the table's name of each column that the scorer reads; the scorer's by default.
+        columns: The table's name of each column that the scorer reads; the scorer's by default.
 
     Returns:
-        N rows, in the order of the table, with the columns of ``scorer.answers``.
+        N rows, in the order of the table, with the columns of `scorer.answers`.
 
     Raises:
-        RowError: a row cannot be read; its number is that in the table.
+        RowError: A row cannot be read; its number is that in the table.
     """
     import pyarrow as pa
 
@@ -44,20 +44,20 @@ def score_batches(
     batches: Iterable["pa.RecordBatch"],
     columns: Mapping[str, str] | None = None,
 ) -> Iterator["pa.RecordBatch"]:
-    """Answers the rows of a stream of record batches, which need not fit into memory.
+    """Answer the rows of a stream of record batches, which need not fit into memory.
 
-    The rows of each are sorted by length, so they should be some thousands (:data:`CHUNK`).
+    The rows of each are sorted by length, so they should be some thousands (`CHUNK`).
 
     Args:
-        scorer: as of :func:`score_table`.
-        batches: the rows.
-        columns: as of :func:`score_table`.
+        scorer: As of `score_table`.
+        batches: The rows.
+        columns: As of `score_table`.
 
     Yields:
-        For each record batch its answers, as of :func:`score_table`.
+        For each record batch its answers, as of `score_table`.
 
     Raises:
-        RowError: a row cannot be read; its number is that in the stream.
+        RowError: A row cannot be read; its number is that in the stream.
     """
     with ExitStack() as stack:
         pool = None
@@ -91,7 +91,7 @@ def batches_by_length(lengths: np.ndarray, limits: BatchLimits) -> list[np.ndarr
 
     Args:
         lengths: (N,) int, steps of each row.
-        limits: of a batch; a row that is longer than they allow gets one of its own.
+        limits: Of a batch; a row that is longer than they allow gets one of its own.
     """
     order = np.argsort(lengths, kind="stable")
     batches: list[np.ndarray] = []

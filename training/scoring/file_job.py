@@ -50,16 +50,16 @@ class FileJob:
 
     Args:
         data: .csv, .tsv, .jsonl (also .gz) or .parquet; read twice.
-        output: likewise; it appears when it is whole.
-        inputs: the columns that the model reads, each with the names by which it is found.
-        columns: names of those columns in the file, where they are not to be found by name.
-        keep: columns of the file that the output gets, too; all by default.
-        overwrite: whether the output may be there already.
-        console: shows that the file is being read.
+        output: Likewise; it appears when it is whole.
+        inputs: The columns that the model reads, each with the names by which it is found.
+        columns: Names of those columns in the file, where they are not to be found by name.
+        keep: Columns of the file that the output gets, too; all by default.
+        overwrite: Whether the output may be there already.
+        console: Shows that the file is being read.
 
     Raises:
-        DataError: the file cannot be read, or lacks a column.
-        ScoringError: the output cannot be written.
+        DataError: The file cannot be read, or lacks a column.
+        ScoringError: The output cannot be written.
     """
 
     def __init__(
@@ -88,22 +88,22 @@ class FileJob:
                 raise DataError(f"--keep: {_no_column(data, self._table.schema, name)}")
 
     def run(self, scorer: Scorer) -> Scored:
-        """Answers the rows that are not done yet, and writes the output.
+        """Answer the rows that are not done yet, and writes the output.
 
         Args:
-            scorer: reads the columns that were checked.
+            scorer: Reads the columns that were checked.
 
         Raises:
-            DataError: a row cannot be read; names the line.
-            ScoringError: the output cannot be written.
-            InterruptedScoring: on Ctrl-C; what is done is kept.
+            DataError: A row cannot be read; names the line.
+            ScoringError: The output cannot be written.
+            InterruptedScoring: On Ctrl-C; what is done is kept.
         """
         schema = output_schema(self._table.schema, self._keep, scorer.answers)
         digest = self._digest(scorer)
         if others_began(self._output, digest):
             self._console.print(
-                f"note: {self._output} was begun before with other data or settings; that cannot "
-                "be gone on with, and is removed when this is done",
+                f"note: {self._output} was begun earlier with other data or settings; what was "
+                "finished then cannot be reused, and is removed at the end",
                 markup=False,
                 highlight=False,
             )
@@ -112,7 +112,7 @@ class FileJob:
             done = parts.rows
             if done:
                 self._console.print(
-                    f"going on behind row {done:,} of {self._table.rows:,}", highlight=False
+                    f"continuing after row {done:,} of {self._table.rows:,}", highlight=False
                 )
             try:
                 self._score(scorer, schema, parts)
@@ -125,8 +125,8 @@ class FileJob:
                 ) from error
             except KeyboardInterrupt as error:
                 raise InterruptedScoring(
-                    f"interrupted; {parts.rows:,} of {self._table.rows:,} rows are done, and the "
-                    "same command goes on with the others"
+                    f"interrupted; {parts.rows:,} of {self._table.rows:,} rows are done. Run the "
+                    "same command again to continue"
                 ) from error
         return Scored(self._table.rows, done, time.perf_counter() - started)
 
@@ -176,13 +176,13 @@ def find_columns(
     """The columns of a table that a model reads.
 
     Args:
-        source: of the table, for messages.
-        schema: of the table.
-        inputs: what the model reads, each with the names by which it is found (in any case).
-        given: names of columns, where they are not to be found so.
+        source: Of the table, for messages.
+        schema: Of the table.
+        inputs: What the model reads, each with the names by which it is found (in any case).
+        given: Names of columns, where they are not to be found so.
 
     Raises:
-        DataError: there is no such column, or it holds values of several kinds.
+        DataError: There is no such column, or it holds values of several kinds.
     """
     names = schema.names
     found: dict[str, str] = {}
@@ -210,7 +210,7 @@ def find_columns(
 def output_schema(rows: pa.Schema, keep: Sequence[str], answers: pa.Schema) -> pa.Schema:
     """The columns of the output: those that are kept, then the answers.
 
-    A kept column that is called as an answer gets ``input_`` before its name.
+    A kept column that is called as an answer gets `input_` before its name.
     """
     taken = {*keep, *answers.names}
     fields = []

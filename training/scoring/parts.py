@@ -18,16 +18,16 @@ from training.tables.table_writer import table_writer
 
 
 class Parts:
-    """The rows of an output file that are done, in ``.NAME.partial-DIGEST``; a context manager.
+    """The rows of an output file that are done, in `.NAME.partial-DIGEST`; a context manager.
 
     Killed at any moment, and after a power cut, a part is there as a whole or not at all. Only
-    one process at a time works on it. Leaving the context keeps the parts; :meth:`publish`
+    one process at a time works on it. Leaving the context keeps the parts; `publish`
     makes the output of them.
 
     Args:
-        output: where the whole is to be.
-        digest: of all that the rows follow from: what others have begun is not gone on with.
-        schema: of the rows.
+        output: Where the whole is to be.
+        digest: Of all that the rows follow from: what others have begun is not gone on with.
+        schema: Of the rows.
     """
 
     def __init__(self, output: Path, digest: str, schema: pa.Schema):
@@ -60,7 +60,7 @@ class Parts:
         self._lock.release()
 
     def _find(self) -> None:
-        """Takes the parts that follow on each other, and removes what else there is."""
+        """Take the parts that follow on each other, and removes what else there is."""
         for path in sorted(self._folder.iterdir()):
             rows = 0
             if path.name == _part_name(self.rows):
@@ -73,10 +73,10 @@ class Parts:
                 path.unlink()
 
     def append(self, piece: pa.RecordBatch) -> None:
-        """Adds the next rows.
+        """Add the next rows.
 
         Raises:
-            ScoringError: they cannot be written.
+            ScoringError: They cannot be written.
         """
         path = self._folder / _part_name(self.rows)
         aside = path.with_suffix(".aside")
@@ -91,17 +91,17 @@ class Parts:
         self.rows += piece.num_rows
 
     def publish(self, kind: FileKind, overwrite: bool) -> None:
-        """Writes all rows to the output, which appears when it is whole; removes the parts.
+        """Write all rows to the output, which appears when it is whole; removes the parts.
 
         Parts that other settings have left are removed, too.
 
         Args:
-            kind: of the output.
-            overwrite: whether it may be there already.
+            kind: Of the output.
+            overwrite: Whether it may be there already.
 
         Raises:
-            ScoringError: it cannot be written, or is there already.
-            DataError: files of this kind cannot hold a column.
+            ScoringError: It cannot be written, or is there already.
+            DataError: Files of this kind cannot hold a column.
         """
         aside = self._folder / "whole.aside"
         try:
@@ -150,6 +150,6 @@ def _unwritten(output: Path, error: OSError) -> ScoringError:
 
 
 def _to_disk(path: Path) -> None:
-    """Makes a file survive a power cut; before it is renamed, so that it never has no content."""
+    """Make a file survive a power cut; before it is renamed, so that it never has no content."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())

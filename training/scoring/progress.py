@@ -14,9 +14,9 @@ class ScoringProgress:
     """A context manager; the bar where there is a terminal, else a line from time to time.
 
     Args:
-        console: where to write.
-        rows: all rows.
-        done: those that were done before.
+        console: Where to write.
+        rows: All rows.
+        done: Those that were done before.
     """
 
     def __init__(self, console: Console, rows: int, done: int):
@@ -46,7 +46,7 @@ class ScoringProgress:
         self._bar.stop()
 
     def update(self, done: int) -> None:
-        """Says how many rows are done."""
+        """Say how many rows are done."""
         now = time.monotonic()
         speed = (done - self._before) / max(now - self._started, 1e-9)
         left = time.strftime("%H:%M:%S", time.gmtime((self._rows - done) / max(speed, 1e-9)))

@@ -36,7 +36,7 @@ class Reading(Protocol):
             rows: (B,) numbers of rows, of like length.
 
         Returns:
-            B rows with the columns of :attr:`Scorer.answers`.
+            B rows with the columns of `Scorer.answers`.
         """
 
 
@@ -45,7 +45,7 @@ class Scorer(Protocol):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the columns that :meth:`read` takes."""
+        """The names of the columns that `read` takes."""
 
     @property
     def answers(self) -> "pa.Schema":
@@ -60,13 +60,13 @@ class Scorer(Protocol):
         """What tells the model from every other one: only with the same does a scoring go on."""
 
     def read(self, rows: "pa.RecordBatch") -> Reading:
-        """Reads rows, best in the background: the next rows are read before these are answered.
+        """Read rows, best in the background: the next rows are read before these are answered.
 
         Args:
-            rows: N rows with the columns of :attr:`inputs`.
+            rows: N rows with the columns of `inputs`.
 
         Raises:
-            RowError: a row cannot be read.
+            RowError: A row cannot be read.
         """
 
 
@@ -74,9 +74,9 @@ class RowError(Exception):
     """A row that a model cannot read.
 
     Args:
-        row: its number, from 0.
-        column: by the model's name of it.
-        message: what was expected and what came.
+        row: Its number, from 0.
+        column: By the model's name of it.
+        message: What was expected and what came.
     """
 
     def __init__(self, row: int, column: str, message: str):

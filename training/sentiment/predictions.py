@@ -44,7 +44,7 @@ class SentimentScorer:
     before it has read a word.
 
     Args:
-        run: complete.
+        run: Complete.
     """
 
     inputs = ("text",)
@@ -61,15 +61,15 @@ class SentimentScorer:
         self._scores = _scores(run.load_model(), run.temperature.value)
 
     def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
-        """Tokenizes texts, in the background.
+        """Tokenize texts, in the background.
 
         Raises:
-            RowError: the column holds no texts.
+            RowError: The column holds no texts.
         """
         return TokenizedTexts(self, rows.column("text"), self._preprocessor)
 
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
-        """Labels texts of word ids, (B, T) int32, padded with 0."""
+        """Label texts of word ids, (B, T) int32, padded with 0."""
         scores = self._scores(ids).numpy()
         labels = pa.array(self._classes[scores.argmax(axis=1)], pa.string())
         return pa.RecordBatch.from_arrays(
@@ -82,9 +82,9 @@ class TokenizedTexts:
     """N texts as word ids.
 
     Args:
-        scorer: answers them.
-        texts: a string array; missing ones are read as empty.
-        preprocessor: from text to word ids.
+        scorer: Answers them.
+        texts: A string array; missing ones are read as empty.
+        preprocessor: From text to word ids.
     """
 
     def __init__(self, scorer: SentimentScorer, texts: pa.Array, preprocessor: TextPreprocessor):

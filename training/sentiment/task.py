@@ -13,6 +13,7 @@ from training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     from training.data.check import DataCheck
+    from training.outcomes import Outcomes
     from training.sentiment.data import SentimentData
     from training.sentiment.predictions import SentimentScorer
     from training.sentiment.run import SentimentRun
@@ -90,6 +91,14 @@ class SentimentTask(Task):
         from training.sentiment.predictions import SentimentScorer
 
         return SentimentScorer(run)
+
+    def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
+        """Right and wrong labels, and the probabilities of the right ones."""
+        from training.classification.outcomes import file_outcomes, held_out_outcomes
+
+        if data is None:
+            return held_out_outcomes(run, like)
+        return file_outcomes(run, data, like, self.scorer(run))
 
 
 TASK: Task = SentimentTask()

@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class DelimitedFile(TableFile):
-    """A CSV or TSV file; see :func:`training.tables.table_file.open_table`."""
+    """A CSV or TSV file; see `training.tables.table_file.open_table`."""
 
     def __init__(
         self, path: Path, schema: pa.Schema, rows: int, digest: str, delimiter: str, gzipped: bool
@@ -53,13 +53,13 @@ class DelimitedFile(TableFile):
 
 
 def open_delimited(path: Path, delimiter: str, gzipped: bool, progress: Progress) -> DelimitedFile:
-    """Looks through a file; arguments and errors as of :func:`open_table`.
+    """Look through a file; arguments and errors as of `open_table`.
 
     Args:
-        path: of the file.
-        delimiter: between cells.
-        gzipped: whether to unpack it.
-        progress: told how many rows there are so far.
+        path: Of the file.
+        delimiter: Between cells.
+        gzipped: Whether to unpack it.
+        progress: Told how many rows there are so far.
     """
     with open_hashed(path) as file:
         rows = csv_rows(path, text_lines(path, file, gzipped), delimiter)
@@ -88,7 +88,7 @@ def csv_rows(path: Path, lines: Iterator[str], delimiter: str) -> Iterator[Row]:
     """The header, then the rows; blank lines are passed over.
 
     Raises:
-        DataError: there is no header, or a row does not fit it; names the line.
+        DataError: There is no header, or a row does not fit it; names the line.
     """
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)

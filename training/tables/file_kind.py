@@ -19,11 +19,11 @@ def file_kind(path: Path, flag: str = "") -> FileKind:
     """The kind of a table file, by the end of its name.
 
     Args:
-        path: of the file, which need not exist.
-        flag: of the command line, for the message.
+        path: Of the file, which need not exist.
+        flag: Of the command line, for the message.
 
     Raises:
-        DataError: the name says nothing of the kind.
+        DataError: The name says nothing of the kind.
     """
     gzipped = path.suffix.lower() == ".gz"
     suffix = (Path(path.stem) if gzipped else path).suffix.lower()

@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 class JsonLinesFile(TableFile):
-    """A file of JSON lines; see :func:`training.tables.table_file.open_table`."""
+    """A file of JSON lines; see `training.tables.table_file.open_table`."""
 
     def __init__(self, path: Path, schema: pa.Schema, rows: int, digest: str, gzipped: bool):
         super().__init__(path, schema, rows, digest)
@@ -59,12 +59,12 @@ class JsonLinesFile(TableFile):
 
 
 def open_json_lines(path: Path, gzipped: bool, progress: Progress) -> JsonLinesFile:
-    """Looks through a file; arguments and errors as of :func:`open_table`.
+    """Look through a file; arguments and errors as of `open_table`.
 
     Args:
-        path: of the file.
-        gzipped: whether to unpack it.
-        progress: told how many rows there are so far.
+        path: Of the file.
+        gzipped: Whether to unpack it.
+        progress: Told how many rows there are so far.
     """
     kinds: dict[str, dict[str, int]] = {}  # of each column, with the first line of each kind
     count, told = 0, time.monotonic()

@@ -29,7 +29,7 @@ class HashedFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Reads on."""
+        """Read on."""
         count = self._file.readinto(buffer) or 0
         self._sha256.update(memoryview(buffer)[:count])
         return count
@@ -41,10 +41,10 @@ class HashedFile(io.RawIOBase):
         return self._sha256.hexdigest()
 
     def close(self) -> None:
-        """Does nothing: what reads it through a buffer would close it before it was hashed."""
+        """Do nothing: what reads it through a buffer would close it before it was hashed."""
 
     def release(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -52,12 +52,12 @@ def text_lines(path: Path, file: io.RawIOBase, gzipped: bool) -> Iterator[str]:
     """The lines of UTF-8 text with their line breaks, without a byte-order mark.
 
     Args:
-        path: for messages.
-        file: opened at its beginning.
-        gzipped: whether to unpack it.
+        path: For messages.
+        file: Opened at its beginning.
+        gzipped: Whether to unpack it.
 
     Raises:
-        DataError: it is no UTF-8 text, no complete gzip file or cannot be read; names the line.
+        DataError: It is no UTF-8 text, no complete gzip file or cannot be read; names the line.
     """
     number = 0
     buffered: Any = io.BufferedReader(file, _BUFFER)
@@ -91,7 +91,7 @@ def open_hashed(path: Path) -> Iterator[HashedFile]:
     """A file that is hashed while it is read, closed in the end.
 
     Raises:
-        DataError: it cannot be opened.
+        DataError: It cannot be opened.
     """
     try:
         file = HashedFile(path)
@@ -107,7 +107,7 @@ def _beginning(path: Path, raw: bytes) -> bytes:
     """The first line without its mark of UTF-8.
 
     Raises:
-        DataError: the file is UTF-16 or UTF-32.
+        DataError: The file is UTF-16 or UTF-32.
     """
     for mark, name in ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\0\0\xfe", "UTF-32")):
         if raw.startswith(mark):

@@ -16,7 +16,7 @@ _ROWS = 256
 
 
 class ParquetFile(TableFile):
-    """A Parquet file; see :func:`training.tables.table_file.open_table`."""
+    """A Parquet file; see `training.tables.table_file.open_table`."""
 
     def place(self, row: int) -> str:
         """The row's number, from 1."""
@@ -54,10 +54,10 @@ class ParquetFile(TableFile):
 
 
 def open_parquet(path: Path) -> ParquetFile:
-    """Opens a file.
+    """Open a file.
 
     Raises:
-        DataError: it is no complete Parquet file.
+        DataError: It is no complete Parquet file.
     """
     try:
         with pq.ParquetFile(path) as file:

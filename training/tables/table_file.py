@@ -27,9 +27,9 @@ class TableFile(ABC):
     """A file that was looked through to its end and can be read.
 
     Args:
-        path: of the file.
-        schema: names and types of its columns.
-        rows: how many there are.
+        path: Of the file.
+        schema: Names and types of its columns.
+        rows: How many there are.
         digest: SHA-256, in hexadecimal, of the file's bytes.
     """
 
@@ -39,31 +39,31 @@ class TableFile(ABC):
     def pieces(
         self, columns: Sequence[str] | None = None, skip: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """The rows in their order, about :data:`PIECE_ROWS` at once.
+        """The rows in their order, about `PIECE_ROWS` at once.
 
         Where the pieces end depends on the file and on `skip` alone.
 
         Args:
-            columns: those to read; all by default.
-            skip: so many rows at the beginning are passed over.
+            columns: Those to read; all by default.
+            skip: So many rows at the beginning are passed over.
 
         Raises:
-            DataError: the file has changed and cannot be read any more.
+            DataError: The file has changed and cannot be read any more.
         """
         names = self.schema.names if columns is None else list(columns)
         return self._pieces(pa.schema([self.schema.field(name) for name in names]), skip)
 
     @abstractmethod
     def _pieces(self, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
-        """As :meth:`pieces`, of the columns of this schema."""
+        """As `pieces`, of the columns of this schema."""
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Where a row stands, for messages: as ``line 7`` or ``row 6``."""
+        """Where a row stands, for messages: as `line 7` or `row 6`."""
 
 
 def open_table(path: Path, progress: Progress | None = None) -> TableFile:
-    """Looks through a .csv, .tsv, .jsonl (also .gz) or .parquet file, with bounded memory.
+    """Look through a .csv, .tsv, .jsonl (also .gz) or .parquet file, with bounded memory.
 
     CSV and TSV files need a header line and follow the usual quoting rules. A column of whole
     numbers as programs write them (no leading zeros, no signs but minus; empty cells are missing
@@ -74,11 +74,11 @@ def open_table(path: Path, progress: Progress | None = None) -> TableFile:
     objects become texts of JSON, which are written as they were read.
 
     Args:
-        path: of the file, which is read twice: it can be no pipe.
-        progress: told about ten times a second.
+        path: Of the file, which is read twice: it can be no pipe.
+        progress: Told about ten times a second.
 
     Raises:
-        DataError: the file cannot be read; names the line, or of Parquet the column.
+        DataError: The file cannot be read; names the line, or of Parquet the column.
     """
     from training.tables import delimited, json_lines, parquet
 
@@ -99,7 +99,7 @@ def gathered(items: Iterable[tuple[ItemT, int, int]]) -> Iterator[list[ItemT]]:
     """Items until they are a piece, one piece after the other.
 
     Args:
-        items: each with its number of rows and its bytes.
+        items: Each with its number of rows and its bytes.
     """
     piece: list[ItemT] = []
     rows = size = 0

@@ -28,11 +28,11 @@ class TableWriter(ABC):
 
     @abstractmethod
     def write(self, piece: pa.RecordBatch) -> None:
-        """Appends rows."""
+        """Append rows."""
 
     @abstractmethod
     def close(self) -> None:
-        """Writes what is left."""
+        """Write what is left."""
 
     def __enter__(self) -> "TableWriter":
         return self
@@ -47,18 +47,18 @@ class TableWriter(ABC):
 
 
 def table_writer(path: Path, kind: FileKind, schema: pa.Schema) -> TableWriter:
-    """Begins a file.
+    """Begin a file.
 
     In CSV and TSV missing values are empty cells and lists are JSON; float32 numbers have as many
     digits as tell them apart. In JSON lines times are texts as ISO 8601 has them.
 
     Args:
-        path: of the file, which is written over.
-        kind: of its content, whatever its name.
-        schema: of the pieces.
+        path: Of the file, which is written over.
+        kind: Of its content, whatever its name.
+        schema: Of the pieces.
 
     Raises:
-        DataError: the kind of file cannot hold a column.
+        DataError: The kind of file cannot hold a column.
     """
     if kind.suffix == ".parquet":
         return ParquetWriter(path, schema)
@@ -89,14 +89,14 @@ class ParquetWriter(TableWriter):
         self._waiting: list[pa.RecordBatch] = []
 
     def write(self, piece: pa.RecordBatch) -> None:
-        """Appends rows."""
+        """Append rows."""
         self._waiting.append(piece)
         rows = sum(piece.num_rows for piece in self._waiting)
         if rows >= _GROUP_ROWS or sum(piece.nbytes for piece in self._waiting) >= _GROUP_BYTES:
             self._flush()
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Write what is left."""
         if self._waiting:
             self._flush()
         self._writer.close()
@@ -115,12 +115,12 @@ class DelimitedWriter(TableWriter):
         self._writer.writerow(schema.names)
 
     def write(self, piece: pa.RecordBatch) -> None:
-        """Appends rows."""
+        """Append rows."""
         columns = [_cells(column) for column in piece.columns]
         self._writer.writerows(zip(*columns, strict=True))
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._stream.close()
 
 
@@ -134,7 +134,7 @@ class _UnixLines:
         self._stream = stream
 
     def write(self, line: str) -> None:
-        """Writes one line, which ends in both."""
+        """Write one line, which ends in both."""
         self._stream.write(line[:-2] + "\n")
 
 
@@ -145,7 +145,7 @@ class JsonLinesWriter(TableWriter):
         self._stream, self._schema = stream, schema
 
     def write(self, piece: pa.RecordBatch) -> None:
-        """Appends rows."""
+        """Append rows."""
         names = self._schema.names
         columns = [
             _json_values(column, is_json(field))
@@ -156,7 +156,7 @@ class JsonLinesWriter(TableWriter):
             self._stream.write(text + "\n")
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._stream.close()
 
 

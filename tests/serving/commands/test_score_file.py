@@ -86,7 +86,7 @@ def test_texts_that_are_empty_or_missing_are_answered(url, tmp_path):
          "--text-column: in.csv has no column 'body'; its columns are id, text"),
         (["--data", "in.csv", "--output", "out.csv", "--in-flight", "0"], "--in-flight: expected"),
         (["--data", "in.csv", "--output", "out.csv", "--model", "affine"],
-         "--data: expected a model that takes texts alone; this one takes ['x']"),
+         "--data: expected a model that takes texts alone; this one takes ['b', 'x']"),
         (["--data", "in.csv", "--output", "out.csv", "--model", "none"], "none"),
     ],
 )  # fmt: skip
@@ -125,12 +125,12 @@ def test_killed_and_interrupted_it_goes_on(url, tmp_path):
         said = process.communicate()[1]
         assert process.returncode == status, said
         assert not (tmp_path / "out.csv").exists()
-    assert "of 60,000 rows are done, and the same command goes on with the others" in said
+    assert "of 60,000 rows are done. Run the same command again to continue" in said
     done = len(parts(tmp_path))
     process = command(url, tmp_path)
     out, said = process.communicate()
     assert process.returncode == 0, said
-    assert f"going on behind row {done * 8192:,} of 60,000" in out
+    assert f"continuing after row {done * 8192:,} of 60,000" in out
     assert [row["id"] for row in rows_of(tmp_path / "out.csv")] == [str(i) for i in range(60_000)]
 
 

@@ -221,7 +221,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(fitted, frame, tmp_path, 
         patch.setattr(Checkpoint, "save", save_and_die)
         with pytest.raises(MemoryError):
             Forecaster(**TINY, runs_dir=tmp_path, name="cut").fit(frame)
-    with pytest.raises(CheckpointError, match="expected the data that the training was begun with"):
+    with pytest.raises(CheckpointError, match="expected the data that the training started with"):
         Forecaster.resume(tmp_path / "cut", frame.assign(up=frame["up"] + 1))
     resumed = Forecaster.resume(tmp_path / "cut", frame)
     same_weights(resumed.run_.path, fitted.run_.path)

@@ -250,7 +250,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
             TextClassifier(**settings, name="cut").fit(tickets(), text="body", label="category")
     with pytest.raises(DataError, match="begun with data given in memory; give them again"):
         TextClassifier.resume(tmp_path / "cut")
-    with pytest.raises(CheckpointError, match="expected the data that the training was begun with"):
+    with pytest.raises(CheckpointError, match="expected the data that the training started with"):
         TextClassifier.resume(tmp_path / "cut", tickets(seed=1))
     assert main(["resume", str(tmp_path / "cut")]) == 2
     resumed = TextClassifier.resume(tmp_path / "cut", tickets())

@@ -130,7 +130,7 @@ def test_killed_and_run_again_it_gives_the_same_file(tiny_run, tmp_path, texts):
             said = process.stderr.read()
         assert process.returncode == status, said
         assert not killed.exists()
-    assert "the same command goes on with the others" in said
+    assert "Run the same command again to continue" in said
     assert predict(tiny_run.path, data, killed, "--text-column", "body", "--keep", "id") == 0
     assert killed.read_bytes() == whole.read_bytes()
 

@@ -198,7 +198,7 @@ def test_with_other_data_or_settings_it_begins_anew(tmp_path, change):
     said = io.StringIO()
     scored = score(data, output, scorer, keep=keep, console=Console(file=said, width=200))
     assert scored.resumed == 0
-    assert "was begun before with other data or settings" in said.getvalue()
+    assert "was begun earlier with other data or settings" in said.getvalue()
     assert len(output.read_text().splitlines()) == 95
     assert left(tmp_path) == []
 

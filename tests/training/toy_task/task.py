@@ -37,5 +37,10 @@ class TaggingTask(Task):
 
         return TaggingScorer(run)
 
+    def outcomes(self, run, data, like):
+        from tests.training.toy_task.outcomes import tagging_outcomes
+
+        return tagging_outcomes(run, data)
+
 
 TASK = TaggingTask()
