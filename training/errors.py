@@ -3,6 +3,8 @@
     TrainingError                 shown as one line, exit status 2
     ├── ConfigError               a setting out of range or contradicting another
     ├── DataError                 a data file missing, unreadable or not as expected
+    │   ├── ForeignDataError      its columns are not those that the task reads
+    │   └── DataProblemsError     several at once: training.data.problems
     ├── RunDirectoryError         a run that cannot be written, or is not whole
     ├── ScoringError              answers that cannot be given to a table, or not be written
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
@@ -26,6 +28,10 @@ class ConfigError(TrainingError):
 
 class DataError(TrainingError):
     """A data file or folder is missing, unreadable or not as expected."""
+
+
+class ForeignDataError(DataError):
+    """A data file does not have the columns that a task reads."""
 
 
 class RunDirectoryError(TrainingError):

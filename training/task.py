@@ -10,13 +10,14 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from rich.console import Console
 
 from training.errors import TrainingError
 
 if TYPE_CHECKING:
+    from training.data.check import DataCheck
     from training.outcomes import Outcomes
     from training.runs.directory import TaskRun
     from training.scoring.scorer import Scorer
@@ -38,13 +39,22 @@ class Command:
     """A dataclass of its settings, with a field `debug`."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
-    check: Callable[[Any], None] | None = None
-    """Raises TrainingError where the settings cannot be used; called before TensorFlow is loaded,
-    which it does not need."""
+    check: Callable[[Any, Console], Any] | None = None
+    """Does what can be done before, so that errors show at once; `run` gets what this returns in
+    place of the settings."""
+
+
+class Verdict(NamedTuple):
+    """What speaks against using a run as it is."""
+
+    problem: str
+    """One line: what does better, and by how much."""
+    flags: tuple[str, ...] = ()
+    """Settings to train with again that may do better; none where there are no others."""
 
 
 class Task(Protocol):
-    """What can be trained, resumed and exported."""
+    """What can be trained, resumed and exported; a task derives from it."""
 
     @property
     def config_type(self) -> type:
@@ -69,13 +79,27 @@ class Task(Protocol):
         not answer rows.
         """
 
-    def train(self, config: Any, console: Console, resume: bool) -> "TaskRun | None":
-        """Train and write a run directory.
+    def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
+        """Read the data and looks at them, without TensorFlow; None where nothing can be wrong.
+
+        Args:
+            config: The settings.
+
+        Raises:
+            ForeignDataError: The columns of the file are those of another task.
+        """
+        return None
+
+    def train(
+        self, config: Any, console: Console, resume: bool, data: Any = None
+    ) -> "TaskRun | None":
+        """Train and writes a run directory.
 
         Args:
             config: The settings.
             console: Where to show progress.
-            resume: Continue from the checkpoint of an interrupted run of this name.
+            resume: Go on from the checkpoint of a run of this name that was cut short.
+            data: What `check` has read; read anew by default.
 
         Returns:
             The run; None in a process of several that train together which writes none.
@@ -83,6 +107,14 @@ class Task(Protocol):
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print what a run achieved, from its `metrics.json`."""
+
+    def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002
+        """What speaks against using a run, as that a simple model does better; None for nothing.
+
+        Args:
+            run: That `train` returned.
+        """
+        return None
 
     def open_run(self, path: Path) -> "TaskRun":
         """Open a run directory of this task."""

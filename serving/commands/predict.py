@@ -17,6 +17,7 @@ from serving.codecs.json_inputs import PredictBody, decode_inputs
 from serving.codecs.json_predict import encode_outputs
 from serving.codecs.rapidjson.parser import parse
 from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from serving.commands.class_names import MOST_NAMES, class_names, likeliest
 from serving.commands.connection_arguments import (
     add_connection_arguments,
     add_target_arguments,
@@ -68,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
     except (ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve predict: {explain_error(error)}", file=sys.stderr)
+        print(f"gru-serve predict: {explain_error(error, arguments)}", file=sys.stderr)
         server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
         return 1 if server_failed else USAGE_ERROR
 
@@ -133,12 +134,15 @@ def _predict(arguments: argparse.Namespace) -> int:
         else:
             inputs = _text_inputs(arguments.texts, signature)
         outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
+        classes = []
+        if arguments.output == "table" and arguments.signature in ("", DEFAULT_SIGNATURE):
+            classes = class_names(client, arguments.model, target, inputs, outputs)
     if arguments.output == "json":
         print(_json_text(outputs))
     elif {"forecast", "quantiles"} <= outputs.keys():
         _print_forecasts(Forecast.from_outputs(outputs))
     else:
-        _print_table(inputs, outputs)
+        _print_table(inputs, outputs, classes)
     return 0
 
 
@@ -221,7 +225,9 @@ def _json_text(outputs: dict[str, np.ndarray]) -> str:
     return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))
 
 
-def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+def _print_table(
+    inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], classes: Sequence[str]
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -230,6 +236,11 @@ def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) 
     order: list[str] = [name for name in _FIRST if name in outputs]
     order += [name for name in outputs if name not in order]
     columns = {**shown, **{name: outputs[name] for name in order}}
+    if 0 < len(classes) <= MOST_NAMES and not columns.keys() & set(classes):
+        scores = columns.pop("scores")
+        columns.update(zip(classes, scores.T, strict=True))
+    elif classes:
+        columns["scores"] = likeliest(columns["scores"], classes)
     console = Console()
     batch = _batch_size([*inputs.values(), *outputs.values()])
     if batch is None:

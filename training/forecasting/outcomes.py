@@ -32,7 +32,8 @@ from training.forecasting.data import ForecastingData
 from training.forecasting.evaluation import make_predictor
 from training.forecasting.forecast_errors import CHUNK, ErrorSums, ForecastErrors, measure
 from training.forecasting.run import ForecastingRun
-from training.forecasting.sets import Borders, load_series
+from training.forecasting.sources.series_check import series_problems
+from training.forecasting.sources.sets import Borders, load_series
 from training.outcomes import Answers, Outcomes, ratio_measure
 
 _MODEL = "model"
@@ -209,7 +210,9 @@ def _test_begin(run: ForecastingRun) -> Any:
 
 def _data_of(run: ForecastingRun, path: Path) -> ForecastingData:
     """The series of a file, by the run's columns, scale and look-back; the test part is free."""
-    series = load_series(replace(run.config.data, data=path))
+    problems = series_problems(replace(run.config.data, data=path))
+    series = load_series(replace(run.config.data, data=path), problems)
+    problems.raise_errors()
     missing = [name for name in run.columns if name not in series.columns]
     if missing:
         raise DataError(

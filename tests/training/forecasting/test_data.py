@@ -7,8 +7,8 @@ import pytest
 from training.data.series import Series
 from training.errors import DataError
 from training.forecasting.config import SeriesConfig
-from training.forecasting.data import PARTS, load_forecasting_data, prepare
-from training.forecasting.sets import Borders
+from training.forecasting.data import load_forecasting_data, prepare
+from training.forecasting.sources.sets import PARTS, Borders
 from training.forecasting.windows import WindowBatches, Windows
 
 CONFIG = SeriesConfig(lookback=12, horizon=4)

@@ -1,19 +1,20 @@
 """Tagging as a task."""
 
 from tests.training.toy_task.config import TaggingConfig, TaggingDataConfig
+from training.task import Task
 
 PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
 
 SCORED = {"tokens": ("tokens", "digits")}
 
 
-class TaggingTask:
+class TaggingTask(Task):
     config_type = TaggingConfig
     presets = PRESETS
     commands = ()
     scored_columns = SCORED
 
-    def train(self, config, console, resume):
+    def train(self, config, console, resume, data=None):
         from tests.training.toy_task.pipeline import train_tagging
 
         return train_tagging(config, console, resume)
