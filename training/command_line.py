@@ -17,10 +17,14 @@ import tyro
 from rich.console import Console
 
 from training.check_command import CheckConfig, run_check
-from training.errors import InterruptedRun, TrainingError
+from training.compare.command import COMPARE
+from training.errors import InterruptedRun, InterruptedScoring, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
+from training.predict.command import predict_file
+from training.predict.config import PredictConfig
 from training.presets import preset_in
 from training.resume_config import ResumeConfig
+from training.runs.directory import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
 
@@ -31,7 +35,7 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
-    further = [command for task in tasks.values() for command in task.commands]
+    further = [COMPARE, *(command for task in tasks.values() for command in task.commands)]
     try:
         config, others = _parse(arguments, tasks, further)
         with sigterm_interrupts():
@@ -53,6 +57,9 @@ def run_command(arguments: Sequence[str]) -> int:
             highlight=False,
         )
         return INTERRUPTED
+    except InterruptedScoring as stop:
+        errors.print(f"gru-train: {stop.message}", markup=False, highlight=False)
+        return INTERRUPTED
     except KeyboardInterrupt:
         errors.print("gru-train: interrupted; no run was written, and no checkpoint")
         return INTERRUPTED
@@ -73,6 +80,7 @@ def _parse(
         commands.append(Annotated[task.config_type, tyro.conf.subcommand(name, default=default)])
     commands.append(Annotated[CheckConfig, tyro.conf.subcommand("check")])
     commands.append(Annotated[ResumeConfig, tyro.conf.subcommand("resume")])
+    commands.append(Annotated[PredictConfig, tyro.conf.subcommand("predict")])
     for command in further:
         commands.append(Annotated[command.config_type, tyro.conf.subcommand(command.name)])
     options: dict[str, Any] = {
@@ -94,11 +102,16 @@ def _run(
     """Run the command whose settings these are."""
     if isinstance(config, ResumeConfig):
         return _resume(config, tasks, arguments)
+    if isinstance(config, PredictConfig):
+        predict_file(config, Console(soft_wrap=True), _load_tensorflow)
+        return 0
     for name, task in tasks.items():
         if isinstance(config, task.config_type):
             return _train(name, task, config, arguments)
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
+    if command.check is not None:
+        command.check(config)
     _load_tensorflow(console, config.debug)
     command.run(config, console)
     return 0
@@ -133,7 +146,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
     path = existing_checkpoint(config.run_path)
     written = read_settings(path)
     with _quiet(not config.debug):
-        from training.runs.directory import read_config
+        import keras_gru  # noqa: F401  read_config needs it
 
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)

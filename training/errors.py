@@ -6,6 +6,7 @@
     │   ├── ForeignDataError      its columns are not those that the task reads
     │   └── DataProblemsError     several at once: training.data.problems
     ├── RunDirectoryError         a run that cannot be written, or is not whole
+    ├── ScoringError              answers that cannot be given to a table, or not be written
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
     └── DivergenceError           the loss stopped being a number
 
@@ -37,6 +38,10 @@ class RunDirectoryError(TrainingError):
     """A run directory cannot be written, or what is there is not a complete run."""
 
 
+class ScoringError(TrainingError):
+    """A table's rows cannot be answered, or their answers not be written."""
+
+
 class CheckpointError(TrainingError):
     """A checkpoint cannot be written, or what is there cannot be continued."""
 
@@ -55,3 +60,15 @@ class InterruptedRun(KeyboardInterrupt):
     def __init__(self, run: Path):
         super().__init__(run)
         self.run = run
+
+
+class InterruptedScoring(KeyboardInterrupt):
+    """The scoring of a file was interrupted and can go on.
+
+    Args:
+        message: How far it came, and how it goes on.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        self.message = message

@@ -18,7 +18,9 @@ from training.errors import TrainingError
 
 if TYPE_CHECKING:
     from training.data.check import DataCheck
+    from training.outcomes import Outcomes
     from training.runs.directory import TaskRun
+    from training.scoring.scorer import Scorer
     from training.servable import Servable
 
 TASKS = {
@@ -37,6 +39,9 @@ class Command:
     """A dataclass of its settings, with a field `debug`."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
+    check: Callable[[Any], None] | None = None
+    """Raises TrainingError where the settings cannot be used; called before TensorFlow is loaded,
+    which it does not need."""
 
 
 class Verdict(NamedTuple):
@@ -66,8 +71,16 @@ class Task(Protocol):
     def commands(self) -> Sequence[Command]:
         """What the command line can do with its runs, training apart."""
 
+    @property
+    def scored_columns(self) -> Mapping[str, Sequence[str]]:
+        """What of a table's rows `scorer` reads: inputs, and how their columns are called.
+
+        Columns go by these names where the caller names none. Empty where runs of this task do
+        not answer rows.
+        """
+
     def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
-        """Read the data and looks at them, without TensorFlow; None where nothing can be wrong.
+        """Read the data and look at them, without TensorFlow; None where nothing can be wrong.
 
         Args:
             config: The settings.
@@ -80,7 +93,7 @@ class Task(Protocol):
     def train(
         self, config: Any, console: Console, resume: bool, data: Any = None
     ) -> "TaskRun | None":
-        """Train and writes a run directory.
+        """Train and write a run directory.
 
         Args:
             config: The settings.
@@ -108,6 +121,25 @@ class Task(Protocol):
 
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that `open_run` opened."""
+
+    def scorer(self, run: Any) -> "Scorer":
+        """What answers the rows of tables with a run that `open_run` opened.
+
+        Raises:
+            TrainingError: Runs of this task do not answer rows.
+        """
+
+    def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
+        """What a run answers to test rows, for a comparison with other runs.
+
+        Args:
+            run: Of `open_run`.
+            data: A test file; None for the test rows that the run held out.
+            like: The run it is compared with, whose classes, scale and the like it takes over.
+
+        Raises:
+            TrainingError: The two cannot be compared, or not on these data; names the run.
+        """
 
 
 def find_task(name: str) -> Task:

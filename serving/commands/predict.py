@@ -26,6 +26,7 @@ from serving.commands.connection_arguments import (
     explain_error,
 )
 from serving.commands.help_format import HelpFormatter
+from serving.commands.score_file import add_file_arguments, score_file
 from serving.commands.series_csv import (
     add_csv_arguments,
     open_csv,
@@ -48,6 +49,9 @@ _EXAMPLES = """examples:
   gru-serve predict --model co2 --json request.json --output json
       request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
                 or  {"instances": [{"history": [[310.2], [310.9]]}]}
+  gru-serve predict --model tickets --data june.csv --output june-scored.parquet
+  gru-serve predict --model tickets --data mails.jsonl --text-column body --keep id \
+      --output labels.csv
   echo '{"instances": ["piped"]}' | gru-serve predict --model sentiment --json -
 """
 
@@ -74,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve predict",
         description="Query a running server over REST or gRPC. The inputs are the texts given, the "
-        "history in a CSV file, or a JSON request in TF Serving's form.",
+        "history in a CSV file, a JSON request in TF Serving's form, or a file of texts of any "
+        "size, whose answers go into another file.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
@@ -83,21 +88,40 @@ def _parser() -> argparse.ArgumentParser:
     add_csv_arguments(parser)
     parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
     parser.add_argument(
-        "--output", choices=("table", "json"), default="table", help="(default: %(default)s)"
+        "--output",
+        default="table",
+        metavar="table|json|FILE",
+        help="how to print the answer; with --data the file for the answers (default: table)",
     )
+    add_file_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     add_connection_arguments(parser)
     add_target_arguments(parser)
     return parser
 
 
-def _predict(arguments: argparse.Namespace) -> int:
-    given = [bool(given) for given in (arguments.texts, arguments.csv, arguments.json)].count(True)
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    ways = (arguments.texts, arguments.csv, arguments.json, arguments.data)
+    given = [bool(way) for way in ways].count(True)
     if given != 1:
         raise InvalidArgument(
-            "expected either texts or --csv FILE or --json FILE; got "
+            "expected either texts or --csv FILE or --json FILE or --data FILE; got "
             + ("several" if given else "none (see --help)")
         )
+    printed = arguments.output in ("table", "json")
+    if printed and arguments.data:
+        raise InvalidArgument("--data: expected --output FILE with it, for the answers")
+    if not printed and not arguments.data:
+        raise InvalidArgument(
+            f"--output: expected table or json, or --data FILE with it; got {arguments.output!r}"
+        )
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    _check_arguments(arguments)
+    if arguments.data:
+        with connect_as_told(arguments) as client:
+            return score_file(arguments, client)
     raw = _read(arguments.json) if arguments.json else b""
     check_texts(arguments.texts)
     with connect_as_told(arguments) as client:

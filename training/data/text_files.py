@@ -11,8 +11,8 @@ from typing import NamedTuple
 from training.data.file_content import read_utf8
 from training.data.problems import Problems
 from training.errors import DataError, ForeignDataError
+from training.tables.text_columns import TEXT_COLUMNS
 
-TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "document", "body")
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}

@@ -35,6 +35,7 @@ from training.forecasting.metrics import (
     interval_summary,
 )
 from training.forecasting.network.model import build_forecaster, initialise_linear
+from training.forecasting.outcomes import stored_errors
 from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
 from training.forecasting.sources.sets import PARTS
 from training.forecasting.windows import WindowBatches
@@ -130,6 +131,9 @@ def train_forecasting(
         np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
         np.savez_compressed(
             writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)
+        )
+        np.savez_compressed(
+            writer.path / "test_errors.npz", **stored_errors(data, test.errors, baselines.results)
         )
         writer.write_model(model, result)
         learning_curves.draw_curves(

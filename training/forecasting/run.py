@@ -8,6 +8,8 @@ scaler.json                mean and deviation of the training rows
 calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
+test_errors.npz            errors of every test window, of the model and of the baselines: see
+                           training.forecasting.outcomes
 *.png                      forecasts, errors, coverage, residuals, learning curves
 =========================  ====================================================================
 """
@@ -130,6 +132,15 @@ class ForecastingRun(TaskRun):
         stored = self._arrays("test_windows.npz")
         rows = evenly(len(stored["forecasts"]), count)
         return stored["forecasts"][rows], stored["quantiles"][rows]
+
+    def test_errors(self) -> dict[str, Any]:
+        """What :mod:`training.forecasting.outcomes` stored of the test windows."""
+        if not (self.path / "test_errors.npz").is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "
+                "have; train again with this version"
+            )
+        return self._arrays("test_errors.npz")
 
     def _arrays(self, name: str) -> dict[str, Any]:
         path = self.path / name

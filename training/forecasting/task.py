@@ -1,11 +1,12 @@
 """Forecasting as a task; see `training.task`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 
+from training.errors import TrainingError
 from training.forecasting.backtest_config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.presets import PRESETS
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from training.data.series import Series
     from training.forecasting.run import ForecastingRun
     from training.forecasting.servable import ForecastingServable
+    from training.outcomes import Outcomes
 
 
 def _backtest(config: BacktestConfig, console: Console) -> None:
@@ -34,9 +36,10 @@ class ForecastingTask(Task):
     config_type = ForecastingConfig
     presets = PRESETS
     commands = (Command("backtest", BacktestConfig, _backtest),)
+    scored_columns: Mapping[str, Sequence[str]] = {}
 
     def check(self, config: ForecastingConfig) -> "DataCheck":
-        """Read the series, and looks at times, gaps and columns."""
+        """Read the series, and look at times, gaps and columns."""
         from training.forecasting.check import check_forecasting
 
         return check_forecasting(config)
@@ -100,6 +103,20 @@ class ForecastingTask(Task):
         from training.forecasting.servable import ForecastingServable
 
         return ForecastingServable(run)
+
+    def scorer(self, run: "ForecastingRun") -> NoReturn:
+        """None: a forecaster reads a series, not rows."""
+        raise TrainingError(
+            f"{run.path}: expected a run that answers rows, got a forecaster, which reads a series"
+        )
+
+    def outcomes(
+        self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
+    ) -> "Outcomes":
+        """Errors of whole windows."""
+        from training.forecasting.outcomes import file_outcomes, held_out_outcomes
+
+        return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 
 
 TASK: Task = ForecastingTask()

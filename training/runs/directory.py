@@ -1,4 +1,4 @@
-"""What a training run leaves behind.
+"""What a training run leaves behind; needs TensorFlow only for the model and the settings.
 
 =========================  ====================================================================
 config.json                task, version and settings; `training.config.from_dict` reads them
@@ -16,6 +16,7 @@ A run is built in `.<name>.partial-<random>` beside its final place and renamed 
 whole, so that under its own name there is either a complete run or none.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -23,17 +24,17 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import keras
-
-import keras_gru
 from training.config import from_dict
 from training.errors import ConfigError, RunDirectoryError
+
+if TYPE_CHECKING:
+    import keras
 
 MANIFEST = "manifest.json"
 
@@ -98,12 +99,14 @@ class RunDirectory:
         """One record per epoch."""
         return cast(list[dict[str, Any]], self._json("history.json"))
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch.
 
         Raises:
             RunDirectoryError: The file is damaged.
         """
+        import keras
+
         path = self.path / "model.keras"
         try:
             # From Python 3.12 on, HDF5's way of reading goes around the archive's check sums.
@@ -114,6 +117,22 @@ class RunDirectory:
             return keras.models.load_model(path, compile=False)
         except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
+
+    def digest(self, names: Iterable[str]) -> str:
+        """SHA-256, in hexadecimal, of some of its files.
+
+        Raises:
+            RunDirectoryError: One cannot be read.
+        """
+        whole = hashlib.sha256()
+        for name in names:
+            try:
+                with (self.path / name).open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise RunDirectoryError(f"cannot read {self.path / name}: {error}") from error
+            whole.update(f"{name} {digest}\n".encode())
+        return whole.hexdigest()
 
     def _json(self, name: str) -> Any:
         try:
@@ -146,6 +165,8 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
     Raises:
         RunDirectoryError: They are of another task or major version, or not as expected.
     """
+    import keras_gru
+
     values = dict(values) if isinstance(values, dict) else {}
     task = values.pop("task", None)
     if task not in config_types:
@@ -176,8 +197,7 @@ class RunWriter:
     """
 
     def __init__(self, runs_dir: Path, name: str):
-        self.final = runs_dir / name
-        self.path = self.final  # until entered
+        self.final = self.path = runs_dir / name  # the latter until entered
 
     def __enter__(self: WriterT) -> WriterT:
         try:

@@ -22,8 +22,7 @@ class SentimentDataConfig:
     """What to learn from."""
 
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Folder of a known data set, or your .csv, .tsv or .jsonl (.gz); default: generated
-    reviews."""
+    """Folder of a known set, or your .csv, .tsv or .jsonl (.gz); default: generated reviews."""
     text_column: OptionalName = None
     """Column with the text; detected if called text, sentence, review, ..."""
     label_column: OptionalName = None

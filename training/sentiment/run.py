@@ -7,6 +7,7 @@ classes.json               class names, in the order of the model's outputs
 vocabulary.txt             one token per line; the line number from 0 is the id
 temperature.json           what the logits are divided by: see training.classification.temperature
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
+test_baselines.json        the class number that each simple model answers to these rows
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows
 calibration.png            confidence against accuracy on the test rows
@@ -21,6 +22,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import keras
+import numpy as np
 
 from training.classification.temperature import Temperature
 from training.config import from_dict
@@ -110,3 +112,13 @@ class SentimentRun(TaskRun):
                     yield LabelledPrediction(**json.loads(line))
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise RunDirectoryError(f"cannot read {path}: {error}") from error
+
+    def baseline_predictions(self) -> dict[str, np.ndarray]:
+        """Class numbers (N,) that the simple models answer to the test rows, by their names."""
+        name = "test_baselines.json"
+        if not (self.path / name).is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
+                "train again with this version, or compare on a file with --data"
+            )
+        return {floor: np.array(numbers) for floor, numbers in self._json(name).items()}

@@ -1,6 +1,6 @@
 """Sentiment as a task; see `training.task`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +8,14 @@ from rich.console import Console
 
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
+from training.tables.text_columns import TEXT_COLUMNS
 from training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     from training.data.check import DataCheck
+    from training.outcomes import Outcomes
     from training.sentiment.data import SentimentData
+    from training.sentiment.predictions import SentimentScorer
     from training.sentiment.run import SentimentRun
     from training.sentiment.servable import SentimentServable
 
@@ -23,9 +26,10 @@ class SentimentTask(Task):
     config_type = SentimentConfig
     presets = PRESETS
     commands: tuple[Command, ...] = ()
+    scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
 
     def check(self, config: SentimentConfig) -> "DataCheck":
-        """Read the texts, and looks at rows and classes."""
+        """Read the texts, and look at rows and classes."""
         from training.sentiment.check import check_sentiment
 
         return check_sentiment(config)
@@ -81,6 +85,20 @@ class SentimentTask(Task):
         from training.sentiment.servable import SentimentServable
 
         return SentimentServable(run)
+
+    def scorer(self, run: "SentimentRun") -> "SentimentScorer":
+        """What labels the texts of a table."""
+        from training.sentiment.predictions import SentimentScorer
+
+        return SentimentScorer(run)
+
+    def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
+        """Right and wrong labels, and the probabilities of the right ones."""
+        from training.classification.outcomes import file_outcomes, held_out_outcomes
+
+        if data is None:
+            return held_out_outcomes(run, like)
+        return file_outcomes(run, data, like, self.scorer(run))
 
 
 TASK: Task = SentimentTask()

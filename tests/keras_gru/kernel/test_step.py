@@ -57,7 +57,7 @@ def test_a_mask_that_cannot_be_honoured_is_an_error(reset_after):
     with pytest.raises(ValueError, match="`recurrent_mask` needs one recurrent kernel per gate"):
         step_backward(h, saved, h, few.transposed(), convention, MASK)
     rows = Rows(x, h, None, None, MASK)
-    plain = plain_weights(*weights, reset_after, few_rows=True)
+    plain = plain_weights(*weights, (None, None), reset_after, few_rows=True)
     with pytest.raises(ValueError, match=r"`rows.recurrent_mask` .* must be None, got a mask"):
         infer_rows(rows, plain, Mode(convention, False, False, 8), True, True)
 
