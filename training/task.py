@@ -80,7 +80,7 @@ class Task(Protocol):
         """
 
     def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
-        """Read the data and looks at them, without TensorFlow; None where nothing can be wrong.
+        """Read the data and look at them, without TensorFlow; None where nothing can be wrong.
 
         Args:
             config: The settings.
@@ -93,7 +93,7 @@ class Task(Protocol):
     def train(
         self, config: Any, console: Console, resume: bool, data: Any = None
     ) -> "TaskRun | None":
-        """Train and writes a run directory.
+        """Train and write a run directory.
 
         Args:
             config: The settings.

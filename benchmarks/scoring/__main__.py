@@ -23,10 +23,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from training.sentiment.grammar import generate_reviews
 
 from serving.client import connect
 from tests.ports import free_ports
+from training.sentiment.sources.grammar import generate_reviews
 from training.tables.table_file import open_table
 
 ROOT = Path(__file__).parents[2]

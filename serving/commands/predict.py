@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from serving.client import Client
+from serving.client.class_names import MOST_NAMES, class_names, likeliest
 from serving.client.results import Forecast
 from serving.codecs.dtypes import by_number
 from serving.codecs.json_inputs import PredictBody, decode_inputs
 from serving.codecs.json_predict import encode_outputs
 from serving.codecs.rapidjson.parser import parse
 from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
-from serving.commands.class_names import MOST_NAMES, class_names, likeliest
 from serving.commands.connection_arguments import (
     add_connection_arguments,
     add_target_arguments,

@@ -290,5 +290,5 @@ def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(
 def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):
     runs = tmp_path / "Zoë's runs"
     assert main(["sentiment", *TINY, "--runs-dir", str(runs), "--name", "a"]) == 0
-    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("next "))
-    assert str(runs / "a") in shlex.split(line)
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if "gru-serve export" in x)
+    assert str(runs / "a") in shlex.split(line, comments=True)

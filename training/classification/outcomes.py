@@ -119,7 +119,7 @@ def _keys(rows: Iterable[LabelledRow]) -> np.ndarray:
     seen = Counter[str]()
     keys = []
     for row in rows:
-        digest = data_digest([row.text, row.label])
+        digest = data_digest((row.text, row.label))
         seen[digest] += 1
         keys.append(f"{digest} {seen[digest]}")
     return np.array(keys)

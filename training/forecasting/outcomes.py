@@ -210,8 +210,9 @@ def _test_begin(run: ForecastingRun) -> Any:
 
 def _data_of(run: ForecastingRun, path: Path) -> ForecastingData:
     """The series of a file, by the run's columns, scale and look-back; the test part is free."""
-    problems = series_problems(replace(run.config.data, data=path))
-    series = load_series(replace(run.config.data, data=path), problems)
+    config = replace(run.config.data, data=path)
+    problems = series_problems(config)
+    series = load_series(config, problems)
     problems.raise_errors()
     missing = [name for name in run.columns if name not in series.columns]
     if missing:

@@ -56,7 +56,7 @@ class ForecastingTask(Task):
     scored_columns: Mapping[str, Sequence[str]] = {}
 
     def check(self, config: ForecastingConfig) -> "DataCheck":
-        """Read the series, and looks at times, gaps and columns."""
+        """Read the series, and look at times, gaps and columns."""
         from training.forecasting.check import check_forecasting
 
         return check_forecasting(config)

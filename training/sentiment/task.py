@@ -29,7 +29,7 @@ class SentimentTask(Task):
     scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
 
     def check(self, config: SentimentConfig) -> "DataCheck":
-        """Read the texts, and looks at rows and classes."""
+        """Read the texts, and look at rows and classes."""
         from training.sentiment.check import check_sentiment
 
         return check_sentiment(config)

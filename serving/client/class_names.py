@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from serving.client import Client
+from serving.client.interface import Client
 from serving.errors import ServingError
 
 MOST_NAMES = 6
