@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from serving.client.class_names import MOST_NAMES, likeliest
 from serving.client.results import Forecast
-from serving.commands.class_names import MOST_NAMES, likeliest
 from serving.commands.terminal.safe_text import safe_text
 
 _WIDEST = 1 << 20
