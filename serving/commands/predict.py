@@ -34,7 +34,7 @@ from serving.commands.series_csv import (
     stacked,
     uneven_times,
 )
-from serving.commands.terminal_text import safe_json, safe_text
+from serving.commands.terminal_text import cell_text, safe_json, safe_text
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 
 USAGE_ERROR = 2
@@ -246,13 +246,13 @@ def _print_table(
     if batch is None:
         for name in order:
             shape = list(outputs[name].shape)
-            console.print(Text(f"{safe_text(name)} {shape}: {_cell(outputs[name])}"))
+            console.print(Text(f"{safe_text(name)} {shape}: {cell_text(outputs[name])}"))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         table.add_column(Text(safe_text(name)), overflow="fold")
     for i in range(batch):
-        table.add_row(*(Text(_cell(array[i])) for array in columns.values()))
+        table.add_row(*(Text(cell_text(array[i])) for array in columns.values()))
     console.print(table)
 
 
@@ -285,21 +285,3 @@ def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
         screen = Console()
         wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
         Console(width=max(screen.width, wide)).print(table)
-
-
-def _cell(value: Any) -> str:
-    """One example's part of a tensor, short enough to read."""
-    if isinstance(value, bytes):
-        return safe_text(value.decode("utf-8", "replace"))
-    if isinstance(value, np.ndarray) and value.ndim:
-        if value.size > 64:
-            shown = np.array2string(value, precision=4, threshold=16, edgeitems=2)
-            return shown if value.dtype != object else safe_text(shown)
-        if value.ndim == 1:
-            return " ".join(_cell(item) for item in value)
-        return safe_text(value.tolist())
-    if isinstance(value, np.ndarray):
-        return _cell(value.item())
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    return safe_text(value)
