@@ -2,15 +2,11 @@
 
 import functools
 import operator
-import os
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import join, quote
-from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 import tyro
@@ -18,13 +14,14 @@ from rich.console import Console
 
 from training.check_command import CheckConfig, run_check
 from training.compare.command import COMPARE
-from training.errors import InterruptedRun, InterruptedScoring, TrainingError
+from training.errors import CheckpointError, InterruptedRun, InterruptedScoring, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import predict_file
 from training.predict.config import PredictConfig
 from training.presets import preset_in
+from training.quiet import quiet
 from training.resume_config import ResumeConfig
-from training.runs.directory import read_config
+from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
 
@@ -110,10 +107,9 @@ def _run(
             return _train(name, task, config, arguments)
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
-    if command.check is not None:
-        command.check(config)
+    work = config if command.check is None else command.check(config, console)
     _load_tensorflow(console, config.debug)
-    command.run(config, console)
+    command.run(work, console)
     return 0
 
 
@@ -145,8 +141,11 @@ def _checked(task: Task, config: Any, console: Console) -> Any:
 def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[str]) -> int:
     path = existing_checkpoint(config.run_path)
     written = read_settings(path)
-    with _quiet(not config.debug):
-        import keras_gru  # noqa: F401  read_config needs it
+    if "given" in written:
+        raise CheckpointError(
+            f"{config.run_path} was begun in Python, with data given there; go on with it there: "
+            f"the estimator's resume({str(config.run_path)!r}, data)"
+        )
 
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)
@@ -156,7 +155,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
 
 def _load_tensorflow(console: Console, debug: bool) -> None:
     """Load it, which takes seconds, and say which one and on what it runs."""
-    with console.status("loading TensorFlow ..."), _quiet(not debug):
+    with console.status("loading TensorFlow ..."), quiet(not debug):
         import keras
         import tensorflow as tf
 
@@ -207,25 +206,3 @@ def _again(name: str, arguments: Sequence[str], flags: Sequence[str]) -> list[st
         elif not argument.startswith("--name="):
             kept.append(argument)
     return ["gru-train", *kept, *flags]
-
-
-@contextmanager
-def _quiet(active: bool) -> Iterator[None]:
-    """Hold back what TensorFlow's C++ parts write to stderr while loading; shown on failure."""
-    if not active:
-        yield
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with TemporaryFile() as messages:
-        os.dup2(messages.fileno(), 2)
-        try:
-            yield
-        except Exception:
-            messages.seek(0)
-            os.write(kept, messages.read())
-            raise
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)

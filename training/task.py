@@ -39,9 +39,9 @@ class Command:
     """A dataclass of its settings, with a field `debug`."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
-    check: Callable[[Any], None] | None = None
-    """Raises TrainingError where the settings cannot be used; called before TensorFlow is loaded,
-    which it does not need."""
+    check: Callable[[Any, Console], Any] | None = None
+    """Does what can be done before, so that errors show at once; `run` gets what this returns in
+    place of the settings."""
 
 
 class Verdict(NamedTuple):

@@ -151,7 +151,7 @@ class SeriesExplanation:
         return [cls(*row) for row in zip(*(outputs[name] for name in names), strict=True)]
 
     def of(self, number: int, labels: Sequence[str]) -> Explanation:
-        """The gates of one GRU, in the form of a text's, for `serving.commands.gate_map`.
+        """The gates of one GRU, in the form of a text's, for `serving.commands.terminal.gate_map`.
 
         Args:
             number: Of the GRU, from 0: of the forecast column where each has its own.

@@ -8,7 +8,7 @@ from typing import Any
 
 from serving.client import Client, ClientOptions, connect
 from serving.client.metadata import ListedVersion
-from serving.commands.terminal_text import safe_text
+from serving.commands.terminal.safe_text import safe_text
 from serving.errors import Code, InvalidArgument, ServingError
 
 WRONG, USAGE, NO_ANSWER = 1, 2, 3

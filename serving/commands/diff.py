@@ -12,9 +12,9 @@ from typing import Any
 import numpy.typing as npt
 
 from serving.commands.connection_arguments import explain_error
-from serving.commands.help_format import HelpFormatter
-from serving.commands.terminal_text import safe_json, safe_text
-from serving.commands.waiting import waiting
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_json, safe_text
+from serving.commands.terminal.waiting import waiting
 from serving.errors import ServingError
 from serving.release.diff import compare_versions
 from serving.release.golden import (

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from serving.codecs.signature import DEFAULT_SIGNATURE
-from serving.commands.help_format import HelpFormatter
-from serving.commands.terminal_text import safe_json, safe_text
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_json, safe_text
 from serving.errors import ServingError
 from serving.release.golden import VerificationError, read_golden
 from serving.storage.publishing import find_version

@@ -22,7 +22,6 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.help_format import HelpFormatter
 from serving.commands.series_csv import (
     add_csv_arguments,
     open_csv,
@@ -30,7 +29,8 @@ from serving.commands.series_csv import (
     stacked,
     uneven_times,
 )
-from serving.commands.terminal_text import safe_json
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_json
 from serving.errors import InvalidArgument, PlotError, ServingError, Unknown
 
 _EXAMPLES = """examples:
@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
     add_connection_arguments(parser)
     add_target_arguments(parser)
     arguments = parser.parse_args(argv)
-    from serving.commands.gate_map import picture
+    from serving.commands.terminal.gate_map import picture
 
     series = None
     try:
@@ -171,7 +171,7 @@ def _show(explanation: Explanation, classes: list[str], arguments: argparse.Name
         return
     from rich.console import Console
 
-    from serving.commands.gate_map import terminal_map
+    from serving.commands.terminal.gate_map import terminal_map
 
     console = Console()
     console.print(terminal_map(explanation, classes, console.width))

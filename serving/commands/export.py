@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from serving.commands.waiting import waiting
+from serving.commands.terminal.waiting import waiting
 from serving.engine.quiet import quiet_stderr
 from serving.storage.publishing import PublishError, remove_old
 from training.termination import sigterm_interrupts

@@ -16,9 +16,9 @@ from serving.codecs.json_predict import read_json
 from serving.codecs.signature import DEFAULT_SIGNATURE, Signature, TensorInfo
 from serving.commands.connection_arguments import explain_error
 from serving.commands.example_request import example_request, render
-from serving.commands.help_format import HelpFormatter
-from serving.commands.terminal_text import safe_json, safe_text
-from serving.commands.waiting import waiting
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_json, safe_text
+from serving.commands.terminal.waiting import waiting
 from serving.engine.quiet import quiet_stderr
 from serving.errors import InvalidArgument, ServingError
 from serving.protos.meta_graph_pb2 import SignatureDef

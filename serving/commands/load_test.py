@@ -22,7 +22,7 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.help_format import HelpFormatter
+from serving.commands.terminal.help_format import HelpFormatter
 from serving.errors import InvalidArgument, PlotError, ServingError
 from serving.named_files import naming_file
 from serving.release.golden import VerificationError, read_golden

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from serving.client import Client
-from serving.client.class_names import MOST_NAMES, class_names, likeliest
+from serving.client.class_names import class_names
 from serving.client.results import Forecast
 from serving.codecs.dtypes import by_number
 from serving.codecs.json_inputs import PredictBody, decode_inputs
@@ -25,7 +25,6 @@ from serving.commands.connection_arguments import (
     connect_as_told,
     explain_error,
 )
-from serving.commands.help_format import HelpFormatter
 from serving.commands.score_file import add_file_arguments, score_file
 from serving.commands.series_csv import (
     add_csv_arguments,
@@ -34,13 +33,13 @@ from serving.commands.series_csv import (
     stacked,
     uneven_times,
 )
-from serving.commands.terminal_text import cell_text, safe_json, safe_text
+from serving.commands.terminal.answer_table import batch_size, print_answers, print_forecasts
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_json
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 
 USAGE_ERROR = 2
 _USAGE = (InvalidArgument, NotFound, FailedPrecondition)
-_WIDEST = 1 << 20
-_FIRST = ("label", "probability", "scores")
 
 _EXAMPLES = """examples:
   gru-serve predict --model sentiment "what a film" "never again"
@@ -140,9 +139,9 @@ def _predict(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print(_json_text(outputs))
     elif {"forecast", "quantiles"} <= outputs.keys():
-        _print_forecasts(Forecast.from_outputs(outputs))
+        print_forecasts(Forecast.from_outputs(outputs))
     else:
-        _print_table(inputs, outputs, classes)
+        print_answers(inputs, outputs, classes)
     return 0
 
 
@@ -215,73 +214,6 @@ def _shape(shape: tuple[int, ...] | None) -> str:
     return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
 
 
-def _batch_size(arrays: Sequence[np.ndarray]) -> int | None:
-    sizes = {len(array) if array.ndim else None for array in arrays}
-    return sizes.pop() if len(sizes) == 1 else None
-
-
 def _json_text(outputs: dict[str, np.ndarray]) -> str:
-    row = _batch_size(list(outputs.values())) is not None
+    row = batch_size(list(outputs.values())) is not None
     return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))
-
-
-def _print_table(
-    inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], classes: Sequence[str]
-) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = {name: array for name, array in inputs.items() if array.dtype == object}
-    order: list[str] = [name for name in _FIRST if name in outputs]
-    order += [name for name in outputs if name not in order]
-    columns = {**shown, **{name: outputs[name] for name in order}}
-    if 0 < len(classes) <= MOST_NAMES and not columns.keys() & set(classes):
-        scores = columns.pop("scores")
-        columns.update(zip(classes, scores.T, strict=True))
-    elif classes:
-        columns["scores"] = likeliest(columns["scores"], classes)
-    console = Console()
-    batch = _batch_size([*inputs.values(), *outputs.values()])
-    if batch is None:
-        for name in order:
-            shape = list(outputs[name].shape)
-            console.print(Text(f"{safe_text(name)} {shape}: {cell_text(outputs[name])}"))
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(Text(safe_text(name)), overflow="fold")
-    for i in range(batch):
-        table.add_row(*(Text(cell_text(array[i])) for array in columns.values()))
-    console.print(table)
-
-
-def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
-    """A line per step ahead; of each column the forecast and its widest interval."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    for number, forecast in enumerate(forecasts, 1):
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        if len(forecasts) > 1:
-            table.title = f"series {number}"
-        columns = forecast.values.shape[1]
-        table.add_column("step", justify="right", no_wrap=True)
-        for column in range(1, columns + 1):
-            name = "forecast" if columns == 1 else f"forecast {column}"
-            table.add_column(name, justify="right", no_wrap=True)
-            table.add_column("interval", no_wrap=True)
-        for step, (values, quantiles) in enumerate(
-            zip(forecast.values, forecast.quantiles, strict=True), 1
-        ):
-            cells = [
-                Text(text)
-                for value, of_value in zip(values, quantiles, strict=True)
-                for text in (f"{value:.5g}", f"[{of_value[0]:.5g}, {of_value[-1]:.5g}]")
-            ]
-            table.add_row(str(step), *cells)
-        # Numbers must not be cut: the terminal folds lines that are too wide.
-        screen = Console()
-        wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
-        Console(width=max(screen.width, wide)).print(table)

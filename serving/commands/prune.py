@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from serving.commands.help_format import HelpFormatter
+from serving.commands.terminal.help_format import HelpFormatter
 from serving.config.files import read_model_config
 from serving.errors import ServingError
 from serving.storage.publishing import PublishError, remove_old

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from serving.commands.help_format import HelpFormatter
+from serving.commands.terminal.help_format import HelpFormatter
 from serving.errors import ServingError
 from serving.release.golden import VerificationError
 from serving.release.verify import verify_files

@@ -16,8 +16,8 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.help_format import HelpFormatter
-from serving.commands.terminal_text import safe_text
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_text
 from serving.config.model_config_edit import RolloutError
 from serving.errors import InvalidArgument, ServingError
 from serving.release.rollout import Rollout

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from serving.client import Client
-from serving.commands.terminal_text import safe_text
+from serving.commands.terminal.safe_text import safe_text
 from serving.errors import InvalidArgument
 
 USAGE_ERROR, INTERRUPTED = 2, 130

@@ -23,9 +23,9 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.help_format import HelpFormatter
 from serving.commands.series_csv import add_csv_arguments, open_csv, read_ticks
-from serving.commands.terminal_text import safe_json, safe_text, share_bar
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_json, safe_text, share_bar
 from serving.errors import InvalidArgument, ServingError
 from serving.named_files import naming_file
 

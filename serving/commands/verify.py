@@ -19,9 +19,9 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.help_format import HelpFormatter
-from serving.commands.terminal_text import safe_text
-from serving.commands.waiting import waiting
+from serving.commands.terminal.help_format import HelpFormatter
+from serving.commands.terminal.safe_text import safe_text
+from serving.commands.terminal.waiting import waiting
 from serving.errors import NotFound, ServingError
 from serving.release.golden import (
     TOLERANCE,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from training.compare.comparison import Comparison
 
 
-def check_comparison(config: CompareConfig) -> None:
+def check_comparison(config: CompareConfig, _: Console) -> CompareConfig:
     """Raise TrainingError where runs, data or output cannot be used; needs no TensorFlow."""
     from training.runs.directory import RunDirectory
 
@@ -33,6 +33,7 @@ def check_comparison(config: CompareConfig) -> None:
     output = output_folder(config)
     if output.exists():
         raise RunDirectoryError(f"{output} exists already; choose another --output or remove it")
+    return config
 
 
 def run_comparison(config: CompareConfig, console: Console) -> None:

@@ -3,6 +3,10 @@
 import numpy as np
 import pandas as pd
 
+CALENDAR_COLUMNS = tuple(
+    f"{cycle}_{wave}" for cycle in ("day", "week", "year") for wave in ("sin", "cos")
+)
+"""Of :func:`calendar_columns`, those that there can be."""
 _DAY = pd.Timedelta(days=1)
 
 

@@ -38,11 +38,11 @@ class _BadRows:
     what: str = "row"
     lines: list[int] = field(default_factory=list)
 
-    def error(self, place: str) -> str:
+    def error(self, place: str, unit: str) -> str:
         """The first of them, and how many more there are."""
         more = counted(len(self.lines) - 1, f"more such {self.what}")
-        also = f" (and {more}, {lines_shown(self.lines[1:])})" if self.lines[1:] else ""
-        return f"line {self.lines[0]}{place}: {self.message}{also}"
+        also = f" (and {more}, {lines_shown(self.lines[1:], unit)})" if self.lines[1:] else ""
+        return f"{unit} {self.lines[0]}{place}: {self.message}{also}"
 
 
 @dataclass
@@ -59,6 +59,8 @@ class Problems:
     """Whether rows that cannot be used are left out."""
     sort_rows: bool = False
     """Whether rows are put in the order of their times."""
+    unit: str = "line"
+    """What numbers count: lines of a file, or rows of a table in memory, from 0."""
     errors: list[str] = field(default_factory=list)
     """What training would fail on; one line each."""
     remedies: list[str] = field(default_factory=list)
@@ -110,10 +112,10 @@ class Problems:
                 done = "dropped" if bad.what == "row" else "read as missing"
                 self.note(
                     f"{counted(len(bad.lines), bad.what)} {done} (--drop-bad), "
-                    f"{lines_shown(bad.lines)}{place}: {bad.message}"
+                    f"{lines_shown(bad.lines, self.unit)}{place}: {bad.message}"
                 )
             else:
-                self.error(f"{self.source}, {bad.error(place)}", "--drop-bad")
+                self.error(f"{self.source}, {bad.error(place, self.unit)}", "--drop-bad")
         self._bad.clear()
 
     def forget_rows(self) -> None:
@@ -137,9 +139,9 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
-def lines_shown(lines: Sequence[int]) -> str:
+def lines_shown(lines: Sequence[int], unit: str = "line") -> str:
     """The first of some line numbers, as `lines 3, 7, 12 ...`."""
     if len(lines) == 1:
-        return f"line {lines[0]}"
+        return f"{unit} {lines[0]}"
     rest = " ..." if len(lines) > _LINES_SHOWN else ""
-    return f"lines {', '.join(map(str, lines[:_LINES_SHOWN]))}{rest}"
+    return f"{unit}s {', '.join(map(str, lines[:_LINES_SHOWN]))}{rest}"

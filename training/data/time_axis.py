@@ -43,11 +43,13 @@ class TimeCells:
     texts: Sequence[str]
     lines: Sequence[int]
     """Line of each, for errors."""
+    unit: str = "line"
+    """What those count, as `training.data.problems.Problems.unit`."""
 
     def error(self, row: int, problem: str) -> DataError:
         """An error that names file, line, column and cell."""
         return DataError(
-            f"{self.source}, line {self.lines[row]}, column {self.column!r}: {problem}, "
+            f"{self.source}, {self.unit} {self.lines[row]}, column {self.column!r}: {problem}, "
             f"got {self.texts[row]!r}"
         )
 
@@ -63,6 +65,7 @@ class TimeCells:
             self.column,
             [self.texts[row] for row in rows],
             [self.lines[row] for row in rows],
+            self.unit,
         )
 
 
@@ -164,13 +167,15 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
         first = int(early[0])
         more = counted(len(early) - 1, "more such row")
         lines = [cells.lines[int(row)] for row in early[1:]]
-        also = f" (and {more}, {lines_shown(lines)})" if lines else ""
-        problem = f"expected a time after {pd.Timestamp(latest[first - 1])} of a line before"
+        also = f" (and {more}, {lines_shown(lines, cells.unit)})" if lines else ""
+        problem = (
+            f"expected a time after {pd.Timestamp(latest[first - 1])} of a {cells.unit} before"
+        )
         if problems.sort_rows:
             rows = counted(len(early), "row")
             problems.note(
                 f"rows sorted by time (--sort-rows): {rows} stood behind a later one, "
-                f"{lines_shown([cells.lines[int(row)] for row in early])}"
+                f"{lines_shown([cells.lines[int(row)] for row in early], cells.unit)}"
             )
         else:
             problems.error(f"{cells.error(first, problem)}{also}; sort the rows", "--sort-rows")
@@ -178,7 +183,7 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
     again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     firsts = np.searchsorted(ordered, ordered[again])
     for row, other in zip(order[again], order[firsts], strict=True):
-        message = f"expected each time once, but line {cells.lines[int(other)]} has it too"
+        message = f"expected each time once, but {cells.unit} {cells.lines[int(other)]} has it too"
         cells.note(problems, int(row), "repeated", message)
     return np.delete(order, again)
 
@@ -204,26 +209,32 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
 
 
 def complete(
-    times: pd.DatetimeIndex, cells: TimeCells, problems: Problems | None = None
+    times: pd.DatetimeIndex,
+    cells: TimeCells,
+    problems: Problems | None = None,
+    frequency: str | None = None,
 ) -> TimeAxis:
     """Find the spacing and the times missing from it.
 
     Args:
-        times: Of the rows, ascending, two or more.
+        times: Of the rows, ascending, two or more where the spacing is not known.
         cells: For messages.
         problems: Told of times that do not fit the spacing, whose place is then -1; by default
             they raise.
+        frequency: The spacing, where it is known.
 
     Raises:
         DataError: Nearly all times would be missing, or, without `problems`, one does not fit the
             spacing of the others; names it.
     """
     found = problems or Problems(cells.source)
-    frequency = infer_frequency(times)
-    _require_filled(times, frequency, cells)
+    most = "" if frequency else " (as most are)"
+    frequency = frequency or infer_frequency(times)
+    if len(times) > 1:
+        _require_filled(times, frequency, cells)
     whole = pd.date_range(times[0], times[-1], freq=frequency).as_unit("ns")
     places = whole.get_indexer(times)
-    message = f"expected times every {frequency} (as most are) counted from {times[0]}"
+    message = f"expected times every {frequency}{most} counted from {times[0]}"
     for row in np.flatnonzero(places < 0):
         cells.note(found, int(row), "spacing", message)
     if problems is None:

@@ -1,7 +1,7 @@
 """From a series to a run directory: the forecasting pipeline."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,6 +27,8 @@ from training.forecasting.evaluation import (
     require_calibration,
 )
 from training.forecasting.forecast_errors import CHUNK, ForecastErrors
+from training.forecasting.future.recent import FILE as LAST_WINDOW
+from training.forecasting.future.recent import last_window
 from training.forecasting.losses import forecast_loss, point_metrics
 from training.forecasting.metrics import (
     data_summary,
@@ -54,6 +56,7 @@ def train_forecasting(
     console: Console | None = None,
     resume: bool = False,
     series: Series | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> ForecastingRun | None:
     """Train a forecaster and write its run directory.
 
@@ -66,6 +69,7 @@ def train_forecasting(
         console: Where to show progress; none is shown by default.
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         series: Of these settings where it has been read, and its notes shown.
+        given: Of a series that no setting names, what `config.json` is to say of it.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -85,8 +89,9 @@ def train_forecasting(
         _train(_data(series, config), config, replicas, None, Console(quiet=True))
         replicas.wait()
         return None
-    name = run_name(config, "forecasting", config.data.data or "co2")
-    with TrainingRunWriter(config, "forecasting", name, resume) as writer:
+    built_in = "co2" if given is None or series is None else series.name
+    name = run_name(config, "forecasting", config.data.data or built_in)
+    with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
         with console.status("reading the data ..."):
             data = _noting_unread(_data(series, config), config)
             require_calibration(data)
@@ -128,6 +133,8 @@ def train_forecasting(
         }
         writer.write_json("series.json", to_dict(_description(data)))
         data.preprocessor.save(writer.path / "scaler.json")
+        kept = last_window(data.series, list(data.shape.targets), data.shape.lookback)
+        np.savez(writer.path / LAST_WINDOW, times=kept.times.asi8, values=kept.values)
         np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
         np.savez_compressed(
             writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)

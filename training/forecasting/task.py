@@ -9,15 +9,29 @@ from rich.console import Console
 from training.errors import TrainingError
 from training.forecasting.backtest_config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
+from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
 from training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     from training.data.check import DataCheck
     from training.data.series import Series
+    from training.forecasting.future.command import ForecastJob
     from training.forecasting.run import ForecastingRun
     from training.forecasting.servable import ForecastingServable
     from training.outcomes import Outcomes
+
+
+def _check_forecast(config: ForecastConfig, console: Console) -> "ForecastJob":
+    from training.forecasting.future.command import check_forecast
+
+    return check_forecast(config, console)
+
+
+def _forecast(job: "ForecastJob", console: Console) -> None:
+    from training.forecasting.future.command import run_forecast
+
+    run_forecast(job, console)
 
 
 def _backtest(config: BacktestConfig, console: Console) -> None:
@@ -35,7 +49,10 @@ class ForecastingTask(Task):
 
     config_type = ForecastingConfig
     presets = PRESETS
-    commands = (Command("backtest", BacktestConfig, _backtest),)
+    commands = (
+        Command("forecast", ForecastConfig, _forecast, _check_forecast),
+        Command("backtest", BacktestConfig, _backtest),
+    )
     scored_columns: Mapping[str, Sequence[str]] = {}
 
     def check(self, config: ForecastingConfig) -> "DataCheck":

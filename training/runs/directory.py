@@ -24,14 +24,14 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from training.config import from_dict
-from training.errors import ConfigError, RunDirectoryError
+from training.errors import RunDirectoryError
+from training.runs.run_config import read_config
 
 if TYPE_CHECKING:
     import keras
@@ -90,6 +90,13 @@ class RunDirectory:
         return str(values.get("task")) if isinstance(values, dict) else "unknown"
 
     @cached_property
+    def given(self) -> dict[str, Any] | None:
+        """What is known of data that were given in memory; None where the settings name them."""
+        values = self._json("config.json")
+        given = values.get("given") if isinstance(values, dict) else None
+        return given if isinstance(given, dict) else None
+
+    @cached_property
     def metrics(self) -> dict[str, Any]:
         """What the run achieved."""
         return cast(dict[str, Any], self._json("metrics.json"))
@@ -106,6 +113,8 @@ class RunDirectory:
             RunDirectoryError: The file is damaged.
         """
         import keras
+
+        import keras_gru  # noqa: F401  knows the layers that the file holds
 
         path = self.path / "model.keras"
         try:
@@ -152,38 +161,6 @@ class TaskRun(RunDirectory, ABC):
     def _read_config(self, task: str, config_type: type[ConfigT]) -> ConfigT:
         """The settings, of a run that must be of this task and of this major version."""
         return cast(ConfigT, read_config(self._json("config.json"), {task: config_type}, self.path))
-
-
-def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> Any:
-    """The settings that a run or a checkpoint was written with.
-
-    Args:
-        values: JSON values; of training.config.to_dict, with the task and the version.
-        config_types: The dataclass of each task that will do.
-        source: Where the values come from, for messages.
-
-    Raises:
-        RunDirectoryError: They are of another task or major version, or not as expected.
-    """
-    import keras_gru
-
-    values = dict(values) if isinstance(values, dict) else {}
-    task = values.pop("task", None)
-    if task not in config_types:
-        raise RunDirectoryError(
-            f"{source}: expected a {' or '.join(config_types)} run, got task {task!r}"
-        )
-    made_by = str(values.pop("keras_gru", keras_gru.__version__))
-    if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
-        raise RunDirectoryError(
-            f"{source}: expected a run of the major version of keras_gru "
-            f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
-            "or use it with the version that wrote it"
-        )
-    try:
-        return from_dict(config_types[task], values)
-    except ConfigError as error:
-        raise RunDirectoryError(f"{source}: {error}") from error
 
 
 class RunWriter:

@@ -8,11 +8,12 @@ from hashlib import sha256
 import numpy as np
 
 from training.data.problems import Problems
+from training.data.text_table import TextTable
 from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
 from training.sentiment.sources.corpora import CLASSES, Row, read_corpus, text_key
 from training.sentiment.sources.grammar import generate_reviews
-from training.sentiment.sources.labelled_file import class_problem, read_labelled_file
+from training.sentiment.sources.labelled_file import class_problem, read_labelled_file, read_table
 
 FOLDS = 10
 
@@ -62,6 +63,7 @@ class SentimentRows:
     train: list[Row]
     validation: list[Row] | None = None
     test: list[Row] | None = None
+    made_up: bool = False
 
     @property
     def all_rows(self) -> list[Row]:
@@ -69,37 +71,53 @@ class SentimentRows:
         return [*self.train, *(self.validation or ()), *(self.test or ())]
 
 
-def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData:
-    """Read or generate the rows and split them.
+def load_sentiment_data(
+    config: SentimentDataConfig, seed: int, table: TextTable | None = None
+) -> SentimentData:
+    """Read or generate the rows, or take those given, and split them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
     rows whose text also stands in another part are dropped.
 
+    Args:
+        config: Where the rows are, and how to split them.
+        seed: Of generated reviews and of the split.
+        table: The rows, where they are not to be read.
+
     Raises:
         DataError: The source cannot be used; says why.
     """
-    problems = Problems(str(config.data or "grammar"), config.drop_bad)
-    source = read_rows(config, seed, problems)
+    name = "grammar" if table is None else table.name
+    unit = "line" if table is None else "row"
+    problems = Problems(str(config.data or name), config.drop_bad, unit=unit)
+    source = read_rows(config, seed, problems, table)
     problems.raise_errors()
     return split_rows(source, config, seed, problems)
 
 
-def read_rows(config: SentimentDataConfig, seed: int, problems: Problems) -> SentimentRows:
-    """Read or generates the rows.
+def read_rows(
+    config: SentimentDataConfig, seed: int, problems: Problems, table: TextTable | None = None
+) -> SentimentRows:
+    """Read or generate the rows, or take those given.
 
     Args:
         config: What to read.
         seed: Of generated rows.
         problems: Told of what is wrong with the user's own rows.
+        table: The rows, where they are not to be read.
 
     Raises:
         DataError: The source cannot be read.
     """
+    if table is not None:
+        if config.data is not None or config.phrases:
+            raise DataError("--data and --phrases are for files; the rows are given as a table")
+        return SentimentRows(table.name, *read_table(table, config, problems))
     if config.data is None:
         reviews = generate_reviews(config.reviews, seed)
         rows = [Row(review.text, review.label, str(review.group)) for review in reviews]
-        return SentimentRows("grammar", CLASSES, rows)
+        return SentimentRows("grammar", CLASSES, rows, made_up=True)
     if not config.data.exists():
         raise DataError(f"--data: there is no file or folder {config.data}")
     if config.data.is_dir():
@@ -123,7 +141,7 @@ def split_rows(
     train, validation, test = source.train, source.validation, source.test
     _require_classes(train, classes, str(config.data or name), 3)
     if config.fold is not None:
-        if test is not None or config.data is None:
+        if test is not None or validation is not None or source.made_up:
             raise DataError(f"--fold is for rows without an official split; {name} has one")
         train, validation, test = _fold(train, config.fold)
     rng = np.random.default_rng(seed)

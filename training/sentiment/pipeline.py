@@ -1,7 +1,8 @@
 """From labelled texts to a run directory: the sentiment pipeline."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -54,6 +55,7 @@ def train_sentiment(
     console: Console | None = None,
     resume: bool = False,
     data: SentimentData | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> SentimentRun:
     """Train a classifier and write its run directory.
 
@@ -66,6 +68,7 @@ def train_sentiment(
         console: Where to show progress; none is shown by default.
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         data: Of these settings where they have been read, and their notes shown.
+        given: Of data that no setting names, what `config.json` is to say of them.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -79,8 +82,9 @@ def train_sentiment(
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
-    name = run_name(config, "sentiment", config.data.data or "grammar")
-    with TrainingRunWriter(config, "sentiment", name, resume) as writer:
+    built_in = "grammar" if given is None or data is None else data.name
+    name = run_name(config, "sentiment", config.data.data or built_in)
+    with TrainingRunWriter(config, "sentiment", name, resume, given) as writer:
         keras.utils.set_random_seed(config.training.seed)
         shown = () if data is None else data.notes
         if data is None:

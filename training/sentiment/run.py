@@ -19,19 +19,20 @@ gates.png                  gates and answers along a few test rows, where any ar
 import json
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import keras
 import numpy as np
 
 from training.classification.temperature import Temperature
 from training.config import from_dict
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.runs.directory import TaskRun
-from training.sentiment import combination  # noqa: F401  register the layers model.keras holds
-from training.sentiment import model as sentiment_model  # noqa: F401  register the layers model.keras holds
 from training.sentiment.config import SentimentConfig
-from training.words.vocabulary import TextPreprocessor, Vocabulary, load_vocabulary
+
+if TYPE_CHECKING:
+    import keras
+
+    from training.words.vocabulary import TextPreprocessor, Vocabulary
 
 
 class LabelledPrediction(NamedTuple):
@@ -77,18 +78,22 @@ class SentimentRun(TaskRun):
             raise RunDirectoryError(f"{self.path / name}: {error}") from error
 
     @cached_property
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> "Vocabulary":
         """The words the model knows."""
+        from training.words.vocabulary import load_vocabulary
+
         try:
             return load_vocabulary(self.path / "vocabulary.txt")
         except (DataError, ValueError) as error:
             raise RunDirectoryError(str(error)) from error
 
-    def preprocessor(self) -> TextPreprocessor:
+    def preprocessor(self) -> "TextPreprocessor":
         """Text to word ids, as in training."""
+        from training.words.vocabulary import TextPreprocessor
+
         return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
 
         Raises:

@@ -7,7 +7,7 @@ import pytest
 
 from serving.__main__ import main
 from serving.codecs.tensor_proto import encode_tensor
-from serving.commands.terminal_text import safe_json, safe_text, share_bar
+from serving.commands.terminal.safe_text import safe_json, safe_text, share_bar
 from serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
 from serving.protos.predict_pb2 import PredictResponse
 from serving.protos.tensor_pb2 import TensorProto

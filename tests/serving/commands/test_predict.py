@@ -13,6 +13,7 @@ import pytest
 import serving.commands.predict
 from serving import __main__
 from serving.__main__ import COMMANDS, main
+from serving.commands.terminal.answer_table import print_answers
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from tests.ports import free_ports
 from tests.serving.conftest import REPOSITORY
@@ -39,7 +40,7 @@ def test_names_of_many_classes_stand_beside_their_scores(capsys):
     classes = [f"class {number}" for number in range(9)]
     scores = np.array([[0.0, 0.1, 0.02, 0.03, 0.4, 0.05, 0.06, 0.07, 0.27]], np.float32)
     outputs = {"label": np.array([b"class 4"], object), "scores": scores}
-    serving.commands.predict._print_table({}, outputs, classes)
+    print_answers({}, outputs, classes)
     said = " ".join(capsys.readouterr().out.split())
     assert (
         "class 4 0.4, class 8 0.27, class 1 0.1, class 7 0.07, class 6 0.06, class 5 0.05 ..."

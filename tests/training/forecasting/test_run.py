@@ -24,6 +24,7 @@ def test_holds_what_it_promises(forecasting_run):
     }  # fmt: skip
     assert names == pictures | {
         "config.json", "series.json", "scaler.json", "calibration.npz", "test_windows.npz",
+        "last_window.npz",
         "test_errors.npz", "model.keras", "metrics.json", "history.json", "report.md",
         "manifest.json",
     }  # fmt: skip

@@ -60,6 +60,15 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
         assert config.data is not None
         reading = config.data, config.time_column, config.time_format
         series = read_series(*reading, problems=problems)
+    return as_wanted(series, config)
+
+
+def as_wanted(series: Series, config: SeriesConfig) -> Series:
+    """The series, if it has the columns to forecast, with calendar columns if wanted.
+
+    Raises:
+        ForeignDataError: It has not.
+    """
     for name in config.target:
         if name not in series.columns:
             raise ForeignDataError(

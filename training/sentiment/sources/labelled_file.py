@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from training.data.label_names import misspellings, spellings
 from training.data.problems import Problems, counted, lines_shown
 from training.data.text_files import LabelledRow, read_text_file
+from training.data.text_table import TextTable
+from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
 from training.sentiment.sources.corpora import Row, text_key
 from training.sentiment.sources.unlabelled import holds_vectors
@@ -35,6 +37,31 @@ def read_labelled_file(
     """
     assert config.data is not None
     rows = read_text_file(config.data, config.text_column, config.label_column, problems)
+    return usable_rows(rows, config, problems)
+
+
+def read_table(
+    table: TextTable, config: SentimentDataConfig, problems: Problems
+) -> tuple[tuple[str, ...], list[Row], list[Row] | None, list[Row] | None]:
+    """As `read_labelled_file`, of rows in memory; then those for validation and test.
+
+    Raises:
+        DataError: A label of those parts is none of the classes.
+    """
+    classes, train = usable_rows(_with_both(table.rows, problems), config, problems)
+    parts = (
+        None if part is None else _of_classes(_with_both(part, problems), classes)
+        for part in (table.validation, table.test)
+    )
+    validation, test = parts
+    problems.close_rows()
+    return classes, train, validation, test
+
+
+def usable_rows(
+    rows: list[LabelledRow], config: SentimentDataConfig, problems: Problems
+) -> tuple[tuple[str, ...], list[Row]]:
+    """Leave out and merges what the settings ask for; arguments as above."""
     problems.close_rows()
     rows = _with_one_spelling(rows, config.merge_labels, problems)
     _note_texts(rows, config, problems)
@@ -42,8 +69,29 @@ def read_labelled_file(
     rows = _without_small_classes(rows, config.drop_small_classes, problems)
     _note_labels(rows, problems)
     classes = _class_order({row.label for row in rows})
+    return classes, _of_classes(rows, classes)
+
+
+def _with_both(rows: Sequence[LabelledRow], problems: Problems) -> list[LabelledRow]:
+    """The rows that have text and label."""
+    for row in rows:
+        if not row.text.strip():
+            problems.bad_row("text", row.line, "the text is empty")
+        elif not row.label:
+            problems.bad_row("label", row.line, "the label is missing")
+    return [row for row in rows if row.text.strip() and row.label]
+
+
+def _of_classes(rows: Sequence[LabelledRow], classes: tuple[str, ...]) -> list[Row]:
+    """The rows with the numbers of their classes."""
     numbers = {label: number for number, label in enumerate(classes)}
-    return classes, [Row(row.text, numbers[row.label]) for row in rows]
+    unknown = {row.label for row in rows} - set(numbers)
+    if unknown:
+        raise DataError(
+            "validation and test rows: expected the classes of the training rows, "
+            f"{', '.join(map(repr, classes))}; got {', '.join(map(repr, sorted(unknown)))}"
+        )
+    return [Row(row.text, numbers[row.label]) for row in rows]
 
 
 def class_problem(counts: Mapping[str, int], fewest: int = _FEWEST_ROWS) -> str | None:
@@ -128,7 +176,7 @@ def _without_duplicates(
         what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
         problems.note(
             f"{counted(len(again), 'row')} with the text and the label of another, {what}: "
-            f"{lines_shown([rows[number].line for number in sorted(again)])}"
+            f"{lines_shown([rows[number].line for number in sorted(again)], problems.unit)}"
         )
     if against:
         first = against[0]
@@ -136,7 +184,7 @@ def _without_duplicates(
         what = "dropped (--drop-duplicates)" if drop else "which --drop-duplicates drops"
         problems.note(
             f"{counted(len(against), 'text')} with more than one label, {what}; the first, on "
-            f"{lines_shown([rows[number].line for number in first])}: {labels}"
+            f"{lines_shown([rows[number].line for number in first], problems.unit)}: {labels}"
         )
     if not drop:
         return rows
@@ -179,7 +227,8 @@ def _note_texts(
     if len(numbers) > _MOSTLY * len(rows):
         which = "all texts" if len(numbers) == len(rows) else f"{len(numbers):,} of the texts"
         problems.note(
-            f"{which} are numbers, {lines_shown(numbers)}; is --text-column the wrong one?"
+            f"{which} are numbers, {lines_shown(numbers, problems.unit)}; is --text-column the "
+            "wrong one?"
         )
     if holds_vectors([row.text for row in rows]):
         problems.note("the texts are words with many numbers behind them, as in files of vectors")

@@ -7,9 +7,6 @@ a line in another order. They are printed as `\u001b`, which in JSON is the same
 from __future__ import annotations
 
 import re
-from typing import Any
-
-import numpy as np
 
 _LONGEST = 20_000
 # C0 with DEL, C1, the two line separators, marks of direction, halves of pairs, invisible tags.
@@ -45,21 +42,3 @@ def _escaped(match: re.Match[str]) -> str:
     # Beyond 16 bits as a pair of halves, as JSON has it.
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
-
-
-def cell_text(value: Any) -> str:
-    """One example's part of a tensor, short enough to read."""
-    if isinstance(value, bytes):
-        return safe_text(value.decode("utf-8", "replace"))
-    if isinstance(value, np.ndarray) and value.ndim:
-        if value.size > 64:
-            shown = np.array2string(value, precision=4, threshold=16, edgeitems=2)
-            return shown if value.dtype != object else safe_text(shown)
-        if value.ndim == 1:
-            return " ".join(cell_text(item) for item in value)
-        return safe_text(value.tolist())
-    if isinstance(value, np.ndarray):
-        return cell_text(value.item())
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    return safe_text(value)

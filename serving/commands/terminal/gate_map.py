@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from serving.client.results import Explanation
-from serving.commands.terminal_text import safe_text, share_bar
+from serving.commands.terminal.safe_text import safe_text, share_bar
 from serving.errors import PlotError
 
 _MOST_CELLS = 16
