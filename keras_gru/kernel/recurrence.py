@@ -198,8 +198,8 @@ def backward(
     def take_step(i: Tensor, state: Any) -> Any:
         t = i if mode.go_backwards else shared.steps - 1 - i
         dh, arrays = state
-        saved = Saved(*(v[t] for v in kept), *(() if convention.reset_after else (None,)))
-        h = states[t + mode.before]
+        saved = Saved(*(tf.gather(v, t) for v in kept), *(() if convention.reset_after else (None,)))
+        h = tf.gather(states, t + mode.before)
         if read_upstream is not None:
             dh += read_upstream(t)  # (6)
         dh_kept = None if read_share is None else dh * read_share(t)
