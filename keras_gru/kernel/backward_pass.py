@@ -24,7 +24,7 @@ from keras_gru.kernel.recurrence import (
     Deltas,
     Trajectory,
     backward,
-    multiplied_states,
+    states_of,
     without_masked,
 )
 from keras_gru.kernel.weights import Gates, split_gates, unmerge_bias
@@ -46,7 +46,7 @@ def gradients(
     kernels = [tf.transpose(kernel) for kernel in split_gates(operands.kernel)]
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
     whole = without_masked(operands.inputs, constants.mask)
-    inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(whole, timed=True)]
+    inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(whole)]
     masks = extent.cut(constants.input_mask)
     for x, input_mask, (deltas, multiplied) in zip(inputs, masks, blocks, strict=True):
         if deltas.q is None:
@@ -94,7 +94,7 @@ def _deltas(
     keep_outputs: bool,
     upstream: tuple[Tensor, ...],
 ) -> list[tuple[Deltas, Gates]]:
-    """Per block of rows, what `backward` gives and what `multiplied_states` gives.
+    """Per block of rows, what `backward` gives and the states that each gate's matmul saw.
 
     Differentiable in turn, through the same loops in plain operations.
     """
@@ -119,7 +119,14 @@ def _deltas(
             kept = kept._replace(final=None, outputs=None)
             tensors = (rows, shared, kept, d_out, d_last)
             deltas = run(backward, tensors, constants.mode)
-            results.append((deltas, multiplied_states(rows, kept, constants.mode)))
+            timed = extent.without_padded_steps(deltas._replace(initial_state=None))
+            before = extent.without_padded_steps(states_of(kept.states, constants.mode.before))
+            results.append(
+                (
+                    timed._replace(initial_state=deltas.initial_state),
+                    masked_states(before, rows.recurrent_mask),
+                )
+            )
         return results
 
     structure: list[Any] = []

@@ -208,7 +208,9 @@ def joined(
         return (final,)
     after = constants.mode.after
     outputs = [
-        batch_major(states_of(run.states, after)) if run.outputs is None else run.outputs
+        batch_major(extent.without_padded_steps(states_of(run.states, after)))
+        if run.outputs is None
+        else (run.outputs[:, : extent.steps] if extent.pads_steps else run.outputs)
         for run in runs
     ]
     return tf.cast(extent.join(outputs, timed=True), dtype), final

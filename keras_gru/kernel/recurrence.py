@@ -137,8 +137,7 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     first = shared.steps if mode.go_backwards else 0
     fields = 4 if mode.convention.reset_after else 3
 
-    def take_step(i: Tensor, run: Any) -> Any:
-        t = shared.steps - 1 - i if mode.go_backwards else i
+    def take_step(t: Tensor, run: Any) -> Any:
         h, states, saved = run
         h_new, values = step(read_input(t), h, weights, mode.convention, rows.recurrent_mask)
         h_new = kept_in_part(
@@ -159,7 +158,9 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
         (state_array(capacity + 1, h0).write(first, h0),) if keep.outputs or keep.states else ()
     )
     saved = tuple(state_array(capacity, h0) for _ in range(fields)) if keep.saved else ()
-    final, states, saved = run_steps(shared.steps, take_step, (h0, states, saved), mode.unroll)
+    final, states, saved = run_steps(
+        shared.steps, take_step, (h0, states, saved), mode.unroll, mode.go_backwards
+    )
     stacked = states[0].stack() if states else None
     return Trajectory(
         final=final,
@@ -195,8 +196,7 @@ def backward(
     read_share = share_reader(rows.zoneout)
     states: Any = run.states
 
-    def take_step(i: Tensor, state: Any) -> Any:
-        t = i if mode.go_backwards else shared.steps - 1 - i
+    def take_step(t: Tensor, state: Any) -> Any:
         dh, arrays = state
         saved = Saved(*(tf.gather(v, t) for v in kept), *(() if convention.reset_after else (None,)))
         h = tf.gather(states, t + mode.before)
@@ -216,7 +216,9 @@ def backward(
         return dh_previous, arrays
 
     arrays = tuple(state_array(capacity, d_final) for _ in kept)
-    dh0, arrays = run_steps(shared.steps, take_step, (d_final, arrays), mode.unroll)
+    dh0, arrays = run_steps(
+        shared.steps, take_step, (d_final, arrays), mode.unroll, not mode.go_backwards
+    )
     *x, q = (*(array.stack() for array in arrays), None)[:4]
     reset_states = None
     if not convention.reset_after:
