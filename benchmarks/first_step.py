@@ -52,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 runs[layer].append(_in_fresh_process(layer, model))
         found.append({"model": model, **runs})
         print(table_row(found[-1]), flush=True)
-    firsts = [_median(cell, "keras_gru", "first") / _median(cell, "keras", "first") for cell in found]
+    firsts = [
+        _median(cell, "keras_gru", "first") / _median(cell, "keras", "first") for cell in found
+    ]
     print(f"\nFirst step: median {statistics.median(firsts):.2f}, worst {max(firsts):.2f}")
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
@@ -112,8 +114,10 @@ def _measure(layer: str, name: str) -> dict[str, float]:
         return rng.random(size) < 0.7 if tensor.dtype == "bool" else rng.normal(size=size)
 
     inputs = [values(tensor) for tensor in model.inputs]
-    targets = [np.zeros(v.shape, "float32") for v in model(inputs)] if len(model.outputs) > 1 else (
-        np.zeros(model(inputs if len(inputs) > 1 else inputs[0]).shape, "float32")
+    targets = (
+        [np.zeros(v.shape, "float32") for v in model(inputs)]
+        if len(model.outputs) > 1
+        else (np.zeros(model(inputs if len(inputs) > 1 else inputs[0]).shape, "float32"))
     )
     inputs = inputs if len(inputs) > 1 else inputs[0]
     model.compile("adam", ["mse"] * len(model.outputs) if len(model.outputs) > 1 else "mse")

@@ -75,9 +75,7 @@ def table_row(cell: dict[str, Any]) -> str:
     """A row of Markdown: this layer's time over Keras' and, in brackets, both."""
     columns = [f"{cell['lengths']}, {cell['units']}"]
     for measure in ("first epoch", "later epoch", "first predict", "later predict"):
-        keras, ours = (
-            statistics.median(run[measure] for run in cell[layer]) for layer in LAYERS
-        )
+        keras, ours = (statistics.median(run[measure] for run in cell[layer]) for layer in LAYERS)
         columns.append(f"{ours / keras:.2f} × ({ours:.2f}, {keras:.2f})")
     columns.append(str(cell["keras_gru"][0]["compiled"]))
     return f"| {' | '.join(columns)} |"
@@ -128,9 +126,7 @@ def _measure(layer: str, lengths: str, units: int) -> dict[str, float]:
 
     data = batches(lengths)
     gru = {"keras": keras.layers.GRU, "keras_gru": keras_gru.GRU}[layer]
-    model = keras.Sequential(
-        [keras.Input((None, FEATURES)), gru(units), keras.layers.Dense(1)]
-    )
+    model = keras.Sequential([keras.Input((None, FEATURES)), gru(units), keras.layers.Dense(1)])
     model.compile("adam", "mse")
     epochs, predictions = [], []
     for _ in range(EPOCHS):

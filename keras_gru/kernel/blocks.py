@@ -21,6 +21,9 @@ from keras_gru.kernel.recurrence import Shared
 Tensor = Any
 
 STEPS = [32, *(2**k for k in range(7, 10)), *(2**k * m // 2 for k in range(9, 27) for m in (3, 4))]
+# The least for blocks whose state has at most so many elements: there a program costs more than the
+# memory.
+SMALL_CAPACITY, SMALL_STATE = 128, 1 << 11
 ROWS = [1, 2, 4] + [2**k * m // 4 for k in range(3, 28) for m in (4, 5, 6, 7)]
 # Of sequences whose length the graph knows, so many lengths are not padded.
 EXACT_LENGTHS = 4
@@ -51,8 +54,8 @@ class Extent(NamedTuple):
     pads_steps: bool
 
     @classmethod
-    def of(cls, inputs: Tensor, plan: Plan) -> Extent:
-        """The extent of inputs (B, T, D)."""
+    def of(cls, inputs: Tensor, plan: Plan, units: int) -> Extent:
+        """The extent of inputs (B, T, D) to a state (B, U)."""
         rows, steps = inputs.shape[:2]
         unknown_rows = rows is None
         rows = tf.shape(inputs)[0] if unknown_rows else rows
@@ -63,7 +66,7 @@ class Extent(NamedTuple):
             pads_rows = unknown_rows or rows % plan.blocks > 0
             pads_steps = steps is None or _is_one_of_many(steps, (inputs.shape[-1], plan))
         steps = tf.shape(inputs)[1] if steps is None else steps
-        capacity = _bucket(steps, STEPS) if pads_steps else steps
+        capacity = _capacity(steps, block_rows * units) if pads_steps else steps
         return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
@@ -168,6 +171,14 @@ def _bucket(size: Any, sizes: list[int]) -> Any:
         return sizes[bisect.bisect_left(sizes, size)]
     table = tf.constant(sizes)
     return table[tf.searchsorted(table, size[tf.newaxis])[0]]
+
+
+def _capacity(steps: Any, state: Any) -> Any:
+    """Steps to fill up to, where the state of a block has so many elements."""
+    capacity = _bucket(steps, STEPS)
+    if isinstance(capacity, int) and isinstance(state, int):
+        return max(capacity, SMALL_CAPACITY) if state <= SMALL_STATE else capacity
+    return tf.where(state <= SMALL_STATE, tf.maximum(capacity, SMALL_CAPACITY), capacity)
 
 
 def _is_one_of_many(steps: int, alike: Any) -> bool:

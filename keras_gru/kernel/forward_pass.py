@@ -75,7 +75,7 @@ def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple
 
     def run(plan: Plan) -> tuple[Tensor, ...]:
         chosen = constants._replace(plan=plan)
-        extent = Extent.of(operands.inputs, plan)
+        extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
         if plan.foreign and not constants.masks_gates:
             (rows,) = cut_rows(operands, chosen, extent)
             unsized = rows.initial_state.shape[0] is None and execution.exporting_tflite()
