@@ -4,9 +4,10 @@
     python -m benchmarks.first_step --models speech video --rounds 5
 
 The model shapes of `tests/ecosystem`, once with `keras_gru.GRU` and once with `keras.layers.GRU`,
-in fresh processes that take turns. "First step" is the first `train_on_batch` of 16 rows, "step" the
-median of twenty later ones, "predict" the first `predict_on_batch`. All are medians over the
-rounds: this layer over Keras' and, in brackets, both. "Compiled" counts the programs that XLA made.
+in fresh processes that take turns. "First step" is the first `train_on_batch` of 16 rows, "step"
+the median of twenty later ones, "predict" the first `predict_on_batch`. All are medians over the
+rounds: this layer over Keras' and, in brackets, both. "Compiled" counts the programs that XLA
+made.
 """
 
 import argparse

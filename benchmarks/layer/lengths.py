@@ -4,11 +4,11 @@
     python -m benchmarks.layer.lengths --lengths uniform --units 64 --rounds 3
     python -m benchmarks.layer.lengths --json lengths.json
 
-A model of one layer and a Dense is fitted to 60 batches of 32 sequences, the last of them of 9. Each
-batch is as long as its longest sequence, which is where layers that compile pay. Then the model
-predicts batches of 1, 7, 32, 50, 64 and 100 rows, each twice. Both layers do so in turn, every time
-in a fresh process. Times are medians over the rounds, in seconds. "Compiled" counts the programs
-that XLA made.
+A model of one layer and a Dense is fitted to 60 batches of 32 sequences, the last of them of 9.
+Each batch is as long as its longest sequence, which is where layers that compile pay. Then the
+model predicts batches of 1, 7, 32, 50, 64 and 100 rows, each twice. Both layers do so in turn,
+every time in a fresh process. Times are medians over the rounds, in seconds. "Compiled" counts the
+programs that XLA made.
 """
 
 import argparse

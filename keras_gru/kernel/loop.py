@@ -15,8 +15,9 @@ def run_steps(
 ) -> Any:
     """Take all steps in either direction, `unroll` of them per iteration, then one by one.
 
-    The loop counts in the direction it runs: XLA takes an index that it must compute from the
-    number of steps for a constant, and compiles anew for every number.
+    The loop counts in the direction it runs. If it computed an index from the number of steps,
+    XLA would take that number for a constant wherever the index begins a slice, and compile anew
+    for every number; hence also `tf.gather` in place of slices.
 
     Args:
         steps: number of steps, a scalar.

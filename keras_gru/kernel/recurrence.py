@@ -198,9 +198,9 @@ def backward(
 
     def take_step(t: Tensor, state: Any) -> Any:
         dh, arrays = state
-        saved = Saved(
-            *(tf.gather(v, t) for v in kept), *(() if convention.reset_after else (None,))
-        )
+        # tf.gather, not v[t]: see `run_steps`.
+        q = () if convention.reset_after else (None,)
+        saved = Saved(*(tf.gather(v, t) for v in kept), *q)
         h = tf.gather(states, t + mode.before)
         if read_upstream is not None:
             dh += read_upstream(t)  # (6)
