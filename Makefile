@@ -19,7 +19,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
-        test-newest-short docker-test robustness lint lock bench-layer bench-serving clean
+        test-newest-short wheel wheel-test wheel-test-short docker-test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -60,6 +60,23 @@ test-newest-short:  ## the same, on the newest Python, of what depends on versio
 $(UV):
 	$(PYTHON) -m venv build/uv
 	$(@D)/python -m pip install --quiet --disable-pip-version-check uv
+
+wheel: build/release  ## build the wheel and the source distribution, and check them
+	rm -rf dist
+	build/release/bin/python -m build --no-isolation --outdir dist
+	build/release/bin/twine check --strict dist/*
+	build/release/bin/check-wheel-contents dist/*.whl
+
+build/release: pyproject.toml $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) $@
+	$(UV) pip install --quiet --python $@ --group release
+	@touch $@
+
+wheel-test: wheel $(STAMP)  ## use the wheel with each extra in a fresh environment
+	UV=$(UV) $(BIN)/python -m pytest tests/packaging -m wheel $(WHEEL_TESTS)
+
+wheel-test-short:  ## the same, of what needs no TensorFlow
+	$(MAKE) wheel-test WHEEL_TESTS="-m 'wheel and not slow'"
 
 docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker Engine if none answers
 	@mkdir -p build && rm -f build/docker-test.txt

@@ -14,7 +14,9 @@ import platform
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 
 def requirements(extras: list[str], machine: str) -> list[str]:
@@ -30,7 +32,8 @@ def requirements(extras: list[str], machine: str) -> list[str]:
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
     wanted = list(project["dependencies"])
     for extra in extras:
-        wanted += project["optional-dependencies"][extra]
+        wanted += _of_extra(project, extra)
+    wanted = list(dict.fromkeys(wanted))
     return [_tensorflow(machine) if _name(line) == "tensorflow" else line for line in wanted]
 
 
@@ -38,6 +41,16 @@ def constraints() -> list[str]:
     """The versions of the lock, each with the condition under which it holds."""
     lock = Path("requirements.lock").read_text("utf-8")
     return [line.rstrip(" \\") for line in lock.splitlines() if re.match(r"[A-Za-z0-9]", line)]
+
+
+def _of_extra(project: dict[str, Any], extra: str) -> Iterator[str]:
+    """Its packages, and those of the extras that it names: `keras-gru[client,layer]`."""
+    for line in project["optional-dependencies"][extra]:
+        if _name(line) != project["name"]:
+            yield line
+            continue
+        for named in line.partition("[")[2].rstrip("]").split(","):
+            yield from _of_extra(project, named.strip())
 
 
 def _name(requirement: str) -> str:

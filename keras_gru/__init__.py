@@ -1,6 +1,9 @@
 """keras_gru: a GRU layer for Keras 3 that people can check by hand."""
 
-import keras
+from keras_gru.missing_extra import naming_extra
+
+with naming_extra("layer", "keras", "tensorflow"):
+    import keras
 
 from keras_gru import functional, initializers
 from keras_gru.cell import GRUCell

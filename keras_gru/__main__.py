@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
+from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.network import Network, read_network
 from keras_gru.teaching.network_fields import NetworkError
 from keras_gru.teaching.trace import trace
@@ -19,7 +20,7 @@ from keras_gru.teaching.trace_report import Layout, render
 from keras_gru.teaching.worked_example import example_paths, load_example, load_examples
 from keras_gru.teaching.worked_example_report import summary_table, write_markdown
 
-_READER_GONE = 128 + 13  # as shells report SIGPIPE, which Windows has not
+_READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
+        # The reader, such as `head`, closed the pipe; otherwise Python prints an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
     except (NetworkError, OSError, ValueError, ModuleNotFoundError) as error:
@@ -48,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
 
     tracing = commands.add_parser(
         "trace",
-        help="every intermediate of a small network, step by step",
+        help="print every intermediate value of a small network",
         description="Print gates, states, losses, gradients by path, and the update of a "
         "network, each with the number of its equation in DERIVATION.md.",
         epilog="examples: python -m keras_gru trace good_movie | "
@@ -62,13 +63,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     tracing.set_defaults(run=_trace)
 
-    listing = commands.add_parser("list", help="the worked examples and how their texts fared")
+    listing = commands.add_parser(
+        "list", help="list the worked examples and how many of their numbers are right"
+    )
     listing.set_defaults(run=_list)
 
     audit = commands.add_parser(
         "audit",
-        help="write every printed number beside ours, and the errata, as Markdown",
-        description="Judge every number that the texts print and write docs/worked_examples.md.",
+        help="write the printed and the computed numbers, and the errata, as Markdown",
+        description="Check every number printed in the texts, and write docs/worked_examples.md.",
     )
     audit.add_argument("output", type=Path, help="the Markdown file to write")
     audit.set_defaults(run=_audit)
@@ -76,9 +79,10 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser(
         "compare",
         help="train RNN, LSTM, GRU, MGU and coupled GRU side by side",
-        description="Measure what gates are good for: the adding problem over growing lengths with "
-        "the gradient that reaches each state, the completion of one word, and the next character "
-        "of a text. Writes report.md, runs.json and plots. The default takes a few minutes on two "
+        description="Compare the cells on the adding problem with growing lengths (and the "
+        "gradient that reaches each state), on completing one word, and on predicting the next "
+        "character of a text. Writes report.md, runs.json and plots. The default takes a few "
+        "minutes on two "
         "cores; Ctrl-C reports the runs that are complete.",
         epilog="example: python -m keras_gru compare --lengths 30 100 --seeds 3 --output runs/long",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -86,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     option = compare.add_argument
     option("--output", type=Path, default=Path("runs/comparison"), help="folder to write to")
     tasks = ("adding", "word", "corpus")
-    option("--tasks", nargs="+", choices=tasks, default=list(tasks), help="what to train on")
+    option("--tasks", nargs="+", choices=tasks, default=list(tasks), help="tasks to train on")
     option(
         "--lengths",
         nargs="+",
@@ -94,15 +98,18 @@ def _parser() -> argparse.ArgumentParser:
         default=[10, 30, 60],
         help="sequence lengths of the adding problem",
     )
-    option("--updates", type=int, default=800, help="weight updates of each run, at most")
+    option("--updates", type=int, default=800, help="maximum number of weight updates per run")
     option("--units", type=int, default=32, help="size of the state")
     option(
         "--match",
         choices=("units", "parameters"),
         default="units",
-        help="what the cells have in common; parameters: about as many as a GRU of --units",
+        help="what all cells have the same number of; parameters: about as many as a GRU of "
+        "--units",
     )
-    option("--learning-rate", type=float, default=0.005, help="of Adam, the same for all cells")
+    option(
+        "--learning-rate", type=float, default=0.005, help="learning rate of Adam, for all cells"
+    )
     option("--seeds", type=int, default=1, help="runs of each cell and task")
     option(
         "--corpus",
@@ -165,8 +172,11 @@ def _compare(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         corpus=options.corpus,
     )
+    # What would fail at the end fails now.
+    with naming_extra("plot", "matplotlib"):
+        import matplotlib  # noqa: F401
     if "corpus" in options.tasks:
-        read_corpus(config.corpus)  # a bad file should not wait for the other tasks
+        read_corpus(config.corpus)
     runs: list[Run] = []
     interrupted = False
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

@@ -25,8 +25,8 @@ from keras_gru.quantization import Int8Kernels
 
 Tensor = Any
 
-# Up to that many elements of the state, a step takes less for its arithmetic than for the number of
-# its operations.
+# With up to this many elements of the state, a step spends less time on arithmetic than on
+# launching operations.
 _SMALL_STATE = 2048
 
 

@@ -140,7 +140,7 @@ class GRUEncoder(Int8ByCell, keras.layers.Layer):
             )
             for index in range(self.num_layers - 1)
         ]
-        # tf.train.Checkpoint passes over layers in Keras' lists without a word.
+        # tf.train.Checkpoint silently skips layers in Keras' lists.
         for index, layer in enumerate(self.layers):
             self._track_trackable(layer, name=f"layer_{index}")
 

@@ -85,15 +85,15 @@ def step(
     TensorShape([2, 4])
 
     Args:
-        x: input, (..., D).
-        h: previous state, (..., U).
+        x: Input, (..., D).
+        h: Previous state, (..., U).
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
-        convention: which GRU; by default that of Keras, cuDNN and PyTorch.
+        convention: Which GRU; by default that of Keras, cuDNN and PyTorch.
         layer_norm_gain: (2, 3U), to normalise x·W and h·U, each gate over its units, before the
             biases are added (Ba et al. 2016, arXiv:1607.06450); or None.
-        recurrent_mask: dropout masks, one per gate that broadcasts against `h`, which scale the
+        recurrent_mask: Dropout masks, one per gate that broadcasts against `h`, which scale the
             state on its way into that gate's product (Gal & Ghahramani 2016, arXiv:1512.05287); or
             None.
 
@@ -135,14 +135,14 @@ def gates(
     TensorShape([2, 5, 4])
 
     Args:
-        x: inputs, (..., D).
-        h: the state before each of them, (..., U).
+        x: Inputs, (..., D).
+        h: The state before each of them, (..., U).
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        bias: see `step`.
-        convention: see `step`.
-        layer_norm_gain: see `step`.
-        recurrent_mask: see `step`.
+        bias: See `step`.
+        convention: See `step`.
+        layer_norm_gain: See `step`.
+        recurrent_mask: See `step`.
 
     Returns:
         z, r and g, (..., U) each.
@@ -187,22 +187,22 @@ def sequence(
     (TensorShape([2, 5, 4]), TensorShape([2, 4]), 'plain')
 
     Args:
-        x: inputs, (B, T, D) with T >= 1; both B and T may be unknown.
+        x: Inputs, (B, T, D) with T >= 1; both B and T may be unknown.
         initial_state: (B, U), or None for zeros.
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
-        convention: which GRU; activations among sigmoid, hard_sigmoid, tanh, relu and linear.
-        mask: boolean (B, T) of any pattern. Where False the state is kept (5).
-        go_backwards: run from the last step to the first.
-        processing_order: with `go_backwards`, give states and gates in the order in which they
+        convention: Which GRU; activations among sigmoid, hard_sigmoid, tanh, relu and linear.
+        mask: Boolean (B, T) of any pattern. Where False the state is kept (5).
+        go_backwards: Run from the last step to the first.
+        processing_order: With `go_backwards`, give states and gates in the order in which they
             were computed, as Keras does, and not in that of the sequence.
-        recurrent_mask: dropout masks of the state, one (B, U) per gate, the same at every step.
-        zoneout: share of the old state that each unit keeps at each step, (B, T, U) or a scalar
+        recurrent_mask: Dropout masks of the state, one (B, U) per gate, the same at every step.
+        zoneout: Share of the old state that each unit keeps at each step, (B, T, U) or a scalar
             (Krueger et al. 2017, arXiv:1606.01305).
-        return_sequences: whether the states of all steps are wanted.
-        return_gates: whether the gates of all steps are wanted.
-        training: keep what gradients need. They are right without it as well; the forward pass
+        return_sequences: Whether the states of all steps are wanted.
+        return_gates: Whether the gates of all steps are wanted.
+        training: Keep what gradients need. They are right without it as well; the forward pass
             then runs a second time when they are asked for.
         path: `"auto"` for the layer's own rule, or `"xla"` or `"plain"`.
 

@@ -16,8 +16,8 @@ from keras_gru.kernel.weights import Gates
 
 Tensor = Any
 
-# From `inner_loop` to the `GRU.call` around it: RNN.call between them hands on no gates, and on the
-# layer they would meet those of another thread.
+# Passes gates from `inner_loop` to the `GRU.call` around it: RNN.call in between does not return
+# them, and an attribute of the layer would be shared between threads.
 _gates: ContextVar[tuple[Tensor, ...]] = ContextVar("keras_gru_gates", default=())
 
 
@@ -59,7 +59,7 @@ class FusedLoop:
 
     @property
     def _can_fuse(self) -> bool:
-        if type(self.cell).call is not GRUCell.call:  # a cell put in the place of the layer's own
+        if type(self.cell).call is not GRUCell.call:  # a cell that replaces the layer's own
             return False
         by_hand = self.cell.convention.differentiable_by_hand and not self.layer_norm
         return by_hand and not self.unroll

@@ -36,8 +36,8 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
     constructor, the defaults and the layout of the weights are those of `keras.layers.GRU`.
 
     Masked steps keep the state. Their output repeats the output before them, or zero where there
-    is none, or zero at all masked steps with `zero_output_for_mask=True`. What they hold, be it
-    NaN, reaches no output and no gradient. Masks of any pattern run on every path.
+    is none, or zero at all masked steps with `zero_output_for_mask=True`. Their contents, even NaN,
+    reach no output and no gradient. Masks of any pattern run on every path.
 
     `path` tells how the layer runs, `last_path` how its latest call or trace did:
 
@@ -237,7 +237,7 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
                 sequences, initial_state=initial_state, mask=mask, training=training
             )
         finally:
-            # After an error, masks drawn for this batch would meet the next one.
+            # After an error, the next batch would otherwise reuse the masks drawn for this one.
             self._maybe_reset_dropout_masks(self.cell)
         if not self.return_gates:
             return results

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 Tensor = Any
 
-# Beside the name of a kernel, what its initializer, regularizer and constraint are called after.
+# Each kernel, with the prefix of its initializer, regularizer and constraint.
 KERNELS = {"kernel": "kernel", "recurrent_kernel": "recurrent"}
 
 
@@ -24,8 +24,8 @@ class QuantizedKernel:
 
     Args:
         values: int8 variable (D, V).
-        scale: variable (V,): what a column was multiplied by to become `values`.
-        dtype: of the tensor.
+        scale: Variable (V,): what a column was multiplied by to become `values`.
+        dtype: Of the tensor.
     """
 
     def __init__(self, values: Any, scale: Any, dtype: str) -> None:
@@ -99,8 +99,8 @@ class Int8Kernels(CalledAsEver):
 
         Args:
             mode: `"int8"`.
-            type_check: without effect.
-            config: without effect: Keras' default quantizer of weights is taken.
+            type_check: Without effect.
+            config: Without effect: Keras' default quantizer of weights is taken.
 
         Raises:
             NotImplementedError: Another mode; `model.quantize` makes a warning of it.
@@ -113,7 +113,7 @@ class Int8Kernels(CalledAsEver):
             values, scale = keras.quantizers.abs_max_quantize(
                 getattr(self, name), axis=0, to_numpy=True
             )
-            delattr(self, name)  # Keras lets go of the variable only so
+            delattr(self, name)  # only this makes Keras release the variable
             kernel = self._add_quantized(name, tuple(values.shape))
             kernel.values.assign(values)
             kernel.scale.assign(scale[0])

@@ -45,7 +45,7 @@ class CarriedState:
         """Start sessions anew: all of them, or those in the given rows of the batch.
 
         Args:
-            rows: indices of batch rows, perhaps none, or None for all.
+            rows: Indices of batch rows, perhaps none, or None for all.
         """
         if self.states is None:
             return
@@ -69,7 +69,7 @@ class CarriedState:
 
 
 def _checked_rows(rows: Any, batch: int, name: str) -> npt.NDArray[np.int32]:
-    """Indices of rows as an array; a mask of rows is none: True would be read as row 1."""
+    """Indices of rows as an array; no boolean mask, in which True would be read as row 1."""
     chosen = np.array(list(rows))
     integers = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
     if not (integers and np.all((chosen >= 0) & (chosen < batch))):

@@ -38,10 +38,10 @@ def single_gate_step(
     """Advance the state of a GRU whose reset gate is a function of its update gate.
 
     Args:
-        x: projected input with its bias, (B, U) each.
-        h: previous state, (B, U).
-        recurrent: recurrent kernels, (U, U) each.
-        reset: the reset gate as a function of the update gate.
+        x: Projected input with its bias, (B, U) each.
+        h: Previous state, (B, U).
+        recurrent: Recurrent kernels, (U, U) each.
+        reset: The reset gate as a function of the update gate.
         activation: φ, of the candidate.
         recurrent_activation: σ, of the gate.
 

@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from serving.missing_extra import missing_extra
+
 # Modules are imported when their command is asked for: help and the light commands stay fast.
 COMMANDS = {
     "export": (
@@ -18,7 +20,7 @@ COMMANDS = {
         "serving.commands.serve",
         "serve SavedModels over gRPC and REST, with TF Serving's flags",
     ),
-    "predict": ("serving.commands.predict", "ask a running server"),
+    "predict": ("serving.commands.predict", "query a running server"),
     "stream": (
         "serving.commands.stream",
         "feed a text or series step by step, and see each answer",
@@ -28,21 +30,24 @@ COMMANDS = {
         "serving.commands.verify",
         "compare a version's or a server's answers with those at export",
     ),
-    "inspect": ("serving.commands.inspect", "what is in an exported version"),
-    "diff": ("serving.commands.diff", "how the answers of two versions differ"),
+    "inspect": ("serving.commands.inspect", "show what an exported version contains"),
+    "diff": ("serving.commands.diff", "compare the answers of two versions"),
     "example-request": (
         "serving.commands.example_request",
-        "working curl and Python lines for a model",
+        "print working curl and Python examples for a model",
     ),
-    "publish": ("serving.commands.publish", "copy a version into another base path, checked"),
+    "publish": ("serving.commands.publish", "check a version and copy it to another base path"),
     "prune": ("serving.commands.prune", "remove old versions"),
-    "promote": ("serving.commands.rollout:promote", "point a label of a server to a newer version"),
-    "rollback": ("serving.commands.rollout:rollback", "point a label back to where it was"),
+    "promote": ("serving.commands.rollout:promote", "move a label of a server to a newer version"),
+    "rollback": ("serving.commands.rollout:rollback", "move a label back to its previous version"),
     "label": ("serving.commands.rollout:label", "show, set and remove version labels of a server"),
     "load-test": ("serving.commands.load_test", "measure throughput and latency of a server"),
 }
 
-_READER_GONE = 128 + 13  # as shells report SIGPIPE, which Windows has not
+# The other commands need the clients, and some of them more, as for a picture.
+_EXTRAS = {"export": "train", "serve": "serve"}
+
+_READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 _UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -63,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:  # it may be closed, as `>&-` does
                 sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
+        # The reader, such as `head`, closed the pipe; otherwise Python prints an error at exit.
         _discard_output()
         return _READER_GONE
     except OSError as error:
@@ -96,15 +101,10 @@ def _run(arguments: Sequence[str]) -> int:
         print(f"gru-serve {command}: interrupted", file=sys.stderr)
         return 130
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if "--debug" in rest or missing in ("", "keras_gru", "training", "serving"):
+        message = missing_extra(error, _EXTRAS.get(command, ""))
+        if "--debug" in rest or message is None:
             raise
-        extras = "train,serve" if command == "export" else "serve"
-        print(
-            f"gru-serve {command}: needs {missing}, which is not installed; install it with "
-            f"pip install 'keras-gru[{extras}]'",
-            file=sys.stderr,
-        )
+        print(f"gru-serve {command}: {message}", file=sys.stderr)
         return 2
 
 
@@ -114,7 +114,7 @@ def _help() -> str:
     return (
         "usage: gru-serve COMMAND ...\n\nFrom a trained run to answers over gRPC and REST.\n\n"
         f"commands:\n{rows}\n\n"
-        "gru-serve COMMAND --help tells more."
+        "gru-serve COMMAND --help explains each command."
     )
 
 

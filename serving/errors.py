@@ -14,7 +14,7 @@ Each transport has one table from them to its own codes (`serving.codecs.json_pr
     ├── Unimplemented
     ├── Internal
     ├── Unknown
-    └── RefusedVersion        a version that must not come near TensorFlow, or killed a process
+    └── RefusedVersion        a version that must not be loaded, or that crashed a process
 """
 
 # ruff: noqa: N818 (the classes are named after the canonical codes)
@@ -153,7 +153,7 @@ def from_code(code: int, message: str) -> ServingError:
     """The error of the class that stands for `code`; a `ServingError` where none does.
 
     Args:
-        code: A canonical code other than OK; an unheard-of number counts as UNKNOWN.
+        code: A canonical code other than OK; an unknown number counts as UNKNOWN.
         message: The text.
     """
     try:

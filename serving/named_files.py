@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Within, an OSError that names no file is one of this file."""
+    """Within, an OSError that names no file names this one."""
     try:
         yield
     except OSError as error:

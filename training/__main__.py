@@ -1,8 +1,8 @@
-"""``gru-train COMMAND ...``, also ``python -m training COMMAND ...``.
+"""`gru-train COMMAND ...`, also `python -m training COMMAND ...`.
 
 Exit status: 0 the run is complete; 2 a setting or the data cannot be used, one line says why;
-130 interrupted (by Ctrl-C the run is kept if training had begun; by SIGTERM its checkpoint, with
-which `resume` goes on).
+130 interrupted (by Ctrl-C the run is kept if training had begun; by SIGTERM its checkpoint, from
+which `resume` continues).
 """
 
 import sys
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status.
+    """Run one command and return its exit status.
 
     Args:
-        argv: the arguments after the program's name; those of the process by default.
+        argv: The arguments after the program's name; those of the process by default.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

@@ -1,4 +1,4 @@
-"""The commands of ``gru-train``: to train, to resume, and what the tasks add."""
+"""The commands of `gru-train`: to train, to resume, and what the tasks add."""
 
 import functools
 import operator
@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs one command and returns its exit status; see :mod:`training.__main__`."""
+    """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
     further = [command for task in tasks.values() for command in task.commands]
@@ -42,8 +42,8 @@ def run_command(arguments: Sequence[str]) -> int:
         return error.exit_code
     except InterruptedRun as stop:
         errors.print(
-            "gru-train: interrupted; no run was written. To go on with it: "
-            f"gru-train resume {quote(str(stop.run))}",
+            "gru-train: interrupted; no run was written. To continue it: gru-train resume "
+            f"{quote(str(stop.run))}",
             markup=False,
             highlight=False,
         )
@@ -74,7 +74,7 @@ def _parse(arguments: Sequence[str], tasks: dict[str, Task], further: Sequence[C
 
 
 def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int:
-    """Runs the command whose settings these are."""
+    """Run the command whose settings these are."""
     if isinstance(config, ResumeConfig):
         return _resume(config, tasks)
     for name, task in tasks.items():
@@ -111,7 +111,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
 
 
 def _load_tensorflow(console: Console, debug: bool) -> None:
-    """Loads it, which takes seconds, and says which one and on what it runs."""
+    """Load it, which takes seconds, and say which one and on what it runs."""
     with console.status("loading TensorFlow ..."), _quiet(not debug):
         import keras
         import tensorflow as tf
@@ -125,7 +125,7 @@ def _load_tensorflow(console: Console, debug: bool) -> None:
 
 
 def _conclude(console: Console, run: Any, served: str) -> int:
-    """Says what is left and what comes next; returns the exit status."""
+    """Say what is left and what comes next; return the exit status."""
     if run.metrics["interrupted"]:
         console.print(
             f"\ninterrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
@@ -143,7 +143,7 @@ def _conclude(console: Console, run: Any, served: str) -> int:
 
 @contextmanager
 def _quiet(active: bool) -> Iterator[None]:
-    """Holds back what TensorFlow's C++ parts write to stderr while loading; shown on failure."""
+    """Hold back what TensorFlow's C++ parts write to stderr while loading; shown on failure."""
     if not active:
         yield
         return

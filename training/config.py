@@ -1,8 +1,8 @@
 """Everything that may differ between two runs, as frozen dataclasses, one per concern.
 
-This file holds what the tasks share; each task has its classes in ``<task>/config.py``. The
-command line is generated from them (a field's docstring is its help text), and :func:`to_dict`
-and :func:`from_dict` carry them through ``config.json``. Values discovered from the data (a
+This file holds what the tasks share; each task has its classes in `<task>/config.py`. The
+command line is generated from them (a field's docstring is its help text), and `to_dict`
+and `from_dict` carry them through `config.json`. Values discovered from the data (a
 vocabulary, a scale) belong to the run directory, not here.
 """
 
@@ -27,11 +27,11 @@ class RunConfig:
     """Where the result goes."""
 
     runs_dir: Path = Path("runs")
-    """Folder of the run directories; made when absent."""
+    """Folder of the run directories; created if missing."""
     name: OptionalName = None
-    """Name of the run directory, which must be new; the default is made of data and time."""
+    """Name of the new run directory; default: made from the data and the time."""
     debug: bool = False
-    """Show TensorFlow's messages, and where an error arose."""
+    """Show TensorFlow's messages, and the traceback of an error."""
 
     def __post_init__(self) -> None:
         if self.name is not None and (
@@ -50,16 +50,16 @@ class TrainingConfig:
     """How the weights are found: Adam, clipped gradients, early stopping."""
 
     epochs: int = 30
-    """Most passes over the training part."""
+    """Maximum number of passes over the training part."""
     patience: int = 5
-    """Stop after so many epochs without a better validation result."""
+    """Stop after this many epochs without a better validation result."""
     batch_size: int = 64
     """Rows per step."""
     learning_rate: float = 1e-3
     """Adam's step size."""
     schedule: Literal["constant", "cosine", "decay"] = "constant"
-    """Keep the learning rate; let it fall to zero over --epochs along half a cosine; or multiply
-    it by 0.8 after every epoch from the fourth."""
+    """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or
+    multiply it by 0.8 after every epoch from the fourth."""
     clip_norm: float = 1.0
     """Maximum global norm of the gradients; larger gradients are scaled down."""
     seed: int = 0
@@ -96,10 +96,10 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def from_dict(cls: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
-    """The inverse of :func:`to_dict`; absent fields take their defaults.
+    """The inverse of `to_dict`; absent fields take their defaults.
 
     Raises:
-        ConfigError: an unknown field, or a value of the wrong type or out of range.
+        ConfigError: An unknown field, or a value of the wrong type or out of range.
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{cls.__name__} must be an object, got {values!r}")
@@ -143,31 +143,31 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
 
 
 def require_at_least(flag: str, value: int, least: int) -> None:
-    """Raises ConfigError where ``value`` is below ``least``."""
+    """Raise ConfigError where `value` is below `least`."""
     if value < least:
         raise ConfigError(f"{flag} must be at least {least}, got {value}")
 
 
 def require_above_zero(flag: str, value: float) -> None:
-    """Raises ConfigError where ``value`` is not a finite number above 0."""
+    """Raise ConfigError where `value` is not a finite number above 0."""
     if not 0 < value < float("inf"):
         raise ConfigError(f"{flag} must be a finite number above 0, got {value}")
 
 
 def require_rate(flag: str, value: float) -> None:
-    """Raises ConfigError where ``value`` is no share that can be dropped."""
+    """Raise ConfigError where `value` is not a dropout rate."""
     if not 0 <= value < 1:
         raise ConfigError(f"{flag} must be at least 0 and below 1, got {value}")
 
 
 def require_seed(value: int) -> None:
-    """Raises ConfigError where ``value`` is no seed."""
+    """Raise ConfigError where `value` is not a valid seed."""
     if not 0 <= value < 2**32:
         raise ConfigError(f"--seed must be at least 0 and below 2^32, got {value}")
 
 
 def require_split(validation_fraction: float, test_fraction: float) -> None:
-    """Raises ConfigError where the shares leave one of the three parts empty."""
+    """Raise ConfigError where the shares leave one of the three parts empty."""
     for flag, fraction in (
         ("--validation-fraction", validation_fraction),
         ("--test-fraction", test_fraction),

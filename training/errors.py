@@ -1,4 +1,4 @@
-"""What a user can put right, as exceptions.
+"""Errors that a user can fix, as exceptions.
 
     TrainingError                 shown as one line, exit status 2
     ├── ConfigError               a setting out of range or contradicting another
@@ -28,7 +28,7 @@ class DataError(TrainingError):
 
 
 class RunDirectoryError(TrainingError):
-    """A run directory cannot be written, or what is there is no complete run."""
+    """A run directory cannot be written, or what is there is not a complete run."""
 
 
 class CheckpointError(TrainingError):
@@ -43,7 +43,7 @@ class InterruptedRun(KeyboardInterrupt):
     """A training was interrupted and left a checkpoint.
 
     Args:
-        run: where the run was to be.
+        run: Where the run was to be.
     """
 
     def __init__(self, run: Path):

@@ -1,4 +1,4 @@
-"""Settings by name: a command line begins with those of its ``--preset`` and changes them."""
+"""Settings by name: a command line begins with those of its `--preset` and changes them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,14 +7,14 @@ from typing import Any, TypeVar, cast
 from training.errors import ConfigError
 
 ConfigT = TypeVar("ConfigT")
-"""A config dataclass with a field ``preset``."""
+"""A config dataclass with a field `preset`."""
 
 
 def preset(name: str, presets: Mapping[str, ConfigT]) -> ConfigT:
     """The settings of this name, which they also hold.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: There is none.
     """
     if name not in presets:
         raise ConfigError(f"--preset must be one of {', '.join(presets)}, got {name!r}")
@@ -24,7 +24,7 @@ def preset(name: str, presets: Mapping[str, ConfigT]) -> ConfigT:
 def preset_in(
     arguments: Sequence[str], presets: Mapping[str, ConfigT], default: ConfigT
 ) -> ConfigT:
-    """The settings that a command line begins with: its last ``--preset``, else the default."""
+    """The settings that a command line begins with: its last `--preset`, else the default."""
     config = default
     for position, argument in enumerate(arguments):
         flag, equals, value = argument.partition("=")

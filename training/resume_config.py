@@ -1,4 +1,4 @@
-"""What to resume; see :mod:`training.config`."""
+"""What to resume; see `training.config`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ import tyro
 
 @dataclass(frozen=True)
 class ResumeConfig:
-    """Go on with a training that was killed, with the settings it was begun with.
+    """Continue a training that was killed, with its original settings.
 
-    It goes on from its last checkpoint, at most half a minute of training before it was killed,
-    and ends with the same weights as without the break. Data that have changed since
-    are refused. Distributed trainings write no checkpoints.
+    It continues from its last checkpoint, at most half a minute of training before it was killed,
+    and ends with the same weights as without the interruption. Data that have changed since are
+    refused. Distributed trainings write no checkpoints.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Where the run was to be, as runs/NAME."""
+    """Directory that the run was to have, such as runs/NAME."""
     debug: bool = False
-    """Show TensorFlow's messages, and where an error arose."""
+    """Show TensorFlow's messages, and the traceback of an error."""

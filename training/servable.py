@@ -16,7 +16,7 @@ WARMUP_BATCHES = (1, 2, 8, 32)
 class Request:
     """A request to one signature, and the answer to it; arrays by name, (rows, ...) each.
 
-    Texts are arrays of Python's ``bytes``.
+    Texts are arrays of Python's `bytes`.
     """
 
     signature: str
@@ -25,16 +25,16 @@ class Request:
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The Keras model's answers; none where they do not matter, as in a warmup request."""
     method: Literal["predict", "classify", "regress"] = "predict"
-    """The API that the signature is for; of Classify the outputs are ``classes`` and ``scores``,
-    of Regress ``outputs``."""
+    """The API that the signature is for; of Classify the outputs are `classes` and `scores`,
+    of Regress `outputs`."""
 
 
 class Servable(ABC):
     """What is exported of a run.
 
     Args:
-        module: to be saved; holds all that the signatures use.
-        signatures: concrete functions by signature name.
+        module: To be saved; holds all that the signatures use.
+        signatures: Concrete functions by signature name.
     """
 
     def __init__(self, module: tf.Module, signatures: Mapping[str, Any]):

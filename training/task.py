@@ -1,8 +1,8 @@
 """What a task is, and the one list of them.
 
-A task is a folder: ``training/<name>/`` with a module ``task.py`` that holds it as ``TASK``. The
-command line, ``resume`` and the export ask it through :class:`Task` and know no task by name. A
-module ``task.py`` imports its settings and nothing heavy: the rest is imported by the functions
+A task is a folder: `training/<name>/` with a module `task.py` that holds it as `TASK`. The
+command line, `resume` and the export ask it through `Task` and know no task by name. A
+module `task.py` imports its settings and nothing heavy: the rest is imported by the functions
 that need it, so that help is there at once.
 """
 
@@ -24,7 +24,7 @@ TASKS = {
     "sentiment": "training.sentiment.task",
     "forecasting": "training.forecasting.task",
 }
-"""The module of each task by its name, which is also that in ``config.json``."""
+"""The module of each task by its name, which is also that in `config.json`."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Command:
 
     name: str
     config_type: type
-    """A dataclass of its settings, with a field ``debug``."""
+    """A dataclass of its settings, with a field `debug`."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
 
@@ -43,46 +43,46 @@ class Task(Protocol):
 
     @property
     def config_type(self) -> type:
-        """The dataclass of its settings (:class:`training.config.TaskConfig`).
+        """The dataclass of its settings (`training.config.TaskConfig`).
 
         The docstring is the help of the command of the task's name.
         """
 
     @property
     def presets(self) -> Mapping[str, Any]:
-        """Settings by the names that ``--preset`` takes."""
+        """Settings by the names that `--preset` takes."""
 
     @property
     def commands(self) -> Sequence[Command]:
         """What the command line can do with its runs, training apart."""
 
     def train(self, config: Any, console: Console, resume: bool) -> "TaskRun | None":
-        """Trains and writes a run directory.
+        """Train and write a run directory.
 
         Args:
-            config: the settings.
-            console: where to show progress.
-            resume: go on from the checkpoint of a run of this name that was cut short.
+            config: The settings.
+            console: Where to show progress.
+            resume: Continue from the checkpoint of an interrupted run of this name.
 
         Returns:
             The run; None in a process of several that train together which writes none.
         """
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Prints what a run achieved, from its ``metrics.json``."""
+        """Print what a run achieved, from its `metrics.json`."""
 
     def open_run(self, path: Path) -> "TaskRun":
-        """Opens a run directory of this task."""
+        """Open a run directory of this task."""
 
     def servable(self, run: Any) -> "Servable":
-        """What to export of a run that :meth:`open_run` opened."""
+        """What to export of a run that `open_run` opened."""
 
 
 def find_task(name: str) -> Task:
     """The task of this name.
 
     Raises:
-        TrainingError: there is none.
+        TrainingError: There is none.
     """
     if name not in TASKS:
         raise TrainingError(f"expected one of the tasks {', '.join(TASKS)}, got {name!r}")

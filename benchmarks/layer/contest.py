@@ -14,9 +14,9 @@ MEASURES = {
     "layer": "the layer alone: training and inference, beside Keras, PyTorch and Flax",
     "bidirectional": "training in both directions",
     "masks": "rows of unequal length, masked at their ends",
-    "steps": "whole training steps of a small classifier: fit, and a loop around a tape",
+    "steps": "whole training steps of a small classifier: fit, and a loop with a GradientTape",
     "streaming": "one step per call, and chunks of 16 steps",
-    "launch": "a call that adds one: what a framework takes before any layer begins",
+    "launch": "a call that adds one: the overhead of a framework before any layer runs",
     "memory": "peak memory of a training step",
 }
 # Tables that include PyTorch and Flax.

@@ -15,7 +15,7 @@ OURS = ("keras_gru", "keras_gru jit")
 RIVALS = ("Keras", "Keras jit", "PyTorch", "Flax")
 TITLES = {
     ("layer", "main"): "main grid",
-    ("layer", "second"): "second grid, never tuned on",
+    ("layer", "second"): "second grid, not tuned on",
     ("layer", "own"): "shapes of your own",
     ("bidirectional", ""): "Bidirectional",
     ("masks", ""): "Masked rows",

@@ -32,7 +32,7 @@ def from_flax(params: Mapping[str, Any]) -> GRUWeights:
     """The parameters of a linen GRUCell.
 
     Args:
-        params: the cell's own dict, `{"ir": {"kernel": ..., "bias": ...}, ...}`, or the variables
+        params: The cell's own dict, `{"ir": {"kernel": ..., "bias": ...}, ...}`, or the variables
             around it, `{"params": {...}}`.
 
     Raises:
@@ -59,7 +59,7 @@ def to_flax(weights: GRUWeights) -> dict[str, dict[str, Array]]:
     """A linen GRUCell's parameters, the `"params"` of its variables.
 
     Args:
-        weights: weights with the reset gate after the matmul. Missing biases become zeros, which
+        weights: Weights with the reset gate after the matmul. Missing biases become zeros, which
             Flax's cell always has.
 
     Raises:
@@ -83,7 +83,7 @@ def from_flax_nnx(params: Mapping[str, Any]) -> GRUWeights:
     """The parameters of an nnx GRUCell.
 
     Args:
-        params: the cell's own, `{"dense_i": {"kernel": ..., "bias": ...}, "dense_h": ...}`, as
+        params: The cell's own, `{"dense_i": {"kernel": ..., "bias": ...}, "dense_h": ...}`, as
             `nnx.to_pure_dict(nnx.state(cell, nnx.Param))` or the state itself.
 
     Raises:
@@ -107,7 +107,7 @@ def to_flax_nnx(weights: GRUWeights) -> dict[str, dict[str, Array]]:
     """The parameters of an nnx GRUCell, which `nnx.update` sets.
 
     Args:
-        weights: weights with the reset gate after the matmul, whose candidate has no recurrent
+        weights: Weights with the reset gate after the matmul, whose candidate has no recurrent
             bias. Missing biases become zeros, which Flax's cell always has.
 
     Raises:

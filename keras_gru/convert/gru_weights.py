@@ -148,8 +148,8 @@ class GRUWeights:
         """The weights of a built layer.
 
         Args:
-            layer: a `keras_gru` or `keras.layers` GRU or GRUCell.
-            beside: names of further weights that the layer may have, which the caller sees to.
+            layer: A `keras_gru` or `keras.layers` GRU or GRUCell.
+            beside: Names of further weights that the layer may have, which the caller handles.
 
         Raises:
             ValueError: The layer is not built, or computes something that these arrays cannot
@@ -175,7 +175,7 @@ class GRUWeights:
         """Put the weights into a layer, built or not, in its own update convention.
 
         Args:
-            layer: a `keras_gru` or `keras.layers` GRU or GRUCell with as many units, the same
+            layer: A `keras_gru` or `keras.layers` GRU or GRUCell with as many units, the same
                 reset placement and the same activations.
 
         Raises:
@@ -227,8 +227,8 @@ class GRUWeights:
         """Raise ValueError unless a framework's GRU, with its fixed activations, can be this one.
 
         Args:
-            framework: its name, for the message.
-            reset_after: the reset placement it has.
+            framework: Its name, for the message.
+            reset_after: The reset placement it has.
         """
         if self.reset_after != reset_after:
             placement = "after" if reset_after else "before"

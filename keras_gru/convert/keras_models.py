@@ -36,14 +36,14 @@ def keras_model(model: Any, to: str = "keras_gru") -> Any:
     >>> type(ours.layers[0]).__module__
     'keras_gru.layer'
 
-    `keras.models.load_model(path, custom_objects={"GRU": keras_gru.GRU})` does not do it: a file
+    `keras.models.load_model(path, custom_objects={"GRU": keras_gru.GRU})` does not do this: a file
     says which library a class is from, and Keras' own classes are never looked up among custom
-    objects. It loads Keras' layer without a word.
+    objects. It loads Keras' layer without a warning.
 
     Args:
-        model: a built model, or the path of a saved one. Classes of your own that are not
+        model: A built model, or the path of a saved one. Classes of your own that are not
             registered need a `keras.saving.custom_object_scope` around the call.
-        to: the library whose GRUs the result has: `"keras_gru"` or `"keras"`.
+        to: The library whose GRUs the result has: `"keras_gru"` or `"keras"`.
 
     Raises:
         ValueError: The model is not built, has no GRU to replace, or one that Keras does not have;
@@ -65,7 +65,7 @@ def keras_model(model: Any, to: str = "keras_gru") -> Any:
             f"{'keras_gru' if to == 'keras' else 'keras.layers'} to be converted. Received: layers "
             f"{sorted({type(layer).__name__ for layer in model.layers})}"
         )
-    # What is in memory already is as safe as it will be.
+    # The model is in memory already; safe mode would protect nothing.
     converted = keras.saving.deserialize_keras_object(config, safe_mode=False)
     converted.set_weights(model.get_weights())
     for old, new in zip(_gru_cells(model), _gru_cells(converted), strict=True):
@@ -75,7 +75,7 @@ def keras_model(model: Any, to: str = "keras_gru") -> Any:
 
 
 def _swapped(config: Any, to: str, swapped: list[str]) -> Any:
-    """A serialised object in which the GRUs have changed sides; their names are added."""
+    """A serialised object with its GRUs replaced; adds their names to `swapped`."""
     if isinstance(config, list | tuple):
         return type(config)(_swapped(item, to, swapped) for item in config)
     if not isinstance(config, dict):

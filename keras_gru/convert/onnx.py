@@ -57,13 +57,13 @@ def from_onnx(
         tensors: `"W"`, `"R"` and, if the node has one, `"B"`.
         linear_before_reset: 1 for the reset gate after the matmul.
         direction: `"forward"`, `"reverse"` or `"bidirectional"`.
-        activations: two names per direction, in the order gates, candidate.
+        activations: Two names per direction, in the order gates, candidate.
         activation_alpha: α of those activations that have one, HardSigmoid and Affine, in order;
             Keras' hard_sigmoid has 1/6, unlike ONNX's default.
         activation_beta: β of the same.
-        hidden_size: checked against R if given.
-        clip: must be absent: no layer here clips what enters its activations.
-        layout: of the node's inputs and outputs; the weights do not depend on it.
+        hidden_size: Checked against R if given.
+        clip: Must be absent: no layer here clips what enters its activations.
+        layout: Of the node's inputs and outputs; the weights do not depend on it.
 
     Returns:
         One per direction: forward or reverse, or both. For a reverse one use a layer with
@@ -136,8 +136,8 @@ def to_onnx(
     """Tensors and attributes of a GRU node.
 
     Args:
-        *weights: one direction, or the forward and the backward direction of a bidirectional node.
-        go_backwards: whether the only direction given is `"reverse"`.
+        *weights: One direction, or the forward and the backward direction of a bidirectional node.
+        go_backwards: Whether the only direction given is `"reverse"`.
 
     Returns:
         `{"W", "R", "B"}` (no `"B"` if there are no biases) and the node's attributes.

@@ -21,9 +21,9 @@ class Value:
     """A tensor of the graph.
 
     Attributes:
-        name: of the tensor.
-        rank: number of its axes, the batch included.
-        mask: name of a bool tensor (B, T), false at steps to pass over; or None.
+        name: Of the tensor.
+        rank: Number of its axes, the batch included.
+        mask: Name of a bool tensor (B, T), false at steps to pass over; or None.
     """
 
     name: str
@@ -58,11 +58,11 @@ class OnnxGraph:
         """Add a node; its output's name, or with `count` above 1 a list of names.
 
         Args:
-            operator: of the default domain.
-            *inputs: names of tensors; empty for an optional one left out.
-            count: number of outputs.
-            name: of the node; the operator by default. A number makes it unique.
-            **attributes: of the node; those that are None are left out.
+            operator: Of the default domain.
+            *inputs: Names of tensors; empty for an optional one left out.
+            count: Number of outputs.
+            name: Of the node; the operator by default. A number makes it unique.
+            **attributes: Of the node; those that are None are left out.
         """
         name = self._unique(name or operator)
         outputs = [name] if count == 1 else [f"{name}:{i}" for i in range(count)]

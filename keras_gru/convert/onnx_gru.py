@@ -22,9 +22,9 @@ class Run(NamedTuple):
     """What one direction leaves; names of tensors.
 
     Attributes:
-        outputs: of all steps in the order of the sequence, (B, T, U).
-        last: output of the step that was processed last, (B, U).
-        state: final state, (B, U).
+        outputs: Of all steps in the order of the sequence, (B, T, U).
+        last: Output of the step that was processed last, (B, U).
+        state: Final state, (B, U).
     """
 
     outputs: str
@@ -37,10 +37,10 @@ class _Steps(NamedTuple):
 
     Attributes:
         mask: bool (B, T).
-        before: how many there are before each step, int64 (B, T).
-        through: the same, with the step itself.
-        total: how many there are, int64 (B, 1).
-        order: where they are, and then where the others are, int64 (B, T, 1).
+        before: How many there are before each step, int64 (B, T).
+        through: The same, with the step itself.
+        total: How many there are, int64 (B, 1).
+        order: Where they are, and then where the others are, int64 (B, T, 1).
     """
 
     mask: str
@@ -56,10 +56,10 @@ def run_gru(
     """One GRU layer, or the two of a bidirectional one, over the same sequences.
 
     Args:
-        graph: to add to.
+        graph: To add to.
         layers: `keras_gru` or `keras.layers` GRUs.
         sequences: (B, T, D).
-        states: what each starts from, (B, U); all None for zeros or learned states.
+        states: What each starts from, (B, U); all None for zeros or learned states.
 
     Raises:
         ValueError: ONNX has no such GRU; the message names the layer.

@@ -1,4 +1,4 @@
-"""How each Keras layer is said in ONNX: one function per kind of layer, and the table of them."""
+"""How each Keras layer is written in ONNX: a function per kind of layer, and a table of them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _common_mask(layer: Any, values: Sequence[Value]) -> str | None:
         return None
     if len(masks) > 1:
         raise ValueError(
-            f"All inputs of layer {layer.name!r} must have the same mask to be written as ONNX. "
+            f"All inputs of layer {layer.name!r} must have the same mask to be written as ONNX."
             f" Received: {len(masks)} different ones"
         )
     return masks.pop()

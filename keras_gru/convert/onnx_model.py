@@ -29,8 +29,8 @@ def to_onnx_model(model: Any, path: str | Path) -> None:
     of them, and models inside of models.
 
     Args:
-        model: a built Sequential or functional model in float32.
-        path: of the file to write.
+        model: A built Sequential or functional model in float32.
+        path: Of the file to write.
 
     Raises:
         ImportError: The package `onnx` is missing.
@@ -58,7 +58,7 @@ def load_onnx(path: str | Path) -> dict[str, tuple[GRUWeights, ...]]:
     """The weights of all GRU nodes of an ONNX file, of whatever framework.
 
     Args:
-        path: of the file.
+        path: Of the file.
 
     Returns:
         By the name of the node, in the order of the file: one `GRUWeights` per direction, as
@@ -138,7 +138,7 @@ def _is_graph(layer: Any) -> bool:
 def _inputs(layer: Any, arguments: Any) -> tuple[list[Any], Any]:
     """The tensors that a layer was called on, and the mask that it was given, or None.
 
-    Keras writes the masks that tensors carry among the arguments; those are no gifts.
+    Keras also lists masks that the tensors carry among the arguments; those do not count.
     """
     given = {**arguments.kwargs}
     masks = keras.tree.flatten(given.pop("mask", None))

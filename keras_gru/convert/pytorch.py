@@ -35,9 +35,9 @@ def from_pytorch(
     Args:
         state_dict: `module.state_dict()`, or its names with NumPy arrays; of a GRU or a GRUCell.
             Of a larger model, `prefix` says which GRU.
-        layer: which layer of the stack.
+        layer: Which layer of the stack.
         direction: `"forward"` or `"backward"`.
-        prefix: what stands before `weight_ih_l0`, as in `"encoder.gru"`.
+        prefix: What stands before `weight_ih_l0`, as in `"encoder.gru"`.
 
     Returns:
         The weights, without biases if the module has none.
@@ -65,8 +65,8 @@ def to_pytorch(weights: GRUWeights, layer: int = 0, direction: str = "forward") 
     before `module.load_state_dict`.
 
     Args:
-        weights: weights with the reset gate after the matmul.
-        layer: which layer of the stack.
+        weights: Weights with the reset gate after the matmul.
+        layer: Which layer of the stack.
         direction: `"forward"` or `"backward"`.
 
     Returns:
@@ -97,10 +97,10 @@ def load_pytorch(target: Any, source: Any, *, prefix: str = "") -> None:
     does; a GRU or a `keras.layers.Bidirectional` one does for a single layer.
 
     Args:
-        target: a GRU, a Bidirectional of GRUs, or a GRUEncoder; `keras_gru`'s or Keras'.
-        source: the module or its state dict. Weight normalisation, pruning and other
+        target: A GRU, a Bidirectional of GRUs, or a GRUEncoder; `keras_gru`'s or Keras'.
+        source: The module or its state dict. Weight normalisation, pruning and other
             reparametrisations rename weights and must be removed before.
-        prefix: which GRU of a larger model: what stands before `weight_ih_l0` in its state dict,
+        prefix: Which GRU of a larger model: what stands before `weight_ih_l0` in its state dict,
             as in `"encoder.gru"`.
 
     Raises:
@@ -135,7 +135,7 @@ def pytorch_state_dict(source: Any) -> dict[str, Array]:
     """A state dict for `torch.nn.GRU` with all layers and directions of a layer.
 
     Args:
-        source: a built GRU, Bidirectional of GRUs, or GRUEncoder.
+        source: A built GRU, Bidirectional of GRUs, or GRUEncoder.
 
     Raises:
         ValueError: PyTorch's GRU cannot be this one.

@@ -34,7 +34,7 @@ def to_sonnet(weights: GRUWeights) -> dict[str, Array]:
     """The values for a `snt.GRU`'s variables.
 
     Args:
-        weights: weights with the reset gate before the matmul. Missing biases become zeros, which
+        weights: Weights with the reset gate before the matmul. Missing biases become zeros, which
             Sonnet's core always has.
 
     Raises:

@@ -21,8 +21,8 @@ def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | Non
     is smaller and faster: `keras.Input((steps, features), batch_size=1)` for a device.
 
     Args:
-        model: a built Sequential or functional model.
-        path: of the file to write, if one is wanted.
+        model: A built Sequential or functional model.
+        path: Of the file to write, if one is wanted.
         quantize: None for float32; `"float16"` for weights of half the size, in which a runtime may
             also compute; `"int8"` for weights of a quarter of the size ("dynamic range"), between
             which values stay in float32.

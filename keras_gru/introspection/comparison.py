@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_gru.introspection.flow import GradientFlow, gradient_flow
 from keras_gru.introspection.trajectory import Array
 from keras_gru.layer import GRU
+from keras_gru.missing_extra import naming_extra
 
 
 def adding_problem(batch: int = 16, steps: int = 50, seed: int = 0) -> tuple[Array, Array]:
@@ -20,7 +21,7 @@ def adding_problem(batch: int = 16, steps: int = 50, seed: int = 0) -> tuple[Arr
     Args:
         batch: B, number of sequences.
         steps: T, their length; at least 2. One number of each half is marked.
-        seed: seed of the draw.
+        seed: Seed of the draw.
 
     Returns:
         Inputs (B, T, 2), a number in [−1, 1] and its mark; targets (B, 1).
@@ -62,10 +63,10 @@ def compare_gradient_flow(
         inputs: (B, T, D).
         targets: (B, K).
         units: U of the three layers that are compared by default.
-        layers: other layers by name; each must return its last output only.
-        epochs: how long each network is trained on the batch before (Adam); 0 compares the
+        layers: Other layers by name; each must return its last output only.
+        epochs: How long each network is trained on the batch before (Adam); 0 compares the
             initial values.
-        seed: given to `keras.utils.set_random_seed` first. Layers given by the caller drew the
+        seed: Given to `keras.utils.set_random_seed` first. Layers given by the caller drew the
             seeds of their initial values when they were made, so it does not reach those.
 
     Returns:
@@ -100,7 +101,7 @@ def plot_gradient_flow(flows: Mapping[str, GradientFlow]) -> Any:
     of a vanilla RNN.
 
     Args:
-        flows: of `compare_gradient_flow`, or any by name.
+        flows: Of `compare_gradient_flow`, or any by name.
 
     Returns:
         A `matplotlib.figure.Figure`; `figure.savefig("flow.png")` writes it.
@@ -108,7 +109,8 @@ def plot_gradient_flow(flows: Mapping[str, GradientFlow]) -> Any:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    from matplotlib.figure import Figure
+    with naming_extra("plot", "matplotlib"):
+        from matplotlib.figure import Figure
 
     with_loss = [name for name, flow in flows.items() if flow.loss is not None]
     figure = Figure(figsize=(11 if with_loss else 6, 5), layout="constrained")

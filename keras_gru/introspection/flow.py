@@ -24,7 +24,7 @@ class GradientFlow:
     """
 
     spectral: Array
-    """‖∂h_T/∂h_t‖₂, the most by which a change of the state at t is stretched, (B, T + 1)."""
+    """‖∂h_T/∂h_t‖₂, the largest factor by which a change of the state at t grows, (B, T + 1)."""
 
     frobenius: Array
     """‖∂h_T/∂h_t‖_F, (B, T + 1)."""
@@ -76,11 +76,11 @@ def gradient_flow(
     (True, True)
 
     Args:
-        layer: a recurrent layer or cell: GRU, SimpleRNN, LSTM and others with one cell.
+        layer: A recurrent layer or cell: GRU, SimpleRNN, LSTM and others with one cell.
         inputs: (B, T, D).
-        loss: maps the states (B, T, U), an LSTM's h, kept at masked steps, to a scalar.
+        loss: Maps the states (B, T, U), an LSTM's h, kept at masked steps, to a scalar.
         initial_state: (B, S); by default what the cell starts from.
-        mask: boolean (B, T); a masked step passes the gradient on unchanged.
+        mask: Boolean (B, T); a masked step passes the gradient on unchanged.
 
     Raises:
         ValueError: A shape does not fit, or the layer has no cell.
@@ -105,10 +105,10 @@ def state_jacobians(layer: Any, inputs: Any, initial_state: Any = None, mask: An
     """∂h_t/∂h_{t−1} of every step, (B, T, S, S) in float64: [..., i, j] is ∂new_i/∂old_j.
 
     Args:
-        layer: a recurrent layer or cell.
+        layer: A recurrent layer or cell.
         inputs: (B, T, D).
         initial_state: (B, S); by default what the cell starts from.
-        mask: boolean (B, T); the Jacobian of a masked step is the identity.
+        mask: Boolean (B, T); the Jacobian of a masked step is the identity.
     """
     return _jacobians(layer, run(layer, inputs, initial_state, mask))
 

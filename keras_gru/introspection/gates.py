@@ -13,6 +13,7 @@ import tensorflow as tf
 from keras_gru import functional
 from keras_gru.cell import GRUCell
 from keras_gru.introspection.trajectory import Array, run
+from keras_gru.missing_extra import naming_extra
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +54,11 @@ def gates_over_time(
     True
 
     Args:
-        layer: a GRU or GRUCell of keras_gru or keras.layers. Of a `GRUEncoder`, one of its
+        layer: A GRU or GRUCell of keras_gru or keras.layers. Of a `GRUEncoder`, one of its
             `layers`, with that layer's inputs.
         inputs: (B, T, D).
         initial_state: (B, U); by default zeros, or what the layer learned.
-        mask: boolean (B, T).
+        mask: Boolean (B, T).
 
     Raises:
         ValueError: The layer is no GRU, or a shape does not fit.
@@ -100,9 +101,9 @@ def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | Non
     magnitude in the picture.
 
     Args:
-        activity: of `gates_over_time`.
-        row: which row of the batch.
-        labels: one label per step, such as the tokens of a sentence.
+        activity: Of `gates_over_time`.
+        row: Which row of the batch.
+        labels: One label per step, such as the tokens of a sentence.
 
     Returns:
         A `matplotlib.figure.Figure`; `figure.savefig("gates.png")` writes it.
@@ -111,7 +112,8 @@ def plot_gates(activity: GateActivity, row: int = 0, labels: Sequence[str] | Non
         ImportError: matplotlib is not installed.
         ValueError: There are more or fewer labels than steps.
     """
-    from matplotlib.figure import Figure
+    with naming_extra("plot", "matplotlib"):
+        from matplotlib.figure import Figure
 
     steps = activity.z.shape[1]
     if labels is not None and len(labels) != steps:

@@ -40,10 +40,10 @@ def run(layer: Any, inputs: Any, initial_state: Any = None, mask: Any = None) ->
     """Run the cell of a layer over a batch.
 
     Args:
-        layer: a recurrent layer of Keras or keras_gru, or a cell.
+        layer: A recurrent layer of Keras or keras_gru, or a cell.
         inputs: (B, T, D).
         initial_state: (B, S), or the parts of the state; by default what the cell starts from.
-        mask: boolean (B, T).
+        mask: Boolean (B, T).
 
     Raises:
         ValueError: A shape or the dtype does not fit, or the layer has no cell.

@@ -1,9 +1,10 @@
 """A batch cut into blocks of rows, and the functions that run them.
 
-XLA compiles anew for every shape. So that data of many lengths do not set off a storm of
-compilations, they are padded to few. Padded steps cost a little memory and no time to speak of: the
-loop ends after the real ones all the same, and the products around it see no others. Padded rows
-cost as much as real ones, so that there are more sizes of them.
+XLA compiles anew for every shape. To avoid a compilation for every length of the data, sizes are
+padded to a few: those that the graph does not know, and known lengths once there are several of
+them. Padded steps cost memory and hardly any time: the loop ends after the real ones, and the
+products around it see no others. Padded rows cost as much as real ones, so there are more sizes of
+them.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ class Extent(NamedTuple):
     Attributes:
         rows: B, an int where it is known, else a scalar tensor.
         steps: T, the same.
-        block_rows: rows of a block; unless `pads_rows`, at most that.
-        capacity: steps of a block.
-        blocks: number of blocks.
-        pads_rows: whether rows are filled up to `block_rows` in every block.
-        pads_steps: whether steps are filled up to `capacity`.
+        block_rows: Rows of a block; unless `pads_rows`, at most that.
+        capacity: Steps of a block.
+        blocks: Number of blocks.
+        pads_rows: Whether rows are filled up to `block_rows` in every block.
+        pads_steps: Whether steps are filled up to `capacity`.
     """
 
     rows: Any
@@ -73,9 +74,9 @@ class Extent(NamedTuple):
         """Values per block.
 
         Args:
-            values: a tensor with the batch axis first, a tuple of them, or a scalar or None, which
+            values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which
                 all blocks get.
-            timed: whether the second axis is time, to be filled up.
+            timed: Whether the second axis is time, to be filled up.
         """
         if isinstance(values, tuple):
             parts = zip(*(self.cut(value, timed) for value in values), strict=True)
@@ -125,10 +126,10 @@ def run_block(
     compiles is traced once for batches of all sizes.
 
     Args:
-        function: what to run.
-        tensors: its tensors, in tuples or None.
-        *options: its other arguments.
-        jit_compile: whether XLA compiles it.
+        function: What to run.
+        tensors: Its tensors, in tuples or None.
+        *options: Its other arguments.
+        jit_compile: Whether XLA compiles it.
     """
     specs = tuple(
         tf.nest.map_structure(_spec if isinstance(part, Shared) or not jit_compile else _any, part)

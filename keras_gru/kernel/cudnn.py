@@ -26,10 +26,10 @@ def obstacle(convention: Convention, rows: Rows, use_bias: bool, return_gates: b
     """Why cuDNN cannot run a sequence, or None if it can.
 
     Args:
-        convention: which GRU.
-        rows: its inputs.
-        use_bias: whether there is a bias.
-        return_gates: whether gates are wanted.
+        convention: Which GRU.
+        rows: Its inputs.
+        use_bias: Whether there is a bias.
+        return_gates: Whether gates are wanted.
     """
     if not execution.on_gpu():
         return "no GPU"

@@ -97,14 +97,14 @@ class Plan(NamedTuple):
 
     Attributes:
         path: `"xla"` or `"plain"`.
-        nested: whether each block of rows is a call of a function, compiled on the path `"xla"`.
-        blocks: number of blocks of rows.
-        unroll: steps per iteration of the loop.
-        project_in_loop: whether the inputs are projected step by step.
-        recall: whether the backward pass computes the gates anew, those of all steps at once,
+        nested: Whether each block of rows is a call of a function, compiled on the path `"xla"`.
+        blocks: Number of blocks of rows.
+        unroll: Steps per iteration of the loop.
+        project_in_loop: Whether the inputs are projected step by step.
+        recall: Whether the backward pass computes the gates anew, those of all steps at once,
             instead of reading what the forward pass wrote down step by step.
-        exported: whether the graph is for a SavedModel.
-        foreign: whether another runtime than TensorFlow's will read it.
+        exported: Whether the graph is for a SavedModel.
+        foreign: Whether another runtime than TensorFlow's will read it.
     """
 
     path: str

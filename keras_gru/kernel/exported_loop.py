@@ -2,9 +2,9 @@
 
 Until it is warm, a server pays for every node of a graph, so there is one loop per layer and
 direction, without conditionals, and one function for all of the same sizes: of either direction,
-masked at its ends or within. What a call leaves out, it leaves out by data: time is padded to whole
-iterations, and a step that is masked or padded lets no candidate in. Numbers in parentheses are
-those of DERIVATION.md.
+masked at its ends or within. Steps are skipped through data, not through control flow: time is
+padded to whole iterations, and a masked or padded step lets no candidate in. Numbers in parentheses
+are those of DERIVATION.md.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class _Pieces(NamedTuple):
     """What the iterations read, each of them `size` steps in the order of processing.
 
     Attributes:
-        x: inputs, (n, size, B, D).
+        x: Inputs, (n, size, B, D).
         valid: bool, (n, size, B or 1, 1), or None. Where false the state is kept (5).
-        taken: share of the step that each unit takes, (n, size, B, U), a scalar, or None for all.
+        taken: Share of the step that each unit takes, (n, size, B, U), a scalar, or None for all.
     """
 
     x: Tensor
@@ -66,13 +66,13 @@ def infer_exported(
     """Run from the initial state over all steps.
 
     Args:
-        rows: of the whole batch, with inputs (B, T, D) and without a recurrent mask.
+        rows: Of the whole batch, with inputs (B, T, D) and without a recurrent mask.
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        bias: see `weights.bias_shape`, or None.
-        convention: which GRU.
-        go_backwards: run from the last step to the first.
-        keep_outputs: whether the states of all steps are wanted.
+        bias: See `weights.bias_shape`, or None.
+        convention: Which GRU.
+        go_backwards: Run from the last step to the first.
+        keep_outputs: Whether the states of all steps are wanted.
 
     Raises:
         ValueError: There is a recurrent mask, for which this loop has no products.

@@ -31,13 +31,13 @@ def scan_rows(
     """Run from the initial state over all steps.
 
     Args:
-        rows: of the whole batch, with inputs (B, T, D) and without a recurrent mask.
+        rows: Of the whole batch, with inputs (B, T, D) and without a recurrent mask.
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        bias: see `weights.bias_shape`, or None.
-        mode: how to run; `unroll` is not read.
-        keep_outputs: whether the states of all steps are wanted.
-        in_tensor: whether to write them into one tensor instead of an array, which TensorFlow Lite
+        bias: See `weights.bias_shape`, or None.
+        mode: How to run; `unroll` is not read.
+        keep_outputs: Whether the states of all steps are wanted.
+        in_tensor: Whether to write them into one tensor instead of an array, which TensorFlow Lite
             has only for states of a known size.
     """
     reset_after, backwards = mode.convention.reset_after, mode.go_backwards

@@ -133,11 +133,11 @@ def run_forward(
     """Run each block of rows.
 
     Args:
-        operands: all of them.
-        constants: all of them.
-        extent: size of the batch.
-        keep_outputs: whether the states of all steps are wanted.
-        keep_saved: whether a backward pass may follow.
+        operands: All of them.
+        constants: All of them.
+        extent: Size of the batch.
+        keep_outputs: Whether the states of all steps are wanted.
+        keep_saved: Whether a backward pass may follow.
     """
     shared = shared_by_rows(operands, constants, extent)
     run = runner(constants.plan)

@@ -20,11 +20,11 @@ def run_steps(
     for every number; hence also `tf.gather` in place of slices.
 
     Args:
-        steps: number of steps, a scalar.
-        take_step: from the step t and the state before it to the state after it.
-        state: before the first step taken.
-        unroll: steps per iteration.
-        backwards: from the last step to the first.
+        steps: Number of steps, a scalar.
+        take_step: From the step t and the state before it to the state after it.
+        state: Before the first step taken.
+        unroll: Steps per iteration.
+        backwards: From the last step to the first.
     """
     sign = -1 if backwards else 1
 

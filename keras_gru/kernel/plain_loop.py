@@ -35,9 +35,9 @@ class PlainWeights(NamedTuple):
     """All weights of a GRU as this loop wants them.
 
     Attributes:
-        kernel: input kernels, (D, 2U) and (D, U), or packed, (D, 3U).
-        bias: of the projection, cut as the kernel is, or None.
-        recurrent: recurrent kernels, as `StepWeights` has them.
+        kernel: Input kernels, (D, 2U) and (D, U), or packed, (D, 3U).
+        bias: Of the projection, cut as the kernel is, or None.
+        recurrent: Recurrent kernels, as `StepWeights` has them.
         candidate_bias: b′_g of equation (3a), (U,), or None.
     """
 
@@ -51,9 +51,9 @@ class _Read(NamedTuple):
     """What some steps read, time-major.
 
     Attributes:
-        x: inputs (steps, B, D), or projected, as `JointGates`.
+        x: Inputs (steps, B, D), or projected, as `JointGates`.
         valid: bool (steps, B, 1), or None. Where false the state is kept (5).
-        share: of the old state that each unit keeps, (steps, B, U), or None.
+        share: Of the old state that each unit keeps, (steps, B, U), or None.
     """
 
     x: Any
@@ -76,9 +76,9 @@ def plain_weights(
     Args:
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        bias: see `weights.bias_shape`, or None.
-        reset_after: reset placement.
-        few_rows: whether the batch is one block.
+        bias: See `weights.bias_shape`, or None.
+        reset_after: Reset placement.
+        few_rows: Whether the batch is one block.
     """
     features, units = kernel.shape[0], recurrent_kernel.shape[0]
     bias, candidate_bias = merge_bias(bias, reset_after)
@@ -102,11 +102,11 @@ def infer_rows(
     """Run from the initial state over all steps.
 
     Args:
-        rows: of a block, with inputs (B, T, D) and without a recurrent mask.
-        weights: all of them.
-        mode: how to run.
-        keep_outputs: whether the states of all steps are wanted.
-        project_in_loop: whether the inputs are projected iteration by iteration, not all at once.
+        rows: Of a block, with inputs (B, T, D) and without a recurrent mask.
+        weights: All of them.
+        mode: How to run.
+        keep_outputs: Whether the states of all steps are wanted.
+        project_in_loop: Whether the inputs are projected iteration by iteration, not all at once.
 
     Raises:
         ValueError: There is a recurrent mask, for which this loop has no products.

@@ -21,10 +21,10 @@ def gate_products(
     """h·U of the update gate, of the reset gate, and q of (3a).
 
     Args:
-        h: state (..., U).
-        weights: of a step.
-        reset_after: reset placement. If false, q is None: see `candidate_product`.
-        recurrent_mask: see `step.step`.
+        h: State (..., U).
+        weights: Of a step.
+        reset_after: Reset placement. If false, q is None: see `candidate_product`.
+        recurrent_mask: See `step.step`.
     """
     U = weights.recurrent
     if isinstance(U, Gates):
@@ -73,9 +73,9 @@ def gate_products_backward(
     """Gradient with respect to the state of what `gate_products` computes.
 
     Args:
-        deltas: gradients of its results, the last of them None where q is.
-        weights: as given to `gate_products`, `transposed`.
-        recurrent_mask: as given to `gate_products`.
+        deltas: Gradients of its results, the last of them None where q is.
+        weights: As given to `gate_products`, `transposed`.
+        recurrent_mask: As given to `gate_products`.
     """
     U = weights.recurrent
     there = [d for d in deltas if d is not None]
@@ -140,7 +140,7 @@ def _with_bias(q: Tensor | None, weights: StepWeights) -> Tensor | None:
 
 
 def _refuse_gate_by_gate(weights: StepWeights, recurrent_mask: Gates | None) -> None:
-    """One product for several gates can honour nothing that differs from gate to gate."""
+    """One product for several gates cannot apply anything that differs from gate to gate."""
     for name, value in (("recurrent_mask", recurrent_mask), ("weights.gain", weights.gain)):
         if value is not None:
             raise ValueError(

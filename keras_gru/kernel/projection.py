@@ -32,10 +32,10 @@ def project(
     """One large matrix product: (…, …, D), (D, V) → (…, …, V), wide.
 
     Args:
-        x: the inputs.
-        kernel: of all gates, or of any.
+        x: The inputs.
+        kernel: Of all gates, or of any.
         bias: (V,), or None.
-        input_mask: with a kernel of all gates and inputs (B, T, D), one mask (B, D) per gate; or
+        input_mask: With a kernel of all gates and inputs (B, T, D), one mask (B, D) per gate; or
             None. Then each gate takes a product of its own.
     """
     if input_mask is not None:

@@ -29,8 +29,8 @@ class Rows(NamedTuple):
         inputs: (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U).
         initial_state: (B, U).
         mask: bool (B, T), or None. Where false the state is kept (5).
-        zoneout: share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
-        recurrent_mask: dropout masks of the state, one (B, U) per gate, or None.
+        zoneout: Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
+        recurrent_mask: Dropout masks of the state, one (B, U) per gate, or None.
     """
 
     inputs: Tensor
@@ -44,9 +44,9 @@ class Shared(NamedTuple):
     """What all rows share.
 
     Attributes:
-        steps: number of steps to take, a scalar; sequences may be longer.
-        weights: of a step.
-        kernel: packed input kernel (D, 3U), to project the inputs step by step, or None.
+        steps: Number of steps to take, a scalar; sequences may be longer.
+        weights: Of a step.
+        kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
         projection_bias: (3U,), with `kernel`, or None.
     """
 
@@ -60,11 +60,11 @@ class Mode(NamedTuple):
     """How to run; never a tensor.
 
     Attributes:
-        convention: which GRU.
-        go_backwards: from the last step to the first.
-        compiled: written for XLA, which wants one slice per gate; else for TensorFlow's executor,
+        convention: Which GRU.
+        go_backwards: From the last step to the first.
+        compiled: Written for XLA, which wants one slice per gate; else for TensorFlow's executor,
             which wants few operations.
-        unroll: steps per iteration of the loop.
+        unroll: Steps per iteration of the loop.
     """
 
     convention: Convention
@@ -96,11 +96,11 @@ class Trajectory(NamedTuple):
 
     Attributes:
         final: (B, U).
-        outputs: state after each step, (B, T, U), or None.
-        states: states (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
+        outputs: State after each step, (B, T, U), or None.
+        states: States (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
             backwards, at t + 1 and t.
-        saved: the fields of `Saved` that are there, (T, B, U) each, or nothing.
-        projected: the projected inputs (B, T, 3U) from which `recall` makes `saved`, or None.
+        saved: The fields of `Saved` that are there, (T, B, U) each, or nothing.
+        projected: The projected inputs (B, T, 3U) from which `recall` makes `saved`, or None.
     """
 
     final: Tensor | None
@@ -181,12 +181,12 @@ def backward(
     """Carry gradients from the last step to the first.
 
     Args:
-        rows: as given to `forward`; the inputs are not read.
-        shared: as given to `forward`; the kernel is not read.
-        run: what `forward` left, with `states`, and with `saved` or `projected`.
-        d_outputs: gradient with respect to the states after the steps, (B, T, U), or None.
-        d_final: gradient with respect to `run.final`, (B, U).
-        mode: as given to `forward`.
+        rows: As given to `forward`; the inputs are not read.
+        shared: As given to `forward`; the kernel is not read.
+        run: What `forward` left, with `states`, and with `saved` or `projected`.
+        d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
+        d_final: Gradient with respect to `run.final`, (B, U).
+        mode: As given to `forward`.
     """
     convention, transposed = mode.convention, shared.weights.transposed()
     kept = run.saved or recall(rows, shared, run, mode)
@@ -253,10 +253,10 @@ def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor |
     """The new state (B, U) as mask and zoneout leave it.
 
     Args:
-        h: state before the step.
-        h_new: state after it.
+        h: State before the step.
+        h_new: State after it.
         valid: bool (B, 1): where false the state is kept, or None.
-        share: share of the old state that each unit keeps, (B, U), a scalar, or None.
+        share: Share of the old state that each unit keeps, (B, U), a scalar, or None.
     """
     if share is not None:
         h_new = share * h + (1 - share) * h_new

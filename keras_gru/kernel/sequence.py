@@ -26,9 +26,9 @@ Tensor = Any
 
 # A forward accumulator would silently skip the custom gradient.
 NO_FORWARD_MODE = (
-    "keras_gru has forward-mode derivatives (tf.autodiff.ForwardAccumulator) in eager code only, "
-    "and of all that happens inside the accumulator. Call without tf.function, or take second "
-    "derivatives by a tf.GradientTape around another."
+    "keras_gru supports forward-mode derivatives (tf.autodiff.ForwardAccumulator) only in eager "
+    "code, with the whole computation inside the accumulator. Call it without tf.function, or "
+    "compute second derivatives with nested tf.GradientTapes."
 )
 
 
@@ -36,11 +36,11 @@ class Sequence(NamedTuple):
     """Result of `gru_sequence`.
 
     Attributes:
-        states: state after each step, (B, T, U), or None if not asked for.
-        final: final state, (B, U).
-        gates: update gate, reset gate and candidate of each step, one (B, T, U) each and zero at
+        states: State after each step, (B, T, U), or None if not asked for.
+        final: Final state, (B, U).
+        gates: Update gate, reset gate and candidate of each step, one (B, T, U) each and zero at
             masked steps, or None if not asked for.
-        path: how it ran, `"xla"` or `"plain"`.
+        path: How it ran, `"xla"` or `"plain"`.
     """
 
     states: Tensor | None
@@ -76,23 +76,23 @@ def gru_sequence(
     Args:
         inputs: (B, T, D) with T >= 1; both B and T may be unknown.
         initial_state: (B, U).
-        kernel: packed input kernel, (D, 3U).
-        recurrent_kernel: packed recurrent kernel, (U, 3U).
-        bias: packed bias, see `weights.bias_shape`, or None.
-        convention: which GRU; its activations must be `differentiable_by_hand`.
+        kernel: Packed input kernel, (D, 3U).
+        recurrent_kernel: Packed recurrent kernel, (U, 3U).
+        bias: Packed bias, see `weights.bias_shape`, or None.
+        convention: Which GRU; its activations must be `differentiable_by_hand`.
         mask: bool (B, T) of any pattern. Where false the state is kept (5).
-        go_backwards: run from the last step to the first.
-        processing_order: with `go_backwards`, give states and gates in the order in which they
+        go_backwards: Run from the last step to the first.
+        processing_order: With `go_backwards`, give states and gates in the order in which they
             were computed, as Keras does, and not in that of the sequence.
-        recurrent_mask: dropout masks on the state, one (B, U) per gate, the same at every step.
-        input_mask: dropout masks on the inputs, one (B, D) per gate, the same at every step.
-        zoneout: share of the old state that each unit keeps at each step, (B, T, U) or a scalar:
+        recurrent_mask: Dropout masks on the state, one (B, U) per gate, the same at every step.
+        input_mask: Dropout masks on the inputs, one (B, D) per gate, the same at every step.
+        zoneout: Share of the old state that each unit keeps at each step, (B, T, U) or a scalar:
             h′ becomes k ⊙ h + (1 − k) ⊙ h′ (Krueger et al. 2017, arXiv:1606.01305, equation (2)).
-        return_sequences: whether the states of all steps are wanted.
-        return_gates: whether the gates of all steps are wanted.
-        training: keep what the backward pass needs. Gradients are right without it as well; the
+        return_sequences: Whether the states of all steps are wanted.
+        return_gates: Whether the gates of all steps are wanted.
+        training: Keep what the backward pass needs. Gradients are right without it as well; the
             forward pass then runs a second time when they are asked for.
-        path: see `execution.plan`.
+        path: See `execution.plan`.
 
     Returns:
         States, final state, gates, path.
@@ -107,7 +107,7 @@ def gru_sequence(
     plan = execution.plan(path, rows, steps, features, units)
     mask = None if mask is None else tf.broadcast_to(mask, tf.shape(inputs)[:2])
     if plan.foreign and go_backwards and processing_order and not training:
-        # What is read is turned round, and not twice what is written.
+        # Reverse what is read once, instead of what is written twice.
         operands = operands._replace(inputs=tf.reverse(inputs, [1]))
         mask = None if mask is None else tf.reverse(mask, [1])
         go_backwards = False

@@ -59,11 +59,11 @@ def step(
     """Advance the state by one time step.
 
     Args:
-        x: projected input with its bias, one (B, U) per gate.
-        h: previous state, (B, U).
-        weights: recurrent kernels and the candidate's recurrent bias.
-        convention: reset placement, update convention, activations.
-        recurrent_mask: dropout masks, one (B, U) per gate, that scale `h` on its way into that
+        x: Projected input with its bias, one (B, U) per gate.
+        h: Previous state, (B, U).
+        weights: Recurrent kernels and the candidate's recurrent bias.
+        convention: Reset placement, update convention, activations.
+        recurrent_mask: Dropout masks, one (B, U) per gate, that scale `h` on its way into that
             gate's matmul (Gal & Ghahramani 2016), or None.
 
     Returns:
@@ -85,10 +85,10 @@ def joint_step(
     """As `step`, with the update and the reset gate side by side until they part: fewer operations.
 
     Args:
-        x: projected input with its bias, (B, 2U) of the two gates and (B, U) of the candidate.
-        h: previous state, (B, U).
-        weights: with fewer recurrent kernels than gates.
-        convention: as for `step`.
+        x: Projected input with its bias, (B, 2U) of the two gates and (B, U) of the candidate.
+        h: Previous state, (B, U).
+        weights: With fewer recurrent kernels than gates.
+        convention: As for `step`.
 
     Raises:
         ValueError: There is one recurrent kernel per gate.
@@ -132,11 +132,11 @@ def step_backward(
 
     Args:
         dh_new: δh′, gradient with respect to the new state, (B, U) (6).
-        saved: second result of `step`.
-        h: previous state, (B, U).
-        weights: as given to `step`, `transposed`.
-        convention: as given to `step`.
-        recurrent_mask: as given to `step`.
+        saved: Second result of `step`.
+        h: Previous state, (B, U).
+        weights: As given to `step`, `transposed`.
+        convention: As given to `step`.
+        recurrent_mask: As given to `step`.
 
     Returns:
         Gradients with respect to the previous state, the projected input, and q.

@@ -36,10 +36,10 @@ def step_inputs(
         inputs: (..., D); or one per gate.
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
-        bias: see `weights.bias_shape`, or None.
+        bias: See `weights.bias_shape`, or None.
         layer_norm_gain: (2, 3U), or None without layer normalisation.
-        reset_after: reset placement.
-        separate: one recurrent kernel per gate, as layer normalisation and dropout masks on the
+        reset_after: Reset placement.
+        separate: One recurrent kernel per gate, as layer normalisation and dropout masks on the
             state need it; else as few as can be.
 
     Returns:

@@ -43,13 +43,13 @@ class StepWeights(NamedTuple):
     """What one time step needs beside its projected input.
 
     Attributes:
-        recurrent: recurrent kernels. `Gates`, one (U, U) each; or, for fewer matrix products,
+        recurrent: Recurrent kernels. `Gates`, one (U, U) each; or, for fewer matrix products,
             `JointGates`, (U, 2U) and (U, U), of which a forward step also takes each as a tuple of
             some columns; or packed, (U, 3U), with the reset gate after the matmul.
         candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
             recurrent biases are added to the projected input, where they cost nothing per step.
-        gain: with layer normalisation, the recurrent gains, one (U,) per gate, else None.
-        bias: with a packed kernel, all recurrent biases as they are, (1, 3U), instead of
+        gain: With layer normalisation, the recurrent gains, one (U,) per gate, else None.
+        bias: With a packed kernel, all recurrent biases as they are, (1, 3U), instead of
             `candidate_bias` and a merged bias of the projected input; or None.
     """
 
@@ -121,8 +121,8 @@ def merge_bias(bias: Tensor | None, reset_after: bool) -> tuple[Tensor | None, T
     """Fold the recurrent biases that commute with the input projection into it.
 
     Args:
-        bias: packed bias, (2, 3U) if `reset_after` else (3U,), or None.
-        reset_after: reset placement.
+        bias: Packed bias, (2, 3U) if `reset_after` else (3U,), or None.
+        reset_after: Reset placement.
 
     Returns:
         The bias (3U,) of the input projection and the candidate's own recurrent bias (U,), which
@@ -139,8 +139,8 @@ def unmerge_bias(d_projected: Tensor, d_candidate: Tensor | None) -> Tensor:
     """Gradient of the packed bias from those of the two that `merge_bias` gives.
 
     Args:
-        d_projected: gradient of the input projection's bias, (3U,).
-        d_candidate: gradient of the candidate's own bias, (U,), with `reset_after`, else None.
+        d_projected: Gradient of the input projection's bias, (3U,).
+        d_candidate: Gradient of the candidate's own bias, (U,), with `reset_after`, else None.
 
     Returns:
         (2, 3U) with `reset_after`, else (3U,).

@@ -39,11 +39,11 @@ def build_model(name: str, features: int, units: int, outputs: int, sequences: b
     """A cell in Keras' loop and a linear layer; all cells run in the same loop.
 
     Args:
-        name: a key of `ARCHITECTURES`.
-        features: inputs D of a step.
-        units: size U of the state.
-        outputs: size O of the output.
-        sequences: whether there is an output at every step, (B, T, O), or one, (B, O).
+        name: A key of `ARCHITECTURES`.
+        features: Inputs D of a step.
+        units: Size U of the state.
+        outputs: Size O of the output.
+        sequences: Whether there is an output at every step, (B, T, O), or one, (B, O).
     """
     return keras.Sequential(
         [

@@ -134,7 +134,7 @@ def gradient_flow(model: Any, inputs: NDArray[Any], targets: NDArray[Any]) -> li
     """How much of the loss's gradient reaches the state after each step.
 
     Args:
-        model: of `build_model`, with one output at the end.
+        model: Of `build_model`, with one output at the end.
         inputs: (B, T, D).
         targets: (B, 1).
 

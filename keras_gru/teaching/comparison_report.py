@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.architectures import ARCHITECTURES
 from keras_gru.teaching.comparison import WINDOW, ComparisonConfig, Run
 from keras_gru.teaching.comparison_tasks import SOLVED, WORD, context_baseline, read_corpus
@@ -61,7 +62,7 @@ def markdown(config: ComparisonConfig, runs: Sequence[Run], pictures: Sequence[s
         f"learning rate {config.learning_rate:g}, gradient norm clipped to 1, "
         f"batches of {config.batch_size}, at most {config.updates} updates, "
         f"{config.seeds} seed{'s' if config.seeds > 1 else ''}, Keras' default initialisation. "
-        "One learning rate for all: another one may move the order.",
+        "All cells have the same learning rate; another rate may change the order.",
         "",
         "## Findings",
         "",
@@ -157,11 +158,13 @@ def _order(runs: Sequence[Run]) -> str:
 
 def _verdict(ranked: Sequence[str]) -> str:
     if "GRU" not in ranked:
-        return "The GRU does not get there."
+        return "The GRU did not solve it."
     if ranked[0] == "GRU":
-        return "The GRU is first." if len(ranked) > 1 else "Only the GRU gets there."
+        if len(ranked) == 1:
+            return "Only the GRU solved it."
+        return "The GRU needed the fewest updates."
     ahead = ", ".join(ranked[: ranked.index("GRU")])
-    return f"The GRU has no advantage here over: {ahead}."
+    return f"The GRU has no advantage over: {ahead}."
 
 
 def _groups(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
@@ -208,7 +211,8 @@ def _corpus_rows(runs: Sequence[Run]) -> Iterator[list[str]]:
 
 
 def _plots(runs: Sequence[Run], folder: Path) -> list[str]:
-    import matplotlib
+    with naming_extra("plot", "matplotlib"):
+        import matplotlib
 
     matplotlib.use("Agg")
     written = []

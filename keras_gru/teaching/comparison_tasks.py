@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.architectures import ARCHITECTURES, build_model
 from keras_gru.teaching.comparison import (
     WINDOW,
@@ -42,9 +43,9 @@ def run_comparison(
     """Train every cell on every task; yields each run as it ends.
 
     Args:
-        config: what to run.
-        tasks: of `adding`, `word`, `corpus`.
-        progress: told about every few updates.
+        config: What to run.
+        tasks: Of `adding`, `word`, `corpus`.
+        progress: Told about every few updates.
     """
     if "adding" in tasks:
         for length in config.lengths:
@@ -168,12 +169,13 @@ def read_corpus(path: Path | None) -> str:
     """The text to learn: a file, or the data set descriptions that come with scikit-learn.
 
     Raises:
-        ValueError: the file is no UTF-8 text, or too short to hold out a part.
-        OSError: the file cannot be read.
-        ModuleNotFoundError: no file is given and scikit-learn is not installed.
+        ValueError: The file is no UTF-8 text, or too short to hold out a part.
+        OSError: The file cannot be read.
+        ModuleNotFoundError: No file is given and scikit-learn is not installed.
     """
     if path is None:
-        folder = importlib.resources.files("sklearn.datasets.descr")
+        with naming_extra("train", "sklearn"):
+            folder = importlib.resources.files("sklearn.datasets.descr")
         files = sorted(folder.iterdir(), key=lambda file: file.name)
         texts = [f.read_text(encoding="utf-8") for f in files if f.name.endswith(".rst")]
         text = "\n".join(texts)

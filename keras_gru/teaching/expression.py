@@ -33,15 +33,15 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
 
 
 def evaluate(expression: str, names: Mapping[str, Array] | None = None) -> Array:
-    """Evaluate arithmetic such as ``"100 * (h_new[0] - h[0]) / h[0]"`` in float64.
+    """Evaluate arithmetic such as `"100 * (h_new[0] - h[0]) / h[0]"` in float64.
 
     Args:
-        expression: numbers, lists, + - * / **, indexing by integers, the names given, and
+        expression: Numbers, lists, + - * / **, indexing by integers, the names given, and
             exp, log, tanh, sigmoid, abs, sum, max, T (transpose), concat (last axis).
-        names: arrays by name.
+        names: Arrays by name.
 
     Raises:
-        ValueError: for anything else, naming it.
+        ValueError: For anything else, naming it.
     """
     return np.asarray(_value(parse(expression), names or {}), dtype=np.float64)
 
@@ -50,7 +50,7 @@ def parse(expression: str) -> ast.expr:
     """The expression's tree.
 
     Raises:
-        ValueError: it is not an expression.
+        ValueError: It is not an expression.
     """
     try:
         return ast.parse(expression.strip(), mode="eval").body

@@ -101,8 +101,8 @@ def read_network(path: Path) -> Network:
     """Read a network, or the network of a worked example, from a JSON file.
 
     Raises:
-        NetworkError: the file is not JSON or a field is missing, misshapen or not finite.
-        OSError: the file cannot be read.
+        NetworkError: The file is not JSON or a field is missing, misshapen or not finite.
+        OSError: The file cannot be read.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -117,7 +117,7 @@ def parse_network(content: object) -> Network:
     """Check a network's JSON content (see the module's example) and convert it to arrays.
 
     Raises:
-        NetworkError: naming the field, what was expected and what came.
+        NetworkError: Naming the field, what was expected and what came.
     """
     fields = mapping(content, "network", _FIELDS)
     update_gate = choice(fields, "update_gate", UPDATE_GATES)

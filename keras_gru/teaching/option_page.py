@@ -41,17 +41,23 @@ OPTIONS: dict[str, dict[str, Any]] = {
     '`dtype="mixed_float16"`': {"dtype": "mixed_float16"},
 }
 
-HEAD = """# On which path each option runs
+HEAD = """# Execution path of each option
 
-`GRU.path` says it of a layer: `"fused"` is the input projection in one matrix product and
-hand-derived backpropagation through time, `"loop"` the cell step by step under automatic
-differentiation. `GRU.last_path` says how the latest call ran: a fused sequence as XLA functions
-(`"xla"`) in a graph, as plain operations (`"plain"`) in eager code, in exports and for a single
-step, and on a GPU by cuDNN (`"cudnn"`) where that can compute it: no mask, `reset_after`, a bias,
-tanh and sigmoid, no recurrent dropout, zoneout or gates. `GRU(path=...)` asks for one of them, and
-is an error where it cannot be had. The cuDNN path was not run yet.
-Each row is one option on top of the defaults; combinations run on `"loop"` if any of their options
-does. A test builds every layer, runs it forward and backward, and compares this page.
+`GRU.path` says how a layer computes. `"fused"` computes the input projection in one matrix product
+and uses hand-derived backpropagation through time. `"loop"` runs the cell step by step under
+automatic differentiation.
+
+`GRU.last_path` says how the latest call ran:
+
+- `"xla"`: a fused sequence as XLA functions, in a graph.
+- `"plain"`: a fused sequence as plain operations, in eager code, in exports and for a single step.
+- `"cudnn"`: cuDNN, on a GPU, if cuDNN can compute the layer: no mask, `reset_after`, a bias, tanh
+  and sigmoid, no recurrent dropout, zoneout or gates. The cuDNN path was not run yet.
+
+`GRU(path=...)` requires one of these paths, and raises an error if it is not possible.
+
+Each row of the table adds one option to the defaults. A combination runs on `"loop"` if any of its
+options does. A test builds every layer, runs it forward and backward, and compares this page.
 
 | option | path | training step runs |
 |---|---|---|

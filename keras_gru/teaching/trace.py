@@ -44,7 +44,7 @@ class Trace:
 
 
 class _Notebook:
-    """Writes values down under their names; hands a substitute on where one is given."""
+    """Records values under their names; returns a substitute where one is given."""
 
     def __init__(self, step: int | None, substitutes: Substitutes) -> None:
         self.computed: Values = {}
@@ -72,13 +72,13 @@ def trace(network: Network, substitutes: Substitutes | None = None) -> Trace:
     """Run a network forward and, where it has targets, backward; update where it has a rate.
 
     Args:
-        network: weights, conventions, inputs and targets.
-        substitutes: values to continue with in place of computed ones, by (step, name), NaN
+        network: Weights, conventions, inputs and targets.
+        substitutes: Values to continue with in place of computed ones, by (step, name), NaN
             where the computed one stays. The trace still holds the computed value: so each
             line of a printed calculation can be checked from the lines above it.
 
     Raises:
-        NetworkError: a quantity overflows.
+        NetworkError: A quantity overflows.
     """
     notes = [_Notebook(t, substitutes or {}) for t in range(len(network.inputs))]
     totals = _Notebook(None, substitutes or {})

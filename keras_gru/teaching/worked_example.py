@@ -74,7 +74,7 @@ class WorkedExample:
         """The network, or one of its named variants; None for pure arithmetic.
 
         Raises:
-            NetworkError: the example has no such variant.
+            NetworkError: The example has no such variant.
         """
         fields = self.content.get("network")
         if fields is None:
@@ -84,7 +84,9 @@ class WorkedExample:
         variants = self.content.get("variants", {})
         if variant not in variants:
             known = (
-                f"expected one of {', '.join(variants)}" if variants else f"{self.name} has none"
+                f"expected one of {', '.join(variants)}"
+                if variants
+                else f"{self.name} has no variants"
             )
             raise NetworkError(f"variant: {known}, got {variant!r}")
         return parse_network({**fields, **variants[variant]})
@@ -217,7 +219,7 @@ def load_example(name: str) -> WorkedExample:
     """Load a worked example by name.
 
     Raises:
-        KeyError: no example has this name; the message lists those that exist.
+        KeyError: No example has this name; the message lists those that exist.
     """
     paths = example_paths()
     if name not in paths:
@@ -238,7 +240,7 @@ def _names(found: Trace | None, step: int | None) -> Values:
 
 
 def _target(quantity: str) -> tuple[str, Any, bool]:
-    """Name, index and transposition of ``z``, ``z[1]`` or ``T(dW_z)``; formulas stay whole."""
+    """Name, index and transposition of `z`, `z[1]` or `T(dW_z)`; formulas stay whole."""
     match parse(quantity):
         case ast.Subscript(value=ast.Name(id=name), slice=index):
             return name, ast.literal_eval(index), False

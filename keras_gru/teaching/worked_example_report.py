@@ -65,7 +65,8 @@ def markdown(examples: Sequence[WorkedExample]) -> str:
     """The whole document."""
     lines = [_INTRODUCTION, "## Inventory", "", *_inventory(examples), "", "## Errata", ""]
     lines += [
-        "Confirmed twice each: by the trace and by a second derivation of the same number "
+        "Each erratum is confirmed twice: by the trace and by a second derivation of the same "
+        "number "
         "(tape and central differences), or by two independent calculations in "
         "`test_errata.py`.",
         "",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from serving.client.async_interface import AsyncClient
-from serving.client.interface import Client
-from serving.client.metadata import Metadata, VersionState
-from serving.client.options import ClientOptions
-from serving.client.server_url import grpc_address, is_rest
-from serving.client.target import Target
+from serving.missing_extra import naming_extra
+
+with naming_extra("serving.client"):
+    from serving.client.async_interface import AsyncClient
+    from serving.client.interface import Client
+    from serving.client.metadata import Metadata, VersionState
+    from serving.client.options import ClientOptions
+    from serving.client.server_url import grpc_address, is_rest
+    from serving.client.target import Target
 
 __all__ = [
     "AsyncClient",
@@ -33,25 +36,28 @@ def connect(url: str, **options: Any) -> Client:
             key_file, token, max_answer_bytes, balance.
 
     Raises:
+        ModuleNotFoundError: A package of the transport is not installed.
         ValueError: The URL is of another kind, or an option cannot work.
     """
     settings = ClientOptions(**options)
-    if is_rest(url):
-        from serving.client.rest_client import RestClient
+    with naming_extra("serving.client"):
+        if is_rest(url):
+            from serving.client.rest_client import RestClient
 
-        return RestClient(url, settings)
-    from serving.client.grpc_client import GrpcClient
+            return RestClient(url, settings)
+        from serving.client.grpc_client import GrpcClient
 
-    return GrpcClient(*grpc_address(url), settings)
+        return GrpcClient(*grpc_address(url), settings)
 
 
 def connect_async(url: str, **options: Any) -> AsyncClient:
     """A client for a server; arguments as of `connect`."""
     settings = ClientOptions(**options)
-    if is_rest(url):
-        from serving.client.rest_client import AsyncRestClient
+    with naming_extra("serving.client"):
+        if is_rest(url):
+            from serving.client.rest_client import AsyncRestClient
 
-        return AsyncRestClient(url, settings)
-    from serving.client.grpc_client import AsyncGrpcClient
+            return AsyncRestClient(url, settings)
+        from serving.client.grpc_client import AsyncGrpcClient
 
-    return AsyncGrpcClient(*grpc_address(url), settings)
+        return AsyncGrpcClient(*grpc_address(url), settings)

@@ -1,4 +1,4 @@
-"""The body of an answer, counted and unpacked piece by piece: servers may lie about its size."""
+"""The body of an answer, counted and unpacked piece by piece: a server may lie about its size."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """HTTP over connections that keep a deadline for the whole call.
 
 httpx allows its timeout for every single read and write: a server that sends a byte a second, or
-one `100 Continue` after the other, may take for ever. Here the time allowed to a request is a
-moment, and every read and write gets what is left until then.
+endless `100 Continue` lines, may take forever. Here a request has a deadline, and every read and
+write gets the time that is left until then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import httpcore
 import httpx
 
-# A peer may take a piece byte by byte, too, with all that is left of the time for each of them.
+# A peer may also take a piece byte by byte, each with all of the remaining time.
 _PIECE = 1 << 18
 _CONNECTIONS, _IDLE_CONNECTIONS, _IDLE_SECONDS = 100, 20, 5.0  # as httpx has them
 
@@ -42,7 +42,7 @@ class DeadlineTransport(httpx.BaseTransport):
         seconds = request.extensions["timeout"]["read"]
         deadline = time.monotonic() + seconds
         url = request.url
-        # httpcore hands these on to the network as they are, but for the first.
+        # httpcore passes these on to the network unchanged, except the first.
         timeouts = {
             "pool": seconds,
             **dict.fromkeys(("connect", "read", "write"), deadline),
@@ -135,7 +135,7 @@ def _left(deadline: float | None, late: type[Exception]) -> float | None:
         return None
     left = deadline - time.monotonic()
     if left <= 0:
-        raise late("the call is not over in time")
+        raise late("the call did not finish in time")
     return left
 
 

@@ -1,4 +1,4 @@
-"""What clients say of servers that are down, refuse them, or are no TF Serving."""
+"""Errors of clients about servers that are down, refuse them, or are not TF Serving."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ResultT = TypeVar("ResultT")
 
 
 def read_answer(read: Callable[[Any], ResultT], answer: Any) -> ResultT:
-    """What `read` makes of an answer: whatever it trips over, the answer is to blame.
+    """The result of `read` on an answer; any failure is reported as a fault of the answer.
 
     Raises:
         Unknown: The answer is not of the form that it should have.
@@ -52,8 +52,8 @@ def no_server(url: str, reason: str, flag: str) -> Unavailable:
 def closed_connection(url: str, reason: str) -> Unavailable:
     """The error for a connection that was made and then closed without an answer.
 
-    With TLS 1.3 a server refuses a missing client's certificate only then, often without a word;
-    and so does a server with TLS what comes without.
+    With TLS 1.3, a server refuses a missing client certificate only then, often silently. A server
+    with TLS treats plain connections in the same way.
     """
     advice = (
         "asks for a client's certificate, give cert_file with key_file"

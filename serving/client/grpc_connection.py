@@ -35,7 +35,7 @@ def channel_options(options: ClientOptions) -> list[tuple[str, Any]]:
     arguments: list[tuple[str, Any]] = [
         ("grpc.max_send_message_length", (1 << 31) - 1),
         ("grpc.max_receive_message_length", options.max_answer_bytes),
-        # As over REST: a proxy that the environment names is for the way out, not to a model
+        # As over REST: a proxy from the environment is for outgoing traffic, not for a model
         # server.
         ("grpc.enable_http_proxy", 0),
     ]

@@ -1,4 +1,4 @@
-"""What a client can be asked, over REST and gRPC alike.
+"""The interface of a client, the same over REST and gRPC.
 
 `serving.client.async_interface` has the same methods as coroutines.
 """

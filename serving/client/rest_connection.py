@@ -48,7 +48,7 @@ class _Http:
         self._settings: dict[str, Any] = {
             "headers": headers,
             "trust_env": False,
-            # A server has nothing to have this client keep for it.
+            # Cookies are not kept: a model server needs none.
             "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
         }
 
@@ -161,7 +161,8 @@ class AsyncRestConnection(_Http):
     async def send(self, message: RestMessage, timeout: float) -> bytes:
         """The body of the answer."""
         with self._errors(timeout):
-            # httpx allows the time for each read; a server that sends bit by bit would have more.
+            # httpx allows the time for each read; a server that sends in small pieces would get
+            # more.
             return await asyncio.wait_for(self._ask(self._request(message, timeout)), timeout)
 
     async def _ask(self, request: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""What there is to a streaming session: its state, kept by the client, and its answers."""
+"""A streaming session as data: its state, kept by the client, and its answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from serving.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class StreamState:
-    """All there is to a session; `to_json` keeps it, `from_json` brings it back.
+    """A whole session; `to_json` saves it, `from_json` restores it.
 
     Attributes:
         model: Name of the model.
@@ -62,7 +62,7 @@ class StreamAnswer:
         outputs: As of `Client.predict`, one row, without the state.
         version: That answered.
         steps: Pieces fed.
-        replayed: The version before was gone, and what was fed before was replayed on this one.
+        replayed: The previous version was gone, and the earlier input was replayed on this one.
     """
 
     outputs: dict[str, np.ndarray]

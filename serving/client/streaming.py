@@ -31,7 +31,7 @@ __all__ = ["AsyncStreamingSession", "StreamAnswer", "StreamState", "StreamingSes
 
 STATE = "state"
 _RETRY_SECONDS = 0.5
-_LARGEST_STATE = 1 << 24  # numbers; a server may say anything
+_LARGEST_STATE = 1 << 24  # numbers, a limit because a server may claim any
 
 ResultT = TypeVar("ResultT")
 
@@ -74,7 +74,7 @@ class _Stream:
 
     @property
     def saved(self) -> StreamState:
-        """The session as it stands, for `resume`.
+        """The current session, for `resume`.
 
         Raises:
             FailedPrecondition: Nothing was fed yet.
@@ -141,8 +141,8 @@ class _Stream:
         elif self._state.shape[1] != shape[1]:
             raise FailedPrecondition(
                 f"the saved state has {self._state.shape[1]} numbers, that of version "
-                f"{metadata.version} of {self._model} {shape[1]}: it is of another model; start a "
-                "new session"
+                f"{metadata.version} of {self._model} {shape[1]}: it belongs to another model; "
+                "start a new session"
             )
         self._is_text = signature.inputs[others[0]].dtype == STRING.number
         self._input = others[0]
@@ -190,7 +190,7 @@ class _Stream:
         return outputs
 
     def _patient(self, method: str, arguments: dict[str, Any], deadline: float) -> _Steps[Any]:
-        """Call again while the server is away, for instance restarting."""
+        """Call again while the server is unavailable, for instance restarting."""
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:
@@ -233,7 +233,7 @@ class StreamingSession(_Stream):
     def resume(
         cls, client: Client, saved: StreamState, *, patience: float = 60.0
     ) -> StreamingSession:
-        """Go on where `saved` stands; the client may be another one."""
+        """Continue from `saved`; the client may be another one."""
         session = cls(
             client,
             saved.model,

@@ -25,8 +25,8 @@ def join_parts(parts: Sequence[Arrays], counts: Sequence[int]) -> Arrays:
         for column, count in zip(columns, counts, strict=True):
             if column.ndim == 0 or len(column) != count:
                 raise ServingError(
-                    f"output {name}: shape {list(column.shape)} for {count} rows cannot be put "
-                    "together from parts; send fewer rows or set no max_batch_size"
+                    f"output {name}: shape {list(column.shape)} for {count} rows cannot be "
+                    "combined from parts; send fewer rows, or do not set max_batch_size"
                 )
         outputs[name] = join(columns)
     return outputs
@@ -47,8 +47,8 @@ def join(columns: Sequence[np.ndarray]) -> np.ndarray:
     ranks = {1 + len(shape) for shape in shapes}
     if len(ranks) > 1:
         raise FailedPrecondition(
-            f"parts of the request gave outputs of ranks {sorted(ranks)}, which cannot be put "
-            "together; send fewer rows"
+            f"parts of the request gave outputs of ranks {sorted(ranks)}, which cannot be "
+            "combined; send fewer rows"
         )
     inner = map(max, zip(*shapes, strict=True))
     whole = np.zeros((sum(map(len, columns)), *inner), columns[0].dtype)

@@ -70,7 +70,7 @@ def _plain(name: str, value: Any) -> Value:
     if isinstance(value, float | np.floating):
         return float(value)
     if isinstance(value, np.generic) and value.dtype.kind == "V" and value.dtype.names is None:
-        return float(value)  # bfloat16 and its like, of ml_dtypes
+        return float(value)  # bfloat16 and others of ml_dtypes
     if isinstance(value, dict) and value.keys() == {"b64"} and isinstance(value["b64"], str):
         return value
     raise _refusal(f"text, numbers and lists of them as feature {name!r}", value)

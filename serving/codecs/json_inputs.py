@@ -47,7 +47,7 @@ def signature_name(document: Document) -> str:
     """The `signature_name` of a request; empty where it has none.
 
     Raises:
-        InvalidArgument: It is no string.
+        InvalidArgument: It is not a string.
     """
     name = document.value.get("signature_name", "")
     if not isinstance(name, str):

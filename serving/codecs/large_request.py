@@ -1,8 +1,8 @@
 """Large gRPC requests, measured before protobuf makes a message of them.
 
-Protobuf makes a message at once: it holds the interpreter meanwhile, and a message of many small
-fields takes a hundred times its bytes. So their fields are counted first, and lists of numbers,
-which may be long, go from the wire to NumPy.
+Protobuf builds a message in one go: it holds the interpreter lock meanwhile, and a message of many
+small fields takes a hundred times its bytes. So their fields are counted first, and lists of
+numbers, which may be long, go from the wire to NumPy.
 """
 
 from __future__ import annotations
@@ -131,14 +131,14 @@ class _Footprint:
     def add(self, descriptor: Any, start: int, end: int, depth: int = _DEEPEST) -> None:
         """Of the message that stands there."""
         if not depth:
-            raise ValueError("messages in messages, more than protobuf reads")
+            raise ValueError("messages nested deeper than protobuf reads")
         known = _known(descriptor)
         for number, kind, _, payload, at in fields(self._raw, start, end):
             self._fields += 1
             if self._fields > MOST_FIELDS:
                 raise ResourceExhausted(
-                    f"the request has more than {MOST_FIELDS} fields: strings, dimensions, "
-                    "features and the like; split it into several"
+                    f"the request has more than {MOST_FIELDS} fields, such as strings, dimensions "
+                    "or features; split it into several requests"
                 )
             if kind == LENGTH and number in known and at > payload:
                 inner = known[number]
@@ -148,7 +148,7 @@ class _Footprint:
                     self.add(inner, payload, at, depth - 1)
             if self.size > self._most:
                 raise ResourceExhausted(
-                    "the request takes more memory once it is read than "
+                    "the request takes more memory when decoded than "
                     f"--max_requests_mib={self._most >> 20} allows"
                 )
 

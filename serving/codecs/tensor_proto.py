@@ -18,17 +18,18 @@ from serving.protos.tensor_pb2 import TensorProto
 
 # Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
-# Other threads get a turn after so many strings.
+# Other threads get a turn after this many strings.
 _SLICE = 1 << 16
-# Up to so many elements, one by one is faster than that.
+# Up to this many elements, one by one is faster than that.
 _FEW = 32
 # A message of a few bytes may announce a tensor of any size by repeating its last value: beyond
 # this many bytes it has to spell the values out, so that small requests cannot fill the memory.
 _MAX_FILLED = 16 << 20
-# Models make far more of a text than its bytes. Each takes so many in TensorFlow, beside its own.
+# Models use far more memory for a text than its bytes. Each string takes this many in TensorFlow,
+# in addition to its own.
 _MAX_FILLED_STRINGS = 1 << 20
 _STRING_OVERHEAD = 24
-# Up to so many bytes a context is repeated, once for each example.
+# A context is repeated, once for each example, up to this many bytes.
 _MAX_CONTEXTS = 64 << 20
 
 

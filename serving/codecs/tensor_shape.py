@@ -1,4 +1,4 @@
-"""The one gate for shapes that come from outside, ahead of all that is computed with them."""
+"""The checks that every shape from outside passes before anything is computed with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_RANK = 254
 MAX_ARRAY_RANK = 64
 """Dimensions that an array can have in NumPy."""
 MAX_STRING_RANK = 32
-"""Dimensions beyond which TensorFlow's conversion of string arrays ends the process."""
+"""Dimensions beyond which TensorFlow's conversion of string arrays crashes the process."""
 
 _MAX_BYTES = (1 << 63) - 1
 
@@ -27,8 +27,7 @@ def check_rank(rank: int, dtype: DType) -> None:
     """Whether a tensor may have so many dimensions.
 
     Raises:
-        TensorLimitError: It may in TensorFlow, but no array can hold it, or TensorFlow would not
-            survive it.
+        TensorLimitError: It may in TensorFlow, but no array can hold it, or TensorFlow would crash.
         InvalidArgument: No tensor has so many.
     """
     if rank <= MAX_STRING_RANK:

@@ -46,7 +46,7 @@ def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
         except IndexError:
             raise ValueError("a message that ends within a field") from None
         if at > end or not 7 < tag <= _MOST_TAG:
-            raise ValueError("a field without a number, or one that ends behind its message")
+            raise ValueError("a field without a number, or one that ends after its message")
         yield tag >> 3, kind, start, payload, at
 
 

@@ -1,4 +1,4 @@
-"""The command-line arguments that say which server to ask, and as whom."""
+"""The command-line arguments that say which server to query, and with which credentials."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def explain_error(error: Exception) -> str:
-    """One line for the user, which a server may have had a hand in."""
+    """One line for the user; parts of the text may come from a server."""
     if isinstance(error, ServingError):
         return safe_text(error.message)
     if isinstance(error, OSError) and error.filename is not None:

@@ -1,4 +1,4 @@
-"""`gru-serve example-request`: lines that ask a model, to paste into a shell or a program."""
+"""`gru-serve example-request`: examples that query a model, to paste into a shell or a program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the lines; returns the exit status, 2 where the version has no golden requests."""
     parser = argparse.ArgumentParser(
         prog="gru-serve example-request",
-        description="Print working lines that ask a model, with one of its golden requests.",
+        description="Print working examples that query a model with one of its golden requests.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
@@ -48,10 +48,10 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--signature", default=DEFAULT_SIGNATURE, help="(default: %(default)s)")
     parser.add_argument("--model", help="name on the server (default: the base path's name)")
-    parser.add_argument("--label", default="", help="ask for a version label")
+    parser.add_argument("--label", default="", help="request this version label")
     parser.add_argument("--rest", default="http://localhost:8501", help="(default: %(default)s)")
     parser.add_argument("--grpc", default="localhost:8500", help="(default: %(default)s)")
-    parser.add_argument("--only", choices=tuple(KINDS), help="print one kind alone")
+    parser.add_argument("--only", choices=tuple(KINDS), help="print only this kind")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
     try:
@@ -76,7 +76,7 @@ def example_request(version: Path, signature: str) -> dict[str, Any]:
     """A golden request for a signature, its first row without an empty text or missing value.
 
     Raises:
-        VerificationError: there is none; names the signatures that have one.
+        VerificationError: There is none; names the signatures that have one.
     """
     golden = read_golden(version)
     fitting = [request for request in golden if request["signature_name"] == signature]

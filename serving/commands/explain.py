@@ -1,4 +1,4 @@
-"""`gru-serve explain`: what the gates did at each word or segment, asked of a running server."""
+"""`gru-serve explain`: what the gates of a served model did at each word or segment."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("text", nargs="?", metavar="TEXT")
     add_csv_arguments(parser)
     parser.add_argument(
-        "--gru", type=int, default=0, metavar="N", help="of a model with one for each column"
+        "--gru", type=int, default=0, metavar="N", help="which GRU, for a model with one per column"
     )
     parser.add_argument("--picture", type=Path, metavar="FILE", help="write a .png, .svg or .pdf")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What a model's gates did, drawn: in the terminal and as a picture."""
+"""Draws what a model's gates did, in the terminal and as a picture."""
 
 from __future__ import annotations
 

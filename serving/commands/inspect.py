@@ -1,4 +1,4 @@
-"""`gru-serve inspect`: what is in an exported version."""
+"""`gru-serve inspect`: show what an exported version contains."""
 
 from __future__ import annotations
 

@@ -77,16 +77,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--concurrency",
         type=int,
-        help="clients (default: 8); with --rate most connections (default: 256)",
+        help="clients (default: 8); with --rate the maximum number of connections (default: 256)",
     )
     parser.add_argument(
-        "--rate", type=float, metavar="R", help="open loop: so many requests a second are due"
+        "--rate", type=float, metavar="R", help="open loop: requests due per second"
     )
     parser.add_argument("--arrivals", choices=("poisson", "constant"), default="poisson")
     parser.add_argument("--seconds", type=float, default=10.0, help="(default: 10)")
-    parser.add_argument("--warmup", type=float, default=1.0, help="seconds before (default: 1)")
-    parser.add_argument("--processes", type=int, default=1, help="that send (default: 1)")
-    parser.add_argument("--seed", type=int, default=0, help="of the arrivals (default: 0)")
+    parser.add_argument(
+        "--warmup",
+        type=float,
+        default=1.0,
+        help="seconds of load before the measurement (default: 1)",
+    )
+    parser.add_argument("--processes", type=int, default=1, help="sending processes (default: 1)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the arrival times (default: 0)"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a .png, .svg or .pdf")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write the figures; - prints them"

@@ -1,4 +1,4 @@
-"""`gru-serve predict`: ask a running server."""
+"""`gru-serve predict`: query a running server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve predict",
-        description="Ask a running server, over REST or gRPC. The inputs are the texts given, the "
+        description="Query a running server over REST or gRPC. The inputs are the texts given, the "
         "history in a CSV file, or a JSON request in TF Serving's form.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
@@ -246,7 +246,7 @@ def _print_forecasts(forecasts: Sequence[Forecast]) -> None:
                 for text in (f"{value:.5g}", f"[{of_value[0]:.5g}, {of_value[-1]:.5g}]")
             ]
             table.add_row(str(step), *cells)
-        # Numbers may not be cut: lines wider than the screen are for it to fold.
+        # Numbers must not be cut: the terminal folds lines that are too wide.
         screen = Console()
         wide = screen.measure(table, options=screen.options.update(width=_WIDEST)).maximum
         Console(width=max(screen.width, wide)).print(table)

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("base", type=Path, metavar="DIRECTORY", help="base path of the model")
     parser.add_argument(
-        "--keep", type=int, required=True, metavar="N", help="how many of the highest stay"
+        "--keep", type=int, required=True, metavar="N", help="number of highest versions to keep"
     )
     parser.add_argument(
         "--config",
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
         metavar="FILE",
         help="model config file of the server: versions that it labels or lists stay",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be removed")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)
     try:

@@ -1,4 +1,4 @@
-"""`gru-serve publish`: copy a version into a base path, as `export` would have written it there."""
+"""`gru-serve publish`: copy a version to a base path, as `export` would have written it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
         "--keep", type=int, metavar="N", help="afterwards remove all but the N highest versions"
     )
     parser.add_argument(
-        "--unverified", action="store_true", help="also without golden requests; run none"
+        "--unverified", action="store_true", help="publish without running golden requests"
     )
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     arguments = parser.parse_args(argv)

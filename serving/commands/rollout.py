@@ -73,8 +73,8 @@ def rollback(argv: Sequence[str]) -> int:
     """Point a label back to where it was."""
     parser = _parser(
         "rollback",
-        "Point a label (stable) back to the version it had before its last promotion, as the "
-        "history beside the config file has it. A second rollback goes back one further.",
+        "Point a label (stable) back to the version it had before its last promotion, as recorded "
+        "in the history next to the config file. A second rollback goes back one more version.",
         """examples:
   gru-serve rollback --config models.config --model sentiment --url grpc://localhost:8500
   gru-serve rollback --config models.config --model sentiment --to 2 --url grpc://localhost:8500

@@ -24,7 +24,7 @@ from serving.errors import InvalidArgument
 MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
 """Also those of training/data/series_file.py: what a model was trained on can be sent to it."""
 
-_MARKS = {  # the longer ones first: one begins as UTF-16's
+_MARKS = {  # the longer ones first: UTF-32's begins like UTF-16's
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -88,8 +88,8 @@ def _rows(lines: TextIO, name: str) -> Iterator[tuple[int, list[str]]]:
         for row in rows:
             if any("\0" in cell for cell in row):
                 raise InvalidArgument(
-                    f"{name}, line {rows.line_num}: expected text; got a NUL character, as in "
-                    "UTF-16; if it is that, save it as UTF-8"
+                    f"{name}, line {rows.line_num}: expected text; got a NUL character; if the "
+                    "file is UTF-16, save it as UTF-8"
                 )
             yield rows.line_num, row
     except csv.Error as error:  # as of a quotation mark that is never closed
@@ -157,8 +157,8 @@ def uneven_times(ticks: Sequence[Tick]) -> str | None:
     others = f"; uneven steps in all: {len(uneven)}" if len(uneven) > 1 else ""
     return (
         f"the rows are not evenly spaced: most are {usual} apart, {first} and {second} are "
-        f"{steps[uneven[0]]}{others}. A model takes each row for one step: add the rows that are "
-        "missing, with empty cells, as training does"
+        f"{steps[uneven[0]]}{others}. A model treats each row as one step: add the missing rows "
+        "with empty cells, as training does"
     )
 
 
@@ -196,8 +196,10 @@ def _number(cell: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise InvalidArgument(f"{where}: expected a number or nothing; got {cell!r:.60}")
+        raise InvalidArgument(f"{where}: expected a number or an empty cell; got {cell!r:.60}")
     with np.errstate(over="ignore"):
         if np.isinf(np.float32(value)):
-            raise InvalidArgument(f"{where}: expected a number within float32; got {cell!r:.60}")
+            raise InvalidArgument(
+                f"{where}: expected a number in the range of float32; got {cell!r:.60}"
+            )
     return value

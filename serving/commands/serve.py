@@ -1,4 +1,4 @@
-"""`gru-serve serve`: an engine that can stand where `tensorflow_model_server` stands."""
+"""`gru-serve serve`: a server that can replace `tensorflow_model_server`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from serving.config.command_line import HelpRequested, parse_flags, usage
 from serving.config.flags import check, notes
 from serving.errors import InvalidArgument, ServingError, Unimplemented
+from serving.missing_extra import require_extra
 from serving.server.exposure import exposure
 from serving.server.process import Server
 from serving.server.transports import prefer_classic_polling
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 FAILED = 255
 # Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
-# begins only when the loop is through with all that came; then the one waits for the other.
+# begins only when the loop is idle, and then the loop waits for the batch.
 BATCHING_TURN_SECONDS = 0.0005
 
 
@@ -55,6 +56,7 @@ def main(argv: Sequence[str]) -> int:
                 "the server needs Linux or macOS; on Windows, run it in WSL or in a container"
             )
         check(flags)
+        require_extra("serve")
         for note in notes(flags):
             log.warning(note)
         if warning := exposure(flags):

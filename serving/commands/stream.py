@@ -110,8 +110,8 @@ def _stream(session: StreamingSession, arguments: argparse.Namespace) -> None:
             answer = session.feed(piece)
             if answer.replayed:
                 print(
-                    f"gru-serve stream: the version before is gone; version {answer.version} "
-                    "serves now, and what was fed before was replayed on it",
+                    f"gru-serve stream: the previous version is gone; version {answer.version} "
+                    "serves now, and the earlier input was replayed on it",
                     file=sys.stderr,
                 )
             print(_line(shown, answer, arguments.output), flush=True)

@@ -1,8 +1,7 @@
-r"""Text of others, as servers and models write it, made safe to print.
+r"""Text from servers and models, made safe to print.
 
-A terminal obeys escape sequences, which may hide or rewrite what stands on it, and marks that turn
-the direction of a line show it in another order. They are printed as `\u001b`, which in JSON is the
-same text as before.
+A terminal obeys escape sequences, which may hide or rewrite its contents, and direction marks show
+a line in another order. They are printed as `\u001b`, which in JSON is the same text as before.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         "--label", default="", help="ask for this label (default: the version's own number)"
     )
     parser.add_argument(
-        "--latest", action="store_true", help="ask for the highest version that serves"
+        "--latest", action="store_true", help="request the highest version that serves"
     )
     return parser
 

@@ -24,7 +24,7 @@ class PoolOptions:
         name: Of the threads.
 
     Raises:
-        InvalidArgument: No thread at all, or more than any machine has a use for.
+        InvalidArgument: No thread at all, or more than any machine can use.
     """
 
     threads: int = schedulable_cpus()
@@ -40,7 +40,7 @@ class PoolOptions:
 
     @classmethod
     def from_proto(cls, proto: BatchingParameters) -> PoolOptions:
-        """The part of the parameters that concerns threads; defaults where they say nothing."""
+        """The part of the parameters that concerns threads; defaults for what they leave out."""
         threads = cls().threads
         if proto.HasField("num_batch_threads"):
             threads = proto.num_batch_threads.value
@@ -54,7 +54,7 @@ class BatchingOptions:
 
     Attributes:
         max_batch_size: Rows of the largest request; without splitting also of the largest batch.
-        batch_timeout_micros: A batch that is not full waits so long for more.
+        batch_timeout_micros: How long a batch that is not full waits for more requests.
         max_enqueued_batches: Batches that wait, per queue; a request beyond is UNAVAILABLE.
         allowed_batch_sizes: Batches are filled up to the first of these that holds them; ascending,
             empty for any size. The last must be `max_batch_size`, with splitting as well.
@@ -123,7 +123,7 @@ class BatchingOptions:
 
     @classmethod
     def from_proto(cls, proto: BatchingParameters) -> BatchingOptions:
-        """The part of the parameters that concerns a model; defaults where they say nothing."""
+        """The part of the parameters that concerns a model; defaults for what they leave out."""
         given = {
             name: getattr(proto, name).value
             for name in (

@@ -1,7 +1,7 @@
 """Command lines by the rules of `tensorflow_model_server`.
 
-Only `--name=value`; booleans also bare; the last of repeated flags wins; an unknown argument is
-reported and the server starts all the same; a bad value ends it with status 255.
+Only `--name=value`; booleans also without a value; the last of repeated flags wins; an unknown
+argument is reported and the server starts anyway; a bad value ends it with status 255.
 """
 
 from __future__ import annotations

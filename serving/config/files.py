@@ -146,7 +146,9 @@ def single_model(
             )
         base_path = rest
     if "\0" in base_path:
-        raise InvalidArgument(f"model {name}: no path has a NUL; got base_path()={base_path!r}")
+        raise InvalidArgument(
+            f"model {name}: a path cannot contain a NUL character; got base_path()={base_path!r}"
+        )
     if not base_path.startswith("/"):
         raise InvalidArgument(
             f"Expected model {name} to have an absolute path or URI; got base_path()={base_path}"
@@ -208,8 +210,8 @@ def _check_logging(model: str, config: LoggingConfig) -> None:
     prefix = Path(config.log_collector_config.filename_prefix)
     if prefix.is_absolute() or ".." in prefix.parts:
         raise InvalidArgument(
-            f"logging_config of model {model}: filename_prefix is taken below "
-            f"--prediction_log_directory and may not leave it; got {prefix}"
+            f"logging_config of model {model}: filename_prefix must stay inside "
+            f"--prediction_log_directory; got {prefix}"
         )
 
 

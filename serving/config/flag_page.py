@@ -15,16 +15,17 @@ from serving.config.flags import FLAGS, Honour
 
 HEAD = """# The server's flags
 
-`gru-serve serve` takes the flags of `tensorflow_model_server`, by its rules: `--name=value`, booleans
-also bare, the last of repeated flags wins, unknown arguments are reported and the server starts all
-the same. `gru-serve serve --help` explains them. This page says what each does here, where that
-differs from TensorFlow Serving, and which test in `tests/serving` shows it.
-"""  # noqa: E501
+`gru-serve serve` has the flags of `tensorflow_model_server` and follows its rules: `--name=value`,
+booleans also without a value, the last of repeated flags wins, and unknown arguments are reported
+but do not stop the server. `gru-serve serve --help` lists the flags. This page describes what each
+flag does here, how that differs from TensorFlow Serving, and which test in `tests/serving` shows
+it.
+"""
 ADDITIONS = """
 ## Additions
 
-`tensorflow_model_server` does not know these; it reports them and starts all the same, so that one
-command line serves both.
+`tensorflow_model_server` does not know these flags. It reports them and starts anyway, so you can
+use one command line for both.
 """
 
 COLUMNS = "| flag | default | effect | difference | test |\n|---|---|---|---|---|"
@@ -35,40 +36,42 @@ DEFAULTS = {
     "grpc_max_threads": "4 x CPUs",
     "num_tflite_pools": "CPUs",
 }
-NOTHING = "Accepted; named in one line of the log. "
+NOTHING = "Accepted without effect; the log says so. "
 
-# Where the effect is not TensorFlow Serving's to the letter.
+# Where the effect differs from TensorFlow Serving's.
 DIFFERENCES = {
     "port": "listens on `--bind_address`, not on all interfaces",
     "rest_api_port": "listens on `--bind_address`, not on all interfaces",
     "model_base_path": "local paths and `file://` only",
-    "file_system_poll_wait_seconds": "0 with a model that has no version: an error, where "
-    "TensorFlow Serving would wait for ever",
-    "enable_batching": "requests of different shapes or types go to batches of their own, where "
-    "TensorFlow Serving fails them all; a batch that fails is run request by request, so that a "
-    "bad one spoils no other; a deadline ends the wait in the queue",
-    "batching_parameters_file": "impossible parameters end the start at once, not after the "
-    "retries of a load; a negative `max_batch_size` or `max_enqueued_batches` is one, where "
-    "TensorFlow Serving takes it for no limit, and so are `allowed_batch_sizes` that are not "
-    "positive or do not ascend, and more than 1024 `num_batch_threads`",
-    "max_num_load_retries": "a version that failed is also loaded once more when its files have "
-    "changed; one whose files are not those exported, or that killed its trial process, is not "
-    "tried again before",
-    "enable_model_warmup": "warmup requests wait for no batch to fill",
-    "grpc_max_threads": "threads that run models; what waits for a batch takes none",
-    "rest_api_num_threads": "threads that run models; what waits for a batch takes none",
-    "enable_profiler": "off unless asked for; TensorFlow Serving's default is `true`",
-    "prefer_tflite_model": "the signatures of the file's metadata are served, or its native ones; "
-    "on LiteRT where `ai-edge-litert` is installed, else on TensorFlow's interpreter",
-    "num_tflite_pools": "times `--num_tflite_interpreters_per_pool`: requests that one model works "
-    "on at once",
+    "file_system_poll_wait_seconds": "0 with a model that has no version is an error; "
+    "TensorFlow Serving would wait forever",
+    "enable_batching": "requests of different shapes or types go to separate batches; in "
+    "TensorFlow Serving they all fail. A batch that fails is run again request by "
+    "request, so that only the bad request fails. A deadline ends the wait in the queue",
+    "batching_parameters_file": "invalid parameters end the start at once, not after the "
+    "retries of a load. These are also invalid: a negative `max_batch_size` or "
+    "`max_enqueued_batches`, which means no limit for TensorFlow Serving; "
+    "`allowed_batch_sizes` that are not positive or do not ascend; more than 1024 "
+    "`num_batch_threads`",
+    "max_num_load_retries": "a version that failed is also loaded again when its files have "
+    "changed; a version whose files do not match its digests, or that crashed its trial process, "
+    "is not tried again before",
+    "enable_model_warmup": "warmup requests do not wait for a batch to fill",
+    "grpc_max_threads": "counts threads that run models; requests waiting for a batch occupy none",
+    "rest_api_num_threads": "counts threads that run models; requests waiting for a batch occupy "
+    "none",
+    "enable_profiler": "off by default; TensorFlow Serving's default is `true`",
+    "prefer_tflite_model": "the signatures of the file's metadata are served, or else its native "
+    "ones; it runs on LiteRT if `ai-edge-litert` is installed, else on TensorFlow's interpreter",
+    "num_tflite_pools": "multiplied by `--num_tflite_interpreters_per_pool`: requests that one "
+    "model processes at once",
     "num_tflite_interpreters_per_pool": "see `--num_tflite_pools`",
-    "flush_filesystem_caches": NOTHING + "The page cache belongs to the system",
+    "flush_filesystem_caches": NOTHING + "The page cache is managed by the operating system",
     "remove_unused_fields_from_bundle_metagraph": NOTHING + "Only signatures are kept anyway",
     "mixed_precision": NOTHING + "The rewriter is not in TensorFlow's Python packages",
-    "platform_config_file": NOTHING + "There is one platform",
+    "platform_config_file": NOTHING + "There is only one platform",
     "thread_pool_factory_config_file": NOTHING + "There are no factories to choose from",
-    "use_alts_credentials": NOTHING + "ALTS works inside Google's cloud only; use "
+    "use_alts_credentials": NOTHING + "ALTS works only inside Google's cloud; use "
     "`--ssl_config_file`",
     "skip_initialize_tpu": NOTHING + "No TPU is ever initialised",
     "xla_cpu_compilation_enabled": NOTHING + "Compile at export: `jit_compile=True`",

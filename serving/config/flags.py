@@ -14,7 +14,7 @@ class Honour(Enum):
     """How this server treats a flag."""
 
     YES = "honoured"
-    IGNORED = "accepted; without meaning for this engine"
+    IGNORED = "accepted, but has no effect in this server"
     OURS = "an addition; tensorflow_model_server does not know it"
 
 
@@ -34,7 +34,7 @@ class Flags:
     port: int = flag(8500, "TCP port for gRPC; 0 for none")
     grpc_socket_path: str = flag("", "UNIX socket for gRPC, in addition to --port")
     rest_api_port: int = flag(0, "port for HTTP/REST; 0 for none. Must differ from --port")
-    rest_api_num_threads: int = flag(_THREADS, "REST requests worked on at once")
+    rest_api_num_threads: int = flag(_THREADS, "REST requests processed at once")
     rest_api_timeout_in_ms: int = flag(
         30000, "time allowed for the model run of a REST request; 0 for no limit"
     )
@@ -49,56 +49,54 @@ class Flags:
         "--model_base_path are then ignored",
     )
     model_config_file_poll_wait_seconds: int = flag(
-        0, "re-read --model_config_file so often; 0 for once"
+        0, "seconds between reads of --model_config_file; 0 to read it only once"
     )
     file_system_poll_wait_seconds: int = flag(
-        1, "look for new versions so often; 0 for once, negative for never"
+        1, "seconds between scans for new versions; 0 for one scan, negative for none"
     )
     enable_batching: bool = flag(False, "merge concurrent requests into batches")
     batching_parameters_file: str = flag("", "BatchingParameters as text; needs --enable_batching")
     enable_per_model_batching_parameters: bool = flag(
         False,
-        "with --enable_batching, batch those versions only that hold a batching_params.pbtxt, by "
-        "its parameters; --batching_parameters_file then only names and counts the threads",
+        "with --enable_batching, batch only versions with a batching_params.pbtxt, by its "
+        "parameters; --batching_parameters_file then sets only the name and number of threads",
     )
     allow_version_labels_for_unavailable_models: bool = flag(
         False, "let new labels point to versions that are not loaded yet"
     )
-    max_num_load_retries: int = flag(5, "tries to load a version after the first failure")
+    max_num_load_retries: int = flag(5, "attempts to load a version after the first failure")
     load_retry_interval_micros: int = flag(
-        60_000_000, "between tries to load a version; negative for no wait"
+        60_000_000, "time between attempts to load a version; negative for no wait"
     )
-    num_load_threads: int = flag(
-        0, "versions loaded at once after start; 0 for one after the other"
-    )
-    num_unload_threads: int = flag(0, "versions unloaded at once; 0 for one after the other")
+    num_load_threads: int = flag(0, "versions loaded at once after the start; 0 for one at a time")
+    num_unload_threads: int = flag(0, "versions unloaded at once; 0 for one at a time")
     enable_model_warmup: bool = flag(
         True, "run assets.extra/tf_serving_warmup_requests when a version is loaded"
     )
-    num_request_iterations_for_warmup: int = flag(0, "repeat each warmup request so often")
+    num_request_iterations_for_warmup: int = flag(0, "how often to repeat each warmup request")
     monitoring_config_file: str = flag(
         "", "MonitoringConfig as text: Prometheus metrics on --rest_api_port"
     )
     ssl_config_file: str = flag("", "SSLConfig as text: TLS for gRPC")
     grpc_channel_arguments: str = flag("", "k=v,k=v for the gRPC server")
-    grpc_max_threads: int = flag(_THREADS, "gRPC requests worked on at once")
+    grpc_max_threads: int = flag(_THREADS, "gRPC requests processed at once")
     enable_grpc_healthcheck_service: bool = flag(False, "serve grpc.health.v1.Health")
     enable_serialization_as_tensor_content: bool = flag(
-        False, "answer with TensorProto.tensor_content instead of float_val and its like"
+        False, "answer with TensorProto.tensor_content instead of typed lists such as float_val"
     )
     enable_signature_method_name_check: bool = flag(
         False,
-        "refuse signatures whose method_name does not fit the request; off for classifiers and "
-        "regressors exported by TensorFlow 2",
+        "refuse signatures whose method_name does not fit the request; leave it off for "
+        "classifiers and regressors exported by TensorFlow 2",
     )
-    saved_model_tags: str = flag("serve", "tags of the MetaGraph to load, with commas between")
+    saved_model_tags: str = flag("serve", "tags of the MetaGraph to load, separated by commas")
     tensorflow_session_parallelism: int = flag(
-        0, "threads of a session, inside and between operations; 0 for as many as CPUs"
+        0, "threads of a session, within and between operations; 0 for one per CPU"
     )
-    tensorflow_intra_op_parallelism: int = flag(0, "threads inside one operation")
+    tensorflow_intra_op_parallelism: int = flag(0, "threads within one operation")
     tensorflow_inter_op_parallelism: int = flag(0, "operations run at once")
     tensorflow_session_config_file: str = flag(
-        "", "ConfigProto as text; flags that say the same win over it"
+        "", "ConfigProto as text; flags for the same settings override it"
     )
     per_process_gpu_memory_fraction: float = flag(
         0.0, "fraction of the GPU memory to use; 0 lets TensorFlow decide"
@@ -107,14 +105,14 @@ class Flags:
         True, "drop model files from the page cache", Honour.IGNORED
     )
     remove_unused_fields_from_bundle_metagraph: bool = flag(
-        True, "save memory of loaded models", Honour.IGNORED
+        True, "reduce the memory of loaded models", Honour.IGNORED
     )
     enable_profiler: bool = flag(
         False,
         "serve tensorflow.ProfilerService on --port; it writes files where the caller asks",
     )
     prefer_tflite_model: bool = flag(False, "serve model.tflite if the version contains one")
-    num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools of one model")
+    num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools per model")
     num_tflite_interpreters_per_pool: int = flag(1, "interpreters per pool")
     mixed_precision: str = flag("", "bfloat16 rewrite of the graph", Honour.IGNORED)
     platform_config_file: str = flag("", "PlatformConfigMap as text", Honour.IGNORED)
@@ -170,24 +168,24 @@ class Flags:
     )
     max_requests_mib: int = flag(
         512,
-        "size of all requests under way together; what does not fit waits for up to ten seconds "
-        "and is refused then. Requests of up to 64 KiB do not count",
+        "total size of all requests in progress; requests beyond it wait for up to ten seconds "
+        "and are then refused. Requests of up to 64 KiB do not count",
         Honour.OURS,
     )
     access_log: str = flag(
-        "", "file that gets a line of JSON per request; - for stdout", Honour.OURS
+        "", "file that gets one line of JSON per request; - for stdout", Honour.OURS
     )
     prediction_log_directory: str = flag(
         "",
-        "where sampled requests go with their answers, as TFRecords of PredictionLog",
+        "directory for sampled requests with their answers, as TFRecords of PredictionLog",
         Honour.OURS,
     )
     prediction_log_sampling_rate: float = flag(
         0.01,
-        "part of the requests that is logged, 0 to 1; a model's logging_config says otherwise",
+        "fraction of requests that is logged, 0 to 1; a model's logging_config overrides it",
         Honour.OURS,
     )
-    prediction_log_file_mib: int = flag(64, "size at which a new file is begun", Honour.OURS)
+    prediction_log_file_mib: int = flag(64, "size at which a new file is started", Honour.OURS)
     prediction_log_files: int = flag(16, "files kept per model", Honour.OURS)
 
 

@@ -35,7 +35,7 @@ def read_config(path: Path, model: str) -> ModelServerConfig:
 
 
 def write_config(path: Path, config: ModelServerConfig) -> None:
-    """Replace the file at one stroke; its owner and permissions stay, its comments do not."""
+    """Replace the file atomically; its owner and permissions stay, its comments do not."""
     text = text_format.MessageToString(config, descriptor_pool=pool.POOL)
     with naming_file(path):
         _replace(path, text)

@@ -1,8 +1,8 @@
 """A matrix product that TensorFlow writes beyond its memory for, and how a graph shows it.
 
-oneDNN's kernel of 2.20 and 2.21 walks through a matrix that is broadcast over (B, 1, M, K) as if
-there were B of it: from some B on the process dies, at once or later (tensorflow#117700, #123109;
-mended by #120199 after 2.21).
+oneDNN's kernel of 2.20 and 2.21 reads a matrix that is broadcast over (B, 1, M, K) as if there were
+B of it: from some B on the process crashes, at once or later (tensorflow#117700, #123109; fixed by
+#120199 after 2.21).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Scope:
     """A graph or the body of a function, with the shapes inferred when it was written.
 
     Args:
-        nodes: of the graph or function.
-        function: whose body it is, or None.
+        nodes: Of the graph or function.
+        function: Whose body it is, or None.
     """
 
     def __init__(self, nodes: Iterable[Any], function: Any = None) -> None:
@@ -44,11 +44,11 @@ class Scope:
 def overruns(node: Any, scope: Scope) -> bool:
     """Whether a node takes the product for which TensorFlow's memory is not safe.
 
-    A size that is unknown counts as the worst that it can be.
+    An unknown size counts as the worst case.
 
     Args:
-        node: of a graph.
-        scope: where it stands.
+        node: Of a graph.
+        scope: Where it stands.
     """
     if node.op not in _OPS:
         return False

@@ -1,11 +1,11 @@
 """Strings that a graph answers with, fetched flat where they might have too many dimensions.
 
 TensorFlow makes NumPy arrays of string tensors with an iterator that knows 32 dimensions; beyond
-them it ends the process. A graph that adds a dimension, or makes strings of numbers, comes to that
-by what a client sends. How many dimensions an output has the graph often says; but that holds only
-for inputs of the shapes it says, which nobody checks. In doubt the elements and the shape are
-fetched apart. Not always: TensorFlow leaves a graph of three nodes as it is, and takes time and a
-hundred megabytes to optimize one of more.
+them it crashes the process. A graph that adds a dimension, or turns numbers into strings, reaches
+that through a client's input. The graph often says how many dimensions an output has, but only for
+inputs of the shapes that it states, which nobody checks. In doubt the elements and the shape are
+fetched separately. Not always: TensorFlow does not optimize a graph of three nodes, but takes time
+and a hundred megabytes to optimize a larger one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a process of this package imports TensorFlow: without Keras, and out of the way for good."""
+"""How this package imports TensorFlow: without Keras, and hidden from the garbage collector."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def for_good() -> Iterator[None]:
-    """Have the garbage collector never look at what `import tensorflow` makes.
+    """Have the garbage collector ignore what `import tensorflow` creates.
 
-    Its modules are a quarter of a million objects. Going over them takes some 150 ms, in which no
+    Its modules are a quarter of a million objects. Scanning them takes some 150 ms, in which no
     request is answered; under load that was every few seconds.
     """
     if "tensorflow" in sys.modules:  # freezing would keep garbage from that earlier import
@@ -30,8 +30,8 @@ def for_good() -> Iterator[None]:
 def without_keras() -> Iterator[None]:
     """Have `import tensorflow` do without Keras, which is half of its time and 130 MB.
 
-    TensorFlow imports it for `tf.saved_model.load`, passes over its absence, and a session needs
-    none of it.
+    TensorFlow imports it for `tf.saved_model.load` and works without it; a session does not need
+    it.
     """
     if "keras" in sys.modules:
         yield

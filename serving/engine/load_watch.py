@@ -1,4 +1,4 @@
-"""What ends a load from outside: its time is over, or the server stops."""
+"""What ends a load from outside: a timeout, or the stop of the server."""
 
 from __future__ import annotations
 

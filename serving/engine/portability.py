@@ -22,7 +22,7 @@ _FORBIDDEN = {
     "Random": "draws random numbers",
     "Multinomial": "draws random numbers",
     "Assign": "writes a variable",
-    "XlaLaunch": "needs XLA, which TensorFlow Serving has off",
+    "XlaLaunch": "needs XLA, which is disabled in TensorFlow Serving",
 }
 _XLA_ATTRIBUTES = ("_XlaMustCompile", "_xla_compile_id")
 _OVERRUN = (
@@ -51,7 +51,7 @@ def portability_faults(saved_model: Path) -> list[Fault]:
     no part of an answer.
 
     Args:
-        saved_model: directory with a `saved_model.pb`.
+        saved_model: Directory with a `saved_model.pb`.
 
     Returns:
         The faults, in the order of signatures; empty for a portable model.
@@ -67,7 +67,7 @@ def signature_nodes(saved_model: Path) -> Iterator[tuple[str, Any]]:
     """Every graph node that a signature of a SavedModel directory reaches, with its name.
 
     Args:
-        saved_model: directory with a `saved_model.pb`.
+        saved_model: Directory with a `saved_model.pb`.
     """
     for name, node, _ in _nodes_in_scope(saved_model):
         yield name, node
@@ -132,7 +132,7 @@ def _reason(node: Any, scope: Scope) -> str | None:
         return _OVERRUN
     for attribute in _XLA_ATTRIBUTES:
         if attribute in node.attr and (node.attr[attribute].b or node.attr[attribute].s):
-            return "needs XLA, which TensorFlow Serving has off"
+            return "needs XLA, which is disabled in TensorFlow Serving"
     for part, reason in _FORBIDDEN.items():
         if part in node.op:
             return reason

@@ -1,8 +1,8 @@
 """`assets.extra/saved_model_config.pb`: settings that a version carries itself.
 
 They are meant for parts that TensorFlow's Python packages do not contain: the rewriters of remote
-and batch operations, and the TFRT runtime. So the file is checked as TF Serving checks it, and
-what it asks for in vain is said.
+and batch operations, and the TFRT runtime. The file is checked as TF Serving checks it, and
+settings without effect are logged.
 """
 
 from __future__ import annotations
@@ -36,4 +36,4 @@ def check_saved_model_config(directory: Path) -> None:
     asked = [field.name for field, _ in config.session_overrides.ListFields()]
     asked += [field.name for field, _ in config.ListFields() if field.name != "session_overrides"]
     if asked:
-        log.warning("%s: without meaning for this engine: %s", path, ", ".join(asked))
+        log.warning("%s: no effect in this server: %s", path, ", ".join(asked))

@@ -1,7 +1,7 @@
 """From a SavedModel's directory to a graph in a session, with the errors of TF Serving's loader.
 
-TensorFlow's Python loader has words of its own for what is wrong with a SavedModel. Once it has
-failed, the file is looked at here, and the texts of the C++ loader are given.
+TensorFlow's Python loader has its own error texts. When it has failed, the file is examined here,
+and the texts of the C++ loader are given.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def load(
     except ServingError:
         raise
     except Exception as error:
-        # Whatever a broken file makes of the importer must not end the server.
+        # Nothing that a broken file does to the importer may end the server.
         original = _original(error)
         if original is not None:
             raise from_code(original.error_code, original.message) from None
@@ -76,7 +76,7 @@ def _load_with_text_ops(
         if "Op type not registered 'TFText>" not in missing:
             raise
     if not _register_text_ops():
-        raise NotFound(f"{missing} It is one of TensorFlow Text: pip install 'keras-gru[text]'")
+        raise NotFound(f"{missing} It belongs to TensorFlow Text: pip install 'keras-gru[text]'")
     return _load(directory, tags, config, guard)
 
 
@@ -88,7 +88,7 @@ def _load(directory: Path, tags: Sequence[str], config: Any, guard: Guard) -> tu
     graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph, config=config)
     try:
-        # A graph that makes tables, and has no end, runs here already.
+        # A graph that initialises tables may already run forever here.
         with graph.as_default(), guard(session.close):
             meta_graph = tf.compat.v1.saved_model.load(session, list(tags), str(directory))
         session._extend_graph()

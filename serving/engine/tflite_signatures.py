@@ -60,12 +60,12 @@ def _entries(path: Path) -> Iterator[tuple[str, bytes]]:
         return
     root = flexbuffers.GetRoot(stored)
     if not root.IsMap:
-        raise ValueError("it is no map")
+        raise ValueError("it is not a map")
     keys, values = root.AsMap.Keys, root.AsMap.Values
     # By index: an iteration would take the IndexError of broken bytes for the end.
     for i in range(len(keys)):
         if not values[i].IsString:
-            raise ValueError(f"{keys[i].AsKey} is no string")
+            raise ValueError(f"{keys[i].AsKey} is not a string")
         yield keys[i].AsKey, values[i].AsStringBytes
 
 

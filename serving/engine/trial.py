@@ -1,8 +1,8 @@
-"""A version tried in a process of its own, so that one which kills its process kills no server.
+"""A trial load of a version in a separate process, so that a crash does not take the server down.
 
-TensorFlow checks less of a graph than a graph can break: some faults end the process. The child
-loads the version, runs its warmup requests and ends. What it dies of is said; an error that it
-survives is left for the server to find, which has the words for it.
+TensorFlow does not check everything in a graph: some faults crash the process. The child loads the
+version, runs its warmup requests and ends. A crash is reported; an error that it survives is left
+to the server's own load, which has the text for it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from serving.errors import Code, RefusedVersion, ResourceExhausted, ServingError
+from serving.engine.trial_process import REFUSED
+from serving.errors import Code, RefusedVersion, ResourceExhausted
 
 if TYPE_CHECKING:
+    from serving.engine.load_options import LoadOptions
     from serving.engine.load_watch import LoadWatch
-    from serving.engine.version_loader import LoadOptions
 
-_REFUSED = 3
 _PACKAGES = Path(__file__).resolve().parents[2]
 _SHOWN = 500
 # Last messages of absl and glibc; a stack trace follows them.
@@ -54,7 +53,7 @@ def try_version(directory: Path, options: LoadOptions, watch: LoadWatch) -> None
     }
     try:
         child = subprocess.Popen(
-            [sys.executable, "-m", "serving.engine.trial"],
+            [sys.executable, "-m", "serving.engine.trial_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -70,7 +69,7 @@ def try_version(directory: Path, options: LoadOptions, watch: LoadWatch) -> None
         with watch.interrupting(child.kill):
             with contextlib.suppress(BrokenPipeError):  # it died already
                 pickle.dump((directory, options), child.stdin)
-                child.stdin.flush()  # not closed: the child ends when this end is gone
+                child.stdin.flush()  # not closed: the child ends when this end disappears
             status = child.wait()
     finally:
         child.kill()
@@ -78,7 +77,7 @@ def try_version(directory: Path, options: LoadOptions, watch: LoadWatch) -> None
         with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
         words = said.join()
-    if status not in (0, _REFUSED):
+    if status not in (0, REFUSED):
         raise RefusedVersion(
             f"loading {directory} in a trial process ended with {_name(status)}: {words}",
             Code.INTERNAL,
@@ -86,7 +85,7 @@ def try_version(directory: Path, options: LoadOptions, watch: LoadWatch) -> None
 
 
 class _LastWords:
-    """Reads what a child says, and keeps what tells of its end; however much it says."""
+    """Reads a child's output, however much, and keeps the lines that explain its end."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -116,38 +115,3 @@ def _name(status: int) -> str:
         return f"signal {-status} ({signal.Signals(-status).name})"
     except ValueError:
         return f"signal {-status}"
-
-
-def main(argv: Sequence[str] = ()) -> int:
-    """Be the child: take the version and the options from stdin, load, warm up.
-
-    Returns:
-        0 loaded; 3 refused with an error.
-    """
-    del argv
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the parent, which ends this process
-    directory, options = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    from serving.engine.imports import without_keras
-
-    with without_keras():
-        from serving.engine.version_loader import VersionLoader
-    try:
-        VersionLoader(options)(directory)
-    except ServingError as error:
-        sys.stderr.write(f"Error: {error.status}\n")
-        return _REFUSED
-    return 0
-
-
-def _end_with_parent() -> None:
-    """Wait for the other end of stdin to go."""
-    while sys.stdin.buffer.read(1):
-        pass
-    os._exit(_REFUSED)
-
-
-if __name__ == "__main__":
-    status = main(sys.argv[1:])
-    sys.stderr.flush()
-    os._exit(status)  # what comes after the load is no part of the trial

@@ -8,21 +8,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from serving.config.batching_options import BatchingOptions, of_version
+from serving.config.batching_options import of_version
 from serving.config.cpus import schedulable_cpus
 from serving.engine.batching.scheduler import BatchScheduler
 from serving.engine.batching.session import BatchingSession
+from serving.engine.load_options import LoadOptions
 from serving.engine.load_watch import LoadWatch, LoadWatches
 from serving.engine.model_session import ModelSession
 from serving.engine.predictor import Predictor
 from serving.engine.saved_model_config import check_saved_model_config
-from serving.engine.session import GraphSession, SessionOptions
+from serving.engine.session import GraphSession
 from serving.engine.tflite_session import MODEL_FILE, TfliteSession
 from serving.engine.trial import try_version
 from serving.engine.warmup import replay
@@ -37,37 +38,6 @@ MLMD_FILE = Path("assets.extra", "mlmd_uuid")
 _GRAPHS = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb", MODEL_FILE)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class LoadOptions:
-    """How versions are brought into memory.
-
-    Attributes:
-        tags: Of the MetaGraph to load.
-        session: Threads and the like of a graph's session.
-        warmup_iterations: Times to run each warmup request; 0 runs none.
-        check_method_names: Refuse signatures whose `method_name` does not fit the request.
-        batching: Merge requests like this; None for not at all.
-        per_model_batching: Merge the requests of those versions only that carry parameters of
-            their own, by these.
-        prefer_tflite: Load `model.tflite` where a version has one.
-        tflite_interpreters: Requests that one TFLite model works on at once.
-        trial: Try versions in a process of their own first: `auto` those without digests,
-            `always` all, `never` none.
-        seconds: Allowed for one load; 0 for no limit.
-    """
-
-    tags: Sequence[str] = ("serve",)
-    session: SessionOptions = field(default_factory=SessionOptions)
-    warmup_iterations: int = 1
-    check_method_names: bool = False
-    batching: BatchingOptions | None = None
-    per_model_batching: bool = False
-    prefer_tflite: bool = False
-    tflite_interpreters: int = 1
-    trial: str = "never"
-    seconds: float = 0.0
 
 
 class VersionLoader:
@@ -125,7 +95,7 @@ class VersionLoader:
         trial = self._options.trial
         if trial == "never" or (trial == "auto" and checked):
             return False
-        # Where there is nothing to load, or nothing to be read, the load has the words for it.
+        # If nothing can be found or read, the load itself has the error text.
         return any(os.access(directory / name, os.R_OK) for name in _GRAPHS)
 
     def _try(self, directory: Path, watch: LoadWatch) -> None:

@@ -123,7 +123,7 @@ def _note(metrics: Metrics, directory: Path, status: str, started: float, count:
 def _prime(predictor: Predictor, path: Path, iterations: int, metrics: Metrics) -> frozenset[int]:
     """Run the first record of each signature, as many at once as there are cores.
 
-    What cannot be read is left to who reads all of them in order.
+    Records that cannot be read are left to the caller, which reads all of them in order.
 
     Returns:
         The places of the records that were run.
@@ -164,7 +164,7 @@ def _parsed(record: bytes, path: Path) -> PredictionLog:
     try:
         return PredictionLog.FromString(record)
     except DecodeError:
-        # A file of anything may hold megabytes that the log has no use for.
+        # A file may contain megabytes that are useless in the log.
         text = record[:_SHOWN].decode("utf-8", "replace")
         raise InvalidArgument(f"Failed to parse warmup record: {text} from {path}") from None
 

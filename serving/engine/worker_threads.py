@@ -46,7 +46,7 @@ class _Job(Generic[T]):
         with contextlib.suppress(RuntimeError):
             self.future.get_loop().call_soon_threadsafe(self._deliver, setter, outcome)
         # An error has this frame in its traceback: it would keep itself, and all the call held, in
-        # memory until the garbage collector comes by.
+        # memory until the garbage collector runs.
         del self, setter, outcome
 
     def _deliver(self, setter: Callable[[Any], None], outcome: Any) -> None:
@@ -67,9 +67,8 @@ class _Job(Generic[T]):
 class WorkerThreads:
     """A fixed number of threads, and the way there and back from an event loop.
 
-    Does what `loop.run_in_executor` does with a ThreadPoolExecutor, without the second future, the
-    locks and the counting that go with it: half the cost per call, which for a small model is a
-    good part of a request's.
+    Like `loop.run_in_executor` with a ThreadPoolExecutor, without its second future, locks and
+    counting: half the cost per call, which is a large part of a request to a small model.
 
     Args:
         count: Of threads.

@@ -46,10 +46,10 @@ class Exported(NamedTuple):
     """What came of an export.
 
     Attributes:
-        version: the directory of the new version.
-        signatures: the names of its signatures.
-        parity: of streaming with the sequence, None where the model cannot stream.
-        seconds: what each step of the export took, in their order.
+        version: The directory of the new version.
+        signatures: The names of its signatures.
+        parity: Of streaming with the sequence, None where the model cannot stream.
+        seconds: What each step of the export took, in their order.
     """
 
     version: Path
@@ -65,11 +65,11 @@ def export_run(path: Path, target: Path) -> Exported:
     Keras model by a fresh process, and only then given its number: there is never half a version.
 
     Args:
-        path: a run directory.
-        target: base path of the served model; its children are versions.
+        path: A run directory.
+        target: Base path of the served model; its children are versions.
 
     Raises:
-        ExportError: the run is not whole, the target cannot be written or another process is
+        ExportError: The run is not whole, the target cannot be written or another process is
             publishing to it, or the written model fails a check.
     """
     try:

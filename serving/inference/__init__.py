@@ -1,1 +1,1 @@
-"""The use cases: what can be asked of a model, whatever carries the question. No transport."""
+"""The use cases: what can be asked of a model over any transport."""

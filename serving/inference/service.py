@@ -1,4 +1,4 @@
-"""The one way that every request for an inference goes, and what else can be asked of models."""
+"""The steps of every inference request, and the other queries about models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serving.telemetry.request_record import note, note_exchange
 
 
 class LoopLimits(NamedTuple):
-    """Bytes up to which the event loop does itself what takes less than the way to a thread.
+    """Bytes up to which the event loop does the work itself, because a thread switch costs more.
 
     Attributes:
         read: Of a request.
@@ -73,10 +73,10 @@ class Inference:
     async def answer(self, request: Request) -> bytes:
         """The bytes that answer a request.
 
-        One trip to a thread does for it. The event loop reads small requests and writes their
-        small answers, and only the model runs in the thread; there a large one is read, run and
-        answered. Two things bring it back to the loop in between: a model that merges runs into
-        batches, and a long answer, which waits for its turn.
+        It takes one trip to a thread. The event loop reads small requests and writes their small
+        answers, and only the model runs in the thread; there a large one is read, run and answered.
+        Two things bring it back to the loop in between: a model that merges runs into batches, and
+        a long answer, which waits for its turn.
 
         Raises:
             ServingError: With TF Serving's text.

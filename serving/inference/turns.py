@@ -15,8 +15,8 @@ _TURNS = 2
 class Turns:
     """Those of one server, for its event loop.
 
-    However many threads there are, the interpreter runs one, and small requests want threads and
-    time, too.
+    However many threads there are, the interpreter runs one at a time, and small requests need
+    threads and time too.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Turn:
         self._give()
 
     def end(self) -> None:
-        """Give it to others now, from whatever thread."""
+        """Give it to others now; from any thread."""
         if self._free is not None:
             # The loop is closed only where nobody waits any more.
             with contextlib.suppress(RuntimeError):

@@ -1,1 +1,1 @@
-"""Load on a running server, and what it found."""
+"""Load on a running server, and the results."""

@@ -1,8 +1,8 @@
 """Load on a server: closed loop (so many clients, each waiting for its answer) or open loop.
 
 In an open loop requests are due at times that do not depend on the answers, and a latency counts
-from the time a request was due, not from when it could be sent: a server that stalls is charged
-for everything that had to wait (no coordinated omission).
+from the time a request was due, not from when it could be sent: a server that stalls is charged for
+every request that had to wait (no coordinated omission).
 
 Requests are encoded once. Several processes send them, so that the generator is not the limit.
 """

@@ -1,4 +1,4 @@
-"""What a load test found: figures, a table, a picture."""
+"""The results of a load test: figures, a table, a picture."""
 
 from __future__ import annotations
 

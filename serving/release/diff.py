@@ -32,9 +32,9 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
     """How two versions differ.
 
     Args:
-        old: directory of one version.
-        new: of the other.
-        tolerance: numbers this close are equal, as in `serving.release.golden.replay`.
+        old: Directory of one version.
+        new: Of the other.
+        tolerance: Numbers this close are equal, as in `serving.release.golden.replay`.
 
     Returns:
         `signatures`: what differs in them, as sentences; `outputs`: per signature and output the
@@ -42,9 +42,9 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
         difference; `changed`: the first rows whose text outputs differ.
 
     Raises:
-        ServingError: a version does not load.
-        VerificationError: neither has golden requests, or a file of them is broken.
-        ValueError: the tolerance is none.
+        ServingError: A version does not load.
+        VerificationError: Neither has golden requests, or a file of them is broken.
+        ValueError: The tolerance is none.
     """
     check_tolerance(tolerance)
     with quiet_stderr():

@@ -1,4 +1,4 @@
-"""Golden requests: what was asked of the Keras model at export, with its answers.
+"""Golden requests: requests to the Keras model at export, with its answers.
 
 `assets.extra/golden.json` of a version holds a list of requests::
 
@@ -60,7 +60,7 @@ def read_golden(version: Path) -> list[Request]:
     """The golden requests of a version directory.
 
     Raises:
-        VerificationError: there are none, or the file is not what `export` writes.
+        VerificationError: There are none, or the file is not what `export` writes.
     """
     path = version / GOLDEN
     try:
@@ -74,7 +74,7 @@ def read_golden(version: Path) -> list[Request]:
         raise VerificationError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(golden, list) or not golden:
         raise VerificationError(
-            f"{path}: expected a list of requests with something in it; got {golden!r:.60}"
+            f"{path}: expected a non-empty list of requests; got {golden!r:.60}"
         )
     for i, request in enumerate(golden):
         method = request.get("method", "predict") if isinstance(request, dict) else None
@@ -99,7 +99,9 @@ def read_golden(version: Path) -> list[Request]:
 def _check_values(where: str, request: Request) -> None:
     name = request["signature_name"]
     if not isinstance(name, str):
-        raise VerificationError(f"{where}: expected signature_name to be a text; got {name!r:.60}")
+        raise VerificationError(
+            f"{where}: expected signature_name to be a string; got {name!r:.60}"
+        )
     for alias, values in request["outputs"].items():
         try:
             if values is None:  # NumPy takes it for a number that is none
@@ -107,8 +109,8 @@ def _check_values(where: str, request: Request) -> None:
             to_array(values)
         except (TypeError, ValueError, OverflowError):
             raise VerificationError(
-                f"{where}: output {alias!r}: expected lists of numbers or of texts, of even "
-                f"length; got {values!r:.60}"
+                f"{where}: output {alias!r}: expected lists of equal length, of numbers or of "
+                f"strings; got {values!r:.60}"
             ) from None
     for alias, values in request.get("inputs", {}).items():
         if not isinstance(values, list):
@@ -128,14 +130,14 @@ def replay(golden: Sequence[Request], ask: Engine, tolerance: float = TOLERANCE)
     """Ask every golden request again.
 
     Args:
-        golden: what `read_golden` returns.
-        ask: an engine.
-        tolerance: largest difference allowed between numbers; of an output with numbers beyond
+        golden: What `read_golden` returns.
+        ask: An engine.
+        tolerance: Largest difference allowed between numbers; of an output with numbers beyond
             1, as in raw units, relative to the largest of them.
 
     Raises:
-        WrongAnswerError: names the request, output and row of the first answer that differs.
-        ValueError: the tolerance is none.
+        WrongAnswerError: Names the request, output and row of the first answer that differs.
+        ValueError: The tolerance is none.
     """
     check_tolerance(tolerance)
     largest: dict[str, float] = {}
@@ -177,7 +179,7 @@ def check_tolerance(tolerance: float) -> None:
     """Whether numbers can be compared by it.
 
     Raises:
-        ValueError: they cannot.
+        ValueError: They cannot.
     """
     if not tolerance >= 0:  # NaN is not
         raise ValueError(f"tolerance: expected a number from 0; got {tolerance}")

@@ -1,4 +1,4 @@
-"""Version labels of a running server, moved through its model config file in the legal order.
+"""Moves the version labels of a running server, through its model config file.
 
 TF Serving refuses a label on a version that does not serve, and then loads nothing of the new
 configuration either. So a label moves in two steps: first the configuration asks for the new
@@ -209,10 +209,13 @@ class Rollout:
         asked = set(policy.versions)
         if policy.kind == "latest":
             asked = set(choose(self._on_disk(config), policy))
-            self.say("version policy: from latest to specific, as labelled versions have to stay")
+            self.say(
+                "version policy: changed from latest to specific, because labelled versions must "
+                "stay loaded"
+            )
         if asked and max(versions) > max(asked):
             self.say(
-                f"requests without label or version will go to version {max(versions)}, as to the "
+                f"requests without label or version will go to version {max(versions)}, the "
                 "highest that serves"
             )
         entry = find_entry(changed, self.model)

@@ -1,4 +1,4 @@
-"""What became of the labels of a config file, line by line beside it: `FILE.history.jsonl`."""
+"""The history of a config file's labels, next to it: `FILE.history.jsonl`."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ class History:
         known = [version for version in stack[:-1] if version is not None]
         if not known:
             raise RolloutError(
-                f"label {label!r} of model {model}: {self._path.name} knows no version before; "
-                "name one with --to"
+                f"label {label!r} of model {model}: {self._path.name} has no earlier version; "
+                "give one with --to"
             )
         return known[-1]
 
     @contextmanager
     def noting(self, model: str, moves: Sequence[Move], command: str) -> Iterator[None]:
-        """Note moves that are made within; where they are not, they are taken out again.
+        """Record moves that are made within; remove the record again if they fail.
 
-        They are written first: a label that moved could not be rolled back without.
+        They are recorded first, because a move without a record could not be rolled back.
 
         Raises:
             OSError: They cannot be written.
@@ -104,7 +104,7 @@ class History:
             if is_new:
                 self._share()
             try:
-                # Half a line, of a disk that was full before, spoils no whole one.
+                # Half a line, left by a full disk, must not spoil the next one.
                 text = b"\n" * torn + "".join(f"{line}\n" for line in lines).encode()
                 while text:
                     text = text[file.write(text) :]
@@ -131,8 +131,8 @@ class History:
                 entries += [read_json(line)] if line else []
             except ValueError:
                 raise RolloutError(
-                    f"{self._path}, line {number}: cannot be read, as after a full disk; remove "
-                    "it, or name the version with --to"
+                    f"{self._path}, line {number}: cannot be read, perhaps because the disk was "
+                    "full; remove it, or give the version with --to"
                 ) from None
         return entries
 

@@ -12,13 +12,13 @@ def verify_files(version: Path, tolerance: float = TOLERANCE, warmup: bool = Fal
     """Load a version in this process and replay its golden requests.
 
     Args:
-        version: its directory.
-        tolerance: largest absolute difference allowed between numbers.
-        warmup: run its warmup requests too, as an engine does.
+        version: Its directory.
+        tolerance: Largest absolute difference allowed between numbers.
+        warmup: Run its warmup requests too, as an engine does.
 
     Raises:
-        ServingError: the version does not load, or refuses a warmup request.
-        VerificationError: there are no golden requests, or an answer is wrong.
+        ServingError: The version does not load, or refuses a warmup request.
+        VerificationError: There are no golden requests, or an answer is wrong.
     """
     golden = read_golden(version)
     with quiet_stderr():

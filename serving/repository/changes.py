@@ -46,7 +46,7 @@ class VersionChanges:
         self._stopping = stopping
         self._refusals = self._refusals_scanned = 0
         initial = max(1, options.initial_threads)
-        # A broken model keeps a thread busy with its retries; that must not be the manager's.
+        # A broken model keeps a thread busy with its retries; it must not be the manager's thread.
         least = initial if options.isolate_models else 0
         self._starters = ThreadPoolExecutor(initial, "start")
         self._loaders = _threads(options.load_threads or least, "load")
@@ -63,7 +63,7 @@ class VersionChanges:
             looked_for = [(model.config, model.failed()) for model in configured]
         found = []
         for config, failed in looked_for:
-            # Files that are being copied change from one look to the next.
+            # Files that are being copied change from one scan to the next.
             contents = {version.number: contents_of(version.path) for version in failed}
             for version in failed:
                 version.look(contents[version.number])
@@ -102,7 +102,7 @@ class VersionChanges:
                 load.result()
 
     def started(self) -> None:
-        """There will be no initial loads any more."""
+        """End the phase of initial loads."""
         self._starters.shutdown(wait=False)
 
     def act(self) -> bool:
@@ -154,7 +154,7 @@ class VersionChanges:
             )
         except ServingError as error:
             with self._catalogue.changed:
-                # The frames of its traceback hold what was half loaded, for as long as it is known.
+                # The frames of its traceback keep the half-loaded version in memory.
                 self._catalogue.change(version, State.END, copy(error))
                 self._refusals += isinstance(error, RefusedVersion)
         else:

@@ -75,12 +75,12 @@ class Repository(Catalogue):
                 break
             if self._options.isolate_models:
                 names = ", ".join(model.config.name for model in missing)
-                log.error("going on without a version to serve of: %s", names)
+                log.error("continuing without a version to serve for: %s", names)
                 break
             raise_failed(missing)
             if self._options.poll_seconds <= 0:
                 names = ", ".join(model.config.name for model in missing)
-                raise Unavailable(f"no version to serve of: {names}")
+                raise Unavailable(f"no version to serve for: {names}")
             if time.monotonic() - said > _PATIENCE:
                 said = time.monotonic()
                 for model in missing:

@@ -66,8 +66,8 @@ class Version:
     def look(self, contents: Contents | None) -> None:
         """Note the files of a version that failed.
 
-        It has changed once they are others than at its load and the same twice: what is being
-        copied is not tried at every look.
+        It has changed once they are others than at its load and the same twice: a version that is
+        being copied is not tried at every scan.
         """
         self.changed = contents != self.tried and contents == self.seen
         self.seen = contents
@@ -85,7 +85,7 @@ class Version:
 
 @dataclass
 class ModelVersions:
-    """The versions of one model; whoever uses it sees to locking.
+    """The versions of one model; its users must hold the lock.
 
     Attributes:
         config: What is configured.

@@ -102,8 +102,8 @@ class ByteBudget:
 
     def _refusal(self) -> ResourceExhausted:
         return ResourceExhausted(
-            f"the requests under way are as large as --max_requests_mib={self._together >> 20} "
-            "allows; try again later"
+            f"the requests in progress have reached --max_requests_mib={self._together >> 20}; "
+            "try again later"
         )
 
     def give(self, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Memory that is free, but still the process's: back to the system."""
+"""Returns memory to the system that is free but still held by the process."""
 
 from __future__ import annotations
 

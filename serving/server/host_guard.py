@@ -1,9 +1,9 @@
 """Check of the host name in a request: protects against DNS rebinding by web pages.
 
 A page of another site can have its own name resolve to 127.0.0.1 (DNS rebinding): the browser then
-takes this server for that site's, lets the page read every answer, and sends its name as Host. And
-without any trick a page may send a POST of plain text here, though not read the answer; browsers
-name the page's site as Origin then. So both have to be names that were expected.
+takes this server for that site's, lets the page read every answer, and sends its name as Host. Even
+without rebinding, a page may send a POST of plain text here, although it cannot read the answer;
+browsers then name the page's site as Origin. So both Host and Origin are checked.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def allowed_hosts(text: str) -> frozenset[str]:
     for name in sorted(names - {_ANY}):
         if not _NAME.fullmatch(name) and not _is_address(name):
             raise InvalidArgument(
-                "--allowed_hosts: expected host names with commas between, without scheme and "
+                "--allowed_hosts: expected host names separated by commas, without scheme and "
                 f"port, or * for all; got {name!r}"
             )
     return names
@@ -111,7 +111,7 @@ class HostGuard:
                     await _refuse(
                         send,
                         MISDIRECTED,
-                        f"Host {_shown(value)} is no name of this server: it answers to "
+                        f"Host {_shown(value)} is not a name of this server, which answers to "
                         f"{self._names()}; --allowed_hosts=NAME adds a name",
                     )
                     return
@@ -121,8 +121,8 @@ class HostGuard:
                     await _refuse(
                         send,
                         FORBIDDEN,
-                        f"pages of {_shown(value)} may not ask this server: "
-                        "--rest_api_enable_cors_support lets those of all sites, "
+                        f"pages of {_shown(value)} may not send requests to this server; "
+                        "--rest_api_enable_cors_support allows pages of all sites, "
                         "--allowed_hosts=NAME those of one",
                     )
                     return

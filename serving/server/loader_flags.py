@@ -7,8 +7,9 @@ from serving.config.cpus import schedulable_cpus
 from serving.config.files import read_batching_parameters
 from serving.config.flags import Flags
 from serving.engine.batching.scheduler import BatchScheduler
+from serving.engine.load_options import LoadOptions
 from serving.engine.session import SessionOptions, read_session_config
-from serving.engine.version_loader import LoadOptions, VersionLoader
+from serving.engine.version_loader import VersionLoader
 from serving.repository.loading import RepositoryOptions
 from serving.telemetry.metrics import Metrics
 

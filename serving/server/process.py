@@ -58,7 +58,7 @@ class Server:
             loop.add_signal_handler(number, self._stop.set)
         models = _models(self._flags)
         metrics_path = _metrics_path(self._flags)
-        # Ports are claimed first: a taken one shall not cost the time to load the models.
+        # Ports are claimed first, so that a taken port is reported before the models are loaded.
         grpc = GrpcTransport(self._flags)
         async with contextlib.AsyncExitStack() as closing:
             rest = _rest_transport(self._flags)
@@ -131,7 +131,7 @@ class Server:
                     )
                 await self._stop.wait()
                 log.info(
-                    "Stopping: no new requests, up to %d s for those under way ...",
+                    "Stopping: no new requests, up to %d s for those in progress ...",
                     flags.drain_seconds,
                 )
             finally:
@@ -146,14 +146,14 @@ class Server:
                     stops.append(rest.stop(seconds))
                 await asyncio.gather(*stops)
                 ending.cancel()
-                # Nobody waits for an answer now. A run whose client left would be waited for, and
-                # be it for ever.
+                # Nobody waits for an answer now; a run whose client left could otherwise block
+                # forever.
                 await asyncio.to_thread(repository.interrupt)
 
     async def _end_runs(self, repository: Repository) -> None:
         """End the requests that take longer than the time to drain."""
         await asyncio.sleep(self._flags.drain_seconds)
-        log.warning("Ending the requests that are still under way ...")
+        log.warning("Cancelling the requests that are still in progress ...")
         await asyncio.to_thread(repository.interrupt)
 
     async def _poll_config(self, repository: Repository) -> None:
@@ -180,7 +180,7 @@ class Server:
 
 
 def _leave() -> None:
-    """End the process whatever its threads do; Python would wait for them."""
+    """End the process without waiting for its threads, as Python would."""
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)

@@ -20,7 +20,7 @@ class QuietPeriod:
         self._last = 0.0
 
     def note(self) -> None:
-        """Somebody was refused."""
+        """Record that a request was refused."""
         self._last = time.monotonic()
 
     async def pass_by(self) -> None:

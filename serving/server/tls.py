@@ -29,16 +29,16 @@ def rest_context(path: str, flag: str = "rest_ssl_config_file") -> ssl.SSLContex
         _load_pair(context, config)
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         raise _refused(
-            path, flag, "server_key and server_cert are no matching PEM pair", error
+            path, flag, "server_key and server_cert are not a matching PEM pair", error
         ) from None
     if config.custom_ca:
         try:
             context.load_verify_locations(cadata=config.custom_ca)
         except (OSError, ValueError) as error:
-            raise _refused(path, flag, "custom_ca holds no PEM certificate", error) from None
+            raise _refused(path, flag, "custom_ca contains no PEM certificate", error) from None
     if config.client_verify:
         if not config.custom_ca:
-            raise _refused(path, flag, "client_verify needs a custom_ca to verify by")
+            raise _refused(path, flag, "client_verify needs a custom_ca")
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -47,7 +47,7 @@ def grpc_credentials(path: str) -> Any:
     """What the gRPC listener needs, from the file of `--ssl_config_file`; as `rest_context`."""
     import grpc
 
-    # gRPC takes anything, and says no more than that it cannot listen.
+    # gRPC accepts anything, and then only says that it cannot listen.
     rest_context(path, "ssl_config_file")
     config = read_ssl_config(path)
     return grpc.ssl_server_credentials(

@@ -32,7 +32,7 @@ def prefer_classic_polling() -> None:
     """Have gRPC poll sockets in the thread that waits for events; call before grpc is imported.
 
     Its newer EventEngine polls in threads of its own, one switch of threads more per event: a
-    quarter more CPU time and latency per request. A choice of the user's stands.
+    quarter more CPU time and latency per request. A setting of the user's is kept.
     """
     os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener,-event_engine_client")
 
@@ -263,7 +263,7 @@ def bind(host: str, port: int, flag: str) -> socket.socket:
 def _port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
     return Unavailable(
         f"cannot listen on {host_port(host, port)}: {error.strerror or error}. "
-        f"Choose another port with --{flag}, or stop what uses this one."
+        f"Choose another port with --{flag}, or stop the program that uses this one."
     )
 
 

@@ -6,7 +6,7 @@
      "files": {"saved_model.pb": {"size": 791149, "sha256": "9f86d0…"}, …}}
 
 Paths are relative to the version, with slashes. All files are in it but itself. Whoever can write
-the version can write the list as well: it shows accidents, not attacks.
+the version can write the list as well: it detects accidents, not attacks.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def digest_of(
 
 
 def _may_be_added(path: Path) -> bool:
-    """Whether a file may come after the list: TensorFlow reads it not, or only what we parsed."""
+    """Whether a file may be added later: TensorFlow does not read it, or this server parses it."""
     return (
         path.parts[0] == FILE.parts[0]  # assets.extra: warmup and golden requests, notes
         or path == Path(PER_MODEL_FILE)
@@ -184,7 +184,7 @@ def _may_be_added(path: Path) -> bool:
 def _name(path: Path, name: str) -> str:
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts or "\0" in name or not pure.parts:
-        raise RefusedVersion(f"{path}: expected paths inside of the version; got {name!r:.200}")
+        raise RefusedVersion(f"{path}: expected paths inside the version; got {name!r:.200}")
     return pure.as_posix()
 
 

@@ -33,11 +33,11 @@ def publisher(base: Path) -> Iterator[Path]:
     Holds the base path's lock meanwhile; the lock of a process that died is free.
 
     Args:
-        base: of the served model; made when absent, and removed again if nothing came of it.
+        base: Of the served model; made when absent, and removed again if nothing came of it.
 
     Raises:
-        PublishError: another process is publishing to it, or it is no base path but a version.
-        OSError: the base path cannot be written.
+        PublishError: Another process is publishing to it, or it is no base path but a version.
+        OSError: The base path cannot be written.
     """
     if is_version(base):
         raise PublishError(
@@ -69,12 +69,12 @@ def put_in_place(aside: Path, base: Path, number: int | None = None) -> Path:
     """Make what was built a version.
 
     Args:
-        aside: of `publisher`, complete.
-        base: of the served model.
-        number: of the version; None for the one after the highest.
+        aside: Of `publisher`, complete.
+        base: Of the served model.
+        number: Of the version; None for the one after the highest.
 
     Raises:
-        PublishError: there is a version of that number.
+        PublishError: There is a version of that number.
     """
     aside.chmod(0o755)  # mkdtemp's 0700 would lock out a server with another user
     while True:
@@ -103,17 +103,17 @@ def remove_old(
     """Remove all versions but the highest.
 
     Args:
-        base: of the served model.
-        keep: how many of the highest stay, at least 1.
-        protected: versions that stay besides.
-        dry_run: remove nothing.
+        base: Of the served model.
+        keep: Number of highest versions to keep, at least 1.
+        protected: Versions that stay besides.
+        dry_run: Remove nothing.
 
     Returns:
         The directories of the versions removed.
 
     Raises:
-        PublishError: another process is publishing to the base path.
-        NotFound: there is no such base path.
+        PublishError: Another process is publishing to the base path.
+        NotFound: There is no such base path.
     """
     if keep < 1:
         raise ValueError(f"keep: expected at least 1, as a server needs a version; got {keep}")
@@ -137,11 +137,11 @@ def find_version(path: Path, number: int | None = None) -> Path:
     """The version directory that a user means.
 
     Args:
-        path: of a version, or a base path with versions in it.
-        number: of the version in a base path; None for the highest.
+        path: Of a version, or a base path with versions in it.
+        number: Of the version in a base path; None for the highest.
 
     Raises:
-        NotFound: there is none; the message says what to give instead.
+        NotFound: There is none; the message says what to give instead.
     """
     if is_version(path) and number is None:
         return path

@@ -23,7 +23,7 @@ def files_of(directory: Path) -> Iterator[Path]:
 
 
 def contents_of(directory: Path) -> Contents | None:
-    """What tells by a look at a version whether any of its files has changed.
+    """A fingerprint of a version's files, cheap to take, that changes when any of them does.
 
     Returns:
         Every file with what changes when it is written, replaced or made readable; None where a

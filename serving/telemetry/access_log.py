@@ -156,6 +156,6 @@ def _line(entry: _Entry) -> str:
 
 
 def _whole(value: Any) -> Any:
-    # Half a surrogate pair, as of a name that is not UTF-8, is what strict parsers refuse a line
-    # for: who asks so must not be able to keep out of sight.
+    # Strict parsers refuse a line with half a surrogate pair, as in a name that is not UTF-8: a
+    # client must not be able to hide its request that way.
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

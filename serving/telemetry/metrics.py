@@ -27,8 +27,8 @@ OTHERS = "(others)"
 class ClientNames:
     """Names that clients choose, as values of a label that takes a bounded part of the memory.
 
-    Names that were answered well stand for themselves, and so do some of the others. What is too
-    long or comes too late is `OTHERS`.
+    Names that got a good answer stand for themselves, and so do some others. Names that are too
+    long, or beyond the limit, count as `OTHERS`.
 
     Args:
         most: Number of names that never were answered well.

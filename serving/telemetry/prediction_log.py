@@ -46,7 +46,7 @@ class PredictionLogOptions:
 
 
 class PredictionLogger:
-    """Takes the records of requests, and logs some of them without keeping anybody waiting.
+    """Takes the records of requests, and logs some of them in the background.
 
     Args:
         options: Where and how much.
@@ -75,7 +75,7 @@ class PredictionLogger:
         self._writer = BackgroundWriter("prediction log", self._write, _WAITING, _WAITING_BYTES, 1)
 
     def __call__(self, record: RequestRecord) -> None:
-        """Log a request, if it went well and its lot is drawn."""
+        """Log a request, if it succeeded and is sampled."""
         if record.exchange is None or record.status != "OK":
             return
         if random.random() < self._sampling(record.model).sampling_rate:
@@ -182,7 +182,7 @@ class _RotatingFile:
             old.unlink(missing_ok=True)
 
     def _of_this_prefix(self) -> list[Path]:
-        """Its files, the oldest first; by a clock that was put back, ours may seem to be that."""
+        """Its files, the oldest first; the current one may be first if the clock was set back."""
         # Not a glob: the files of model "a" must not be mistaken for those of model "a-b".
         ours = re.compile(re.escape(self._prefix.name) + r"-\d{8}T\d{6}-\d+-\d+\.tfrecord")
         found = [one for one in self._prefix.parent.iterdir() if ours.fullmatch(one.name)]
@@ -199,7 +199,7 @@ class _RotatingFile:
 
 
 def _file_name(model: str) -> str:
-    """A model's name as a file's: slashes and their like as in URLs."""
+    """A model's name as a file's: slashes and similar characters as in URLs."""
     return quote(model, safe=" ")
 
 

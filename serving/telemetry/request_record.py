@@ -60,7 +60,7 @@ class RequestRecord:
     _started: float = field(default_factory=time.perf_counter)
 
     def end(self, observers: Sequence[Callable[[RequestRecord], None]]) -> None:
-        """Stop the watch and tell everybody."""
+        """Stop the clock and notify the observers."""
         self.seconds = time.perf_counter() - self._started
         for observer in observers:
             observer(self)

@@ -216,7 +216,7 @@ def test_what_cannot_be_resumed_is_told(tmp_path, capsys, settings, message):
 def test_a_wrong_name_to_resume_is_answered_with_the_right_ones(tmp_path, capsys):
     (tmp_path / "whole").mkdir()
     assert main(["resume", str(tmp_path / "whole")]) == 2
-    assert f"{tmp_path / 'whole'} was not cut short" in capsys.readouterr().err
+    assert f"{tmp_path / 'whole'} was not interrupted" in capsys.readouterr().err
     for name in ("first", "Zoë's"):
         Checkpoint(tmp_path / f".{name}.checkpoint", {}, []).save(FitState(), [])
     for wrong in (tmp_path / "frist", tmp_path):
@@ -249,7 +249,7 @@ def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
     assert process.returncode == 130
     name = found[0].name.removeprefix(".").removesuffix(".checkpoint")
     (line,) = said.splitlines()
-    assert shlex.split(line.partition("To go on with it: ")[2])[:3] == [
+    assert shlex.split(line.partition("To continue it: ")[2])[:3] == [
         "gru-train", "resume", str(runs / name)]  # fmt: skip
 
 

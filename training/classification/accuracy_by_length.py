@@ -32,11 +32,11 @@ class LengthBins:
 
 
 def bin_by_length(lengths: np.ndarray, bins: int | None = None) -> LengthBins:
-    """Cuts rows into bins at quantiles of their length; rows of one length share a bin.
+    """Cut rows into bins at quantiles of their length; rows of one length share a bin.
 
     Args:
         lengths: (N,) number of tokens.
-        bins: most bins; by default 8, or fewer where bins would have less than 100 rows.
+        bins: Most bins; by default 8, or fewer where bins would have less than 100 rows.
     """
     if bins is None:
         bins = int(np.clip(len(lengths) // _ROWS_PER_BIN, 1, _MOST_BINS))
@@ -51,7 +51,7 @@ def bin_by_length(lengths: np.ndarray, bins: int | None = None) -> LengthBins:
 
 
 def wilson_interval(share: float, rows: int) -> tuple[float, float]:
-    """95 % confidence interval of a share observed in ``rows`` independent rows (Wilson, 1927)."""
+    """95 % confidence interval of a share observed in `rows` independent rows (Wilson, 1927)."""
     z2 = 1.959964**2
     centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
     half = (z2 * (share * (1 - share) / rows + z2 / (4 * rows**2))) ** 0.5 / (1 + z2 / rows)

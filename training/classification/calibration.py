@@ -1,4 +1,4 @@
-"""How far probabilities can be believed: of the rows with 80 % confidence, 80 % should be right."""
+"""Whether probabilities can be trusted: of the rows with 80 % confidence, 80 % should be right."""
 
 from dataclasses import dataclass
 

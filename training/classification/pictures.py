@@ -24,12 +24,12 @@ def confusion_counts(labels: np.ndarray, predicted: np.ndarray, classes: int) ->
 
 
 def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path) -> None:
-    """Draws how often each class was taken for each, coloured by share of the row.
+    """Draw how often each class was taken for each, coloured by share of the row.
 
     Args:
-        counts: (C, C), from :func:`confusion_counts`.
+        counts: (C, C), from `confusion_counts`.
         classes: C names.
-        path: the PNG file.
+        path: The PNG file.
     """
     size = float(np.clip(1.2 + 0.75 * len(classes), 3.6, 16))
     figure = Figure(figsize=(size + 1, size), dpi=120, layout="constrained")
@@ -54,7 +54,7 @@ def draw_confusion_matrix(counts: np.ndarray, classes: Sequence[str], path: Path
 def draw_calibration(
     labels: np.ndarray, logits: np.ndarray, temperature: float, path: Path
 ) -> None:
-    """Draws confidence against accuracy, before and after temperature scaling.
+    """Draw confidence against accuracy, before and after temperature scaling.
 
     Above, a point for each of several bins of equally many rows, with its 95 % interval; on the
     diagonal the model is right as often as it says. Below, how many rows have which confidence.
@@ -62,8 +62,8 @@ def draw_calibration(
     Args:
         labels: (N,) class numbers.
         logits: (N, C), not yet divided.
-        temperature: what they are divided by.
-        path: the PNG file.
+        temperature: What they are divided by.
+        path: The PNG file.
     """
     figure = Figure(figsize=(6, 6.4), dpi=120, layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
@@ -99,12 +99,12 @@ def draw_calibration(
 
 
 def draw_accuracy_by_length(bins: LengthBins, right: Mapping[str, np.ndarray], path: Path) -> None:
-    """Draws accuracy with its 95 % interval from short to long texts.
+    """Draw accuracy with its 95 % interval from short to long texts.
 
     Args:
-        bins: of the rows, by number of tokens.
-        right: whether each row was got right, (N,) bool, by ``gru`` and by ``bag_of_words``.
-        path: the PNG file.
+        bins: Of the rows, by number of tokens.
+        right: Whether each row was got right, (N,) bool, by `gru` and by `bag_of_words`.
+        path: The PNG file.
     """
     count = len(bins.members)
     figure = Figure(figsize=(max(4.5, 1.5 + 0.95 * count), 4), dpi=120, layout="constrained")

@@ -6,10 +6,11 @@ from typing import Any
 from training.classification.accuracy_by_length import wilson_interval
 
 _GATES = (
-    "The surest answers to short test rows, right and wrong, by class. Each column of a map is "
+    "The most confident answers to short test rows, right and wrong, by class. Each column of a "
+    "map is "
     "a token, each row a unit, sorted by its mean update gate. An update gate near 1 keeps the "
-    "state, near 0 writes the token into it; a reset gate near 0 has the candidate ignore what was "
-    "read before. Below them the answer to the text up to that token.",
+    "state; near 0 it writes the token into the state. With a reset gate near 0, the candidate "
+    "ignores what was read before. Below the maps is the answer to the text up to that token.",
     "",
     "![gates](gates.png)",
 )
@@ -24,11 +25,12 @@ def write_markdown(
     """The run as Markdown.
 
     Args:
-        metrics: what ``metrics.json`` holds.
-        classes: class names.
-        mistakes: test rows got wrong, the surest first: ``text``, ``label``, ``predicted`` and
-            ``probability`` of the prediction.
-        gates: whether there is a picture of gates.
+        metrics: What `metrics.json` holds.
+        classes: Class names.
+        mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
+        and
+            `probability` of the prediction.
+        gates: Whether there is a picture of gates.
     """
     data, model = metrics["data"], metrics["model"]
     rows = data["rows"]
@@ -74,7 +76,7 @@ def write_markdown(
     lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
     lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
-        lines += ["", "## The surest mistakes", ""]
+        lines += ["", "## The most confident mistakes", ""]
         lines += ["| label | predicted | probability | text |", "|---|---|---:|---|"]
         for row in mistakes:
             lines.append(
@@ -108,12 +110,12 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     lines = [
         f"The model's logits are divided by the temperature {calibration['temperature']:.3f}"
         + (
-            " (Guo et al., 2017), under which the validation rows are the likeliest."
+            " (Guo et al., 2017), which maximises the likelihood of the validation rows."
             if remark is None
             else f": {remark}."
         ),
-        "No answer changes by that, only how sure it is. All probabilities of this run and of its "
-        "exports are those after the division.",
+        "This changes no answer, only its confidence. All probabilities of this run and of its "
+        "exports are computed after the division.",
         "",
     ]
     test = calibration["test"]

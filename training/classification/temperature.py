@@ -1,7 +1,7 @@
-"""Probabilities that mean what they say: one number by which all logits are divided.
+"""Temperature scaling: one number by which all logits are divided.
 
 Guo et al. (2017), "On Calibration of Modern Neural Networks" (arXiv:1706.04599), section 4.2.
-Which class is the likeliest does not change.
+The most likely class does not change.
 """
 
 import math
@@ -22,9 +22,9 @@ class Temperature:
     """What logits are divided by before the softmax."""
 
     value: float = 1.0
-    """Above 1 makes the model less sure, below 1 surer."""
+    """Above 1 makes the model less confident, below 1 more confident."""
     remark: str | None = None
-    """Why it is not the one under which the validation rows are the likeliest, if it is not."""
+    """Why it is not the temperature of maximum likelihood, if it is not."""
 
     def __post_init__(self) -> None:
         require_above_zero("temperature", self.value)
@@ -33,9 +33,9 @@ class Temperature:
 def fit_temperature(labels: np.ndarray, logits: np.ndarray) -> Temperature:
     """The temperature that minimises the negative log-likelihood of held-out rows.
 
-    There is none if every row is right: the surer the model, the likelier are the rows. The
-    temperature is then 1, which leaves the model as it is. Otherwise the likelihood has one
-    maximum, as the loss is convex in 1/T.
+    There is none if every row is right: the likelihood then grows with confidence. The temperature
+    is then 1, which leaves the model as it is. Otherwise the likelihood has one maximum, as the
+    loss is convex in 1/T.
 
     Args:
         labels: (N,) class numbers, of rows that were not trained on.

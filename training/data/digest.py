@@ -1,4 +1,4 @@
-"""The digest of data, by which a training that goes on knows them again."""
+"""The digest of data, by which a resumed training recognises them."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -10,7 +10,7 @@ def data_digest(contents: Iterable[str | np.ndarray]) -> str:
     """SHA-256, in hexadecimal, of texts and arrays in their order.
 
     Args:
-        contents: texts, and arrays of numbers, whose dtypes and shapes count too.
+        contents: Texts, and arrays of numbers, whose dtypes and shapes count too.
     """
     digest = sha256()
     for content in contents:

@@ -24,13 +24,13 @@ def read_bytes(path: Path) -> bytes:
     """The file's content, gunzipped where its name ends in .gz.
 
     Raises:
-        DataError: the file is missing, unreadable or no complete gzip file, or it grows beyond
-            all measure when unpacked.
+        DataError: The file is missing, unreadable or no complete gzip file, or it is far too large
+        when unpacked.
     """
     try:
         return _gunzipped(path) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is no complete gzip file: {error}") from error
+        raise DataError(f"{path} is not a complete gzip file: {error}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -39,7 +39,7 @@ def read_utf8(path: Path) -> str:
     """The file's text: UTF-8 with or without byte-order mark, without NUL characters.
 
     Raises:
-        DataError: as :func:`read_bytes`, or the content is no such text; names the line.
+        DataError: As `read_bytes`, or the content is no such text; names the line.
     """
     content = read_bytes(path)
     try:
@@ -55,13 +55,13 @@ def as_text(path: Path, content: bytes, encoding: str = "utf-8-sig") -> str:
     """A file's content decoded.
 
     Args:
-        path: for messages.
-        content: of the file.
-        encoding: of the content.
+        path: For messages.
+        content: Of the file.
+        encoding: Of the content.
 
     Raises:
-        DataError: it is UTF-16 or UTF-32, or holds NUL characters; names the line.
-        UnicodeDecodeError: it is of another encoding.
+        DataError: It is UTF-16 or UTF-32, or holds NUL characters; names the line.
+        UnicodeDecodeError: It is of another encoding.
     """
     wide = _wide_encoding(content)
     if wide:
@@ -87,8 +87,8 @@ def _gunzipped(path: Path) -> bytes:
                 raise DataError(
                     f"{path}: expected at most {largest / 2**20:,.0f} MiB when unpacked "
                     f"({LARGEST_GROWTH} times its size, or {LEAST_UNPACKED >> 20} MiB for a small "
-                    "file), got more; if it is meant so, unpack it with gunzip and give the file "
-                    "without .gz"
+                    "file), got more; if this is intended, unpack it with gunzip and pass the "
+                    "file without .gz"
                 )
     return bytes(unpacked)
 

@@ -19,9 +19,9 @@ class Series:
     values: np.ndarray
     """(N, C) float64; NaN where a value is missing."""
     times: pd.DatetimeIndex
-    """N times, evenly spaced by :attr:`frequency`."""
+    """N times, evenly spaced by `frequency`."""
     frequency: str
-    """Pandas' name of the spacing, as ``h``, ``15min``, ``W-SAT`` or ``MS``."""
+    """Pandas' name of the spacing, as `h`, `15min`, `W-SAT` or `MS`."""
     notes: tuple[str, ...] = ()
     """What a reader of the report should know about the rows."""
 

@@ -30,21 +30,21 @@ def read_series(
     time_format: str | None = None,
     keep_rows: bool = False,
 ) -> Series:
-    """Reads a .csv file (or .csv.gz) of numbers over time.
+    """Read a .csv file (or .csv.gz) of numbers over time.
 
     It needs a header, ascending times in one column and numbers in all others; a cell may be
-    missing (:data:`MISSING`, in any case). Times left out are filled with missing values.
+    missing (`MISSING`, in any case). Times left out are filled with missing values.
 
     Args:
-        path: the file.
-        time_column: name of the column with the times; by default one called as in
-            :data:`TIME_COLUMNS` (in any case), or else the first.
-        time_format: as for ``strptime``; guessed by default.
-        keep_rows: take the rows as they stand, whatever their times: published results on a
+        path: The file.
+        time_column: Name of the column with the times; by default one called as in
+            `TIME_COLUMNS` (in any case), or else the first.
+        time_format: As for `strptime`; guessed by default.
+        keep_rows: Take the rows as they stand, whatever their times: published results on a
             public set count them so.
 
     Raises:
-        DataError: the file is not so; names line and column.
+        DataError: The file is not so; names line and column.
     """
     if not path.is_file():
         raise DataError(f"--data: there is no file {path}")

@@ -33,19 +33,19 @@ class Record(NamedTuple):
 def read_text_file(
     path: Path, text_column: str | None = None, label_column: str | None = None
 ) -> list[LabelledRow]:
-    """Reads all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
+    """Read all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
 
     CSV and TSV files need a header and follow the usual quoting rules: a cell may be put in
     double quotes and then hold the separator, line breaks and doubled quotes.
 
     Args:
-        path: the file.
-        text_column: name of the column with the text; found by itself when one is called as in
-            :data:`TEXT_COLUMNS` (in any case).
-        label_column: likewise for the label and :data:`LABEL_COLUMNS`.
+        path: The file.
+        text_column: Name of the column with the text; by default one called as in
+            `TEXT_COLUMNS` (in any case).
+        label_column: Likewise for the label and `LABEL_COLUMNS`.
 
     Raises:
-        DataError: the file cannot be read, has no such columns, or a row lacks text or label.
+        DataError: The file cannot be read, has no such columns, or a row lacks text or label.
     """
     suffix = _kind(path)
     content = read_utf8(path)
@@ -89,7 +89,7 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
     """The rows of a file with a header line, with the line each begins on.
 
     Raises:
-        DataError: there is no header, or a row does not fit it; names the line.
+        DataError: There is no header, or a row does not fit it; names the line.
     """
     # A text may be longer than the 131,072 letters that a cell may have by default.
     csv.field_size_limit(max(csv.field_size_limit(), len(content)))
@@ -100,8 +100,8 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
             raise DataError(f"{path} is empty; expected a header line")
         if len(header) == 1 and (other := _other_delimiter(header[0], delimiter)):
             raise DataError(
-                f"{path}, line 1: expected columns with {_DELIMITERS[delimiter]} between them, "
-                f"got {_DELIMITERS[other]}: {header[0]!r:.60}"
+                f"{path}, line 1: expected columns separated by {_DELIMITERS[delimiter]}, got "
+                f"{_DELIMITERS[other]}: {header[0]!r:.60}"
             )
         if len(set(header)) < len(header):
             raise DataError(f"{path}: two columns have the same name: {header}")

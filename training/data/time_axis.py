@@ -52,17 +52,17 @@ class TimeCells:
 
 
 def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.DatetimeIndex:
-    """Reads times; offsets from UTC are applied and dropped.
+    """Read times; offsets from UTC are applied and dropped.
 
     Behind the year stands the month. Otherwise day and month may stand in either order where only
     one of the two gives ascending times, or times that are far more even.
 
     Args:
-        cells: as they stand in the file.
-        time_format: as for ``strptime``; guessed by default.
+        cells: As they stand in the file.
+        time_format: As for `strptime`; guessed by default.
 
     Raises:
-        DataError: a cell is no time, or could be either of two; names it.
+        DataError: A cell is no time, or could be either of two; names it.
     """
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
     if not time_format and not all(map(_YEAR_FIRST.match, cells.texts)):
@@ -114,9 +114,10 @@ def _more_even(
     if max(gaps) < 2 * min(gaps):
         row = int(different[0])
         raise cells.error(
-            row, f"expected times of which only {first[row]} or only {second[row]} can be meant "
-            "(see --time-format)"
-        )  # fmt: skip
+            row,
+            f"expected times that can be read in one way only, not as {first[row]} or "
+            f"{second[row]} (see --time-format)",
+        )
     return first if gaps[0] < gaps[1] else second
 
 
@@ -127,13 +128,15 @@ def _unevenness(times: pd.DatetimeIndex) -> float:
 
 
 def require_ascending(times: pd.DatetimeIndex, cells: TimeCells) -> None:
-    """Raises DataError, naming the row, where a time is not after the one before it."""
+    """Raise DataError, naming the row, where a time is not after the one before it."""
     steps = np.diff(times.asi8)
     if (steps > 0).all():
         return
     row = int(np.flatnonzero(steps <= 0)[0]) + 1
     if steps[row - 1] == 0:
-        raise cells.error(row, f"expected each time once, line {cells.lines[row - 1]} has it too")
+        raise cells.error(
+            row, f"expected each time once, but line {cells.lines[row - 1]} has it too"
+        )
     raise cells.error(row, f"expected a time after {times[row - 1]} of the line before (sort them)")
 
 
@@ -141,7 +144,7 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
     """The spacing that most neighbours have: a fixed step, business days, or calendar months.
 
     Args:
-        times: two or more, ascending.
+        times: Two or more, ascending.
     """
     steps = pd.Series(times[1:] - times[:-1])
     step = steps.mode().iloc[0]
@@ -158,14 +161,14 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
 
 
 def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
-    """Finds the spacing and the times missing from it.
+    """Find the spacing and the times missing from it.
 
     Args:
-        times: of the rows, ascending, two or more.
-        cells: for errors.
+        times: Of the rows, ascending, two or more.
+        cells: For errors.
 
     Raises:
-        DataError: a time does not fit the spacing of the others; names it.
+        DataError: A time does not fit the spacing of the others; names it.
     """
     frequency = infer_frequency(times)
     _require_filled(times, frequency, cells)
@@ -180,7 +183,7 @@ def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
 
 
 def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -> None:
-    """Raises DataError, naming the row behind the longest gap, where nearly all times are missing.
+    """Raise DataError, naming the row behind the longest gap, where nearly all times are missing.
 
     Such a table would be filled with missing values, perhaps beyond all memory.
     """
@@ -193,8 +196,9 @@ def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -
     row = int(steps.argmax()) + 1
     raise cells.error(
         row,
-        f"expected a time not long after {times[row - 1]} of the line before: with a step of "
-        f"{frequency}, as most are, the {len(times):,} rows would become {needed:,.0f}, and at "
+        f"expected a time not long after {times[row - 1]} of the line before: filling the gap "
+        f"with steps of {frequency} would turn the {len(times):,} rows into "
+        f"{needed:,.0f}, and at "
         f"most {allowed:,} may; correct the time, or leave out the rows on one side of the gap",
     )
 

@@ -47,7 +47,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Fold:
-    """Some consecutive windows, and how everyone does on them."""
+    """Some consecutive windows, and the errors of every model on them."""
 
     first_time: str
     """Of the first step that is forecast; the baselines know all rows before it."""
@@ -56,17 +56,17 @@ class Fold:
     windows: int
     errors: dict[str, ForecastErrors]
     coverage: dict[float, float]
-    """Of the network's intervals, by what they promise."""
+    """Of the network's intervals, by nominal coverage."""
 
 
 def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
-    """Evaluates a run and writes backtest.json, backtest.md and backtest.png.
+    """Evaluate a run and write backtest.json, backtest.md and backtest.png.
 
     Returns:
         The new folder beside the run.
 
     Raises:
-        TrainingError: the run or its data cannot be used, or the folder exists.
+        TrainingError: The run or its data cannot be used, or the folder exists.
     """
     console = console or Console(quiet=True)
     run = ForecastingRun.open(config.run_path)
@@ -84,16 +84,16 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
 def backtest(
     run: ForecastingRun, data: ForecastingData, folds: int, console: Console
 ) -> list[Fold]:
-    """Evaluates a run and refitted baselines fold by fold.
+    """Evaluate a run and refitted baselines fold by fold.
 
     Args:
-        run: the trained network, which stays as it is.
-        data: the series, with the run's scale and borders.
-        folds: how many parts to make of the test windows.
-        console: where to show progress.
+        run: The trained network, which stays as it is.
+        data: The series, with the run's scale and borders.
+        folds: How many parts to make of the test windows.
+        console: Where to show progress.
 
     Raises:
-        DataError: there are fewer windows than folds.
+        DataError: There are fewer windows than folds.
     """
     windows = data.windows("test")
     if len(windows) < folds:
@@ -120,7 +120,7 @@ def backtest(
 
 
 def summarise(run: ForecastingRun, folds: list[Fold]) -> dict[str, Any]:
-    """What ``backtest.json`` holds; means over all folds weigh every value alike."""
+    """What `backtest.json` holds; means over all folds weigh every value alike."""
 
     def numbers(name: str) -> dict[str, float]:
         errors = [fold.errors[name] for fold in folds]
@@ -180,7 +180,7 @@ def write_table(summary: Mapping[str, Any]) -> str:
 
 
 def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
-    """Draws the squared error of everyone in each fold."""
+    """Draw the squared error of every model in each fold."""
     folds = summary["folds"]
     figure = Figure(figsize=(max(7.0, 1.3 * len(folds) + 2), 4), dpi=120, layout="constrained")
     axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""The settings of a backtest; see :mod:`training.config`."""
+"""The settings of a backtest; see `training.config`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,21 +13,21 @@ from training.config import OptionalName, require_at_least
 class BacktestConfig:
     """Evaluate a forecasting run at several origins in time, rolling through its test part.
 
-    The test part is cut into folds. For each, the ridge regression and the exponential smoothing
-    are fitted anew on all rows before it; the network stays as it was trained. Where the data
-    have grown since, the new rows belong to the last folds.
+    The test part is split into folds. For each, the ridge regression and the exponential smoothing
+    are refitted on all rows before it; the network is not retrained. If the data have grown since,
+    the new rows belong to the last folds.
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """A run directory of ``gru-train forecasting``."""
+    """A run directory of `gru-train forecasting`."""
     folds: int = 5
-    """Parts of the test part, in the order of time."""
+    """Number of folds to split the test part into, in order of time."""
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Where the series is now; default: where it was when the run was made."""
+    """File with the series; default: the file that the run was trained on."""
     name: OptionalName = None
     """Name of the new folder beside the run; default: the run's with -backtest."""
     debug: bool = False
-    """Show TensorFlow's messages, and where an error arose."""
+    """Show TensorFlow's messages, and the traceback of an error."""
 
     def __post_init__(self) -> None:
         require_at_least("--folds", self.folds, 1)

@@ -1,4 +1,4 @@
-"""The settings of the forecasting pipeline; see :mod:`training.config`."""
+"""The settings of the forecasting pipeline; see `training.config`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,9 +28,9 @@ class SeriesConfig:
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Your .csv (.gz) with a time column; default: the weekly CO2 series of Mauna Loa."""
     time_column: OptionalName = None
-    """Column with the time; found by itself when called date, time, timestamp, month, ..."""
+    """Column with the time; detected if called date, time, timestamp, month, ..."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
-    """How times are written, as %d.%m.%Y; found by itself where it is unambiguous."""
+    """How times are written, as %d.%m.%Y; detected where it is unambiguous."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
     Default: all."""
@@ -85,13 +85,13 @@ class ForecastingTrainingConfig(TrainingConfig):
     batch_size: int = 64
     """Windows per step."""
     schedule: Literal["constant", "cosine", "decay"] = "decay"
-    """Keep the learning rate; let it fall to zero over --epochs along half a cosine; or multiply
-    it by 0.8 after every epoch from the fourth."""
+    """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or
+    multiply it by 0.8 after every epoch from the fourth."""
     train_stride: int = 1
     """Train on every n-th window only, on different windows in each epoch."""
     distribute: Literal["none", "mirrored", "workers"] = "none"
-    """Share every batch among this machine's GPUs, or among the processes that the environment
-    variable TF_CONFIG names; of these the first writes the run."""
+    """Split every batch among this machine's GPUs, or among the processes that the environment
+    variable TF_CONFIG names; the first of these writes the run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,8 +111,8 @@ class ForecastingConfig:
     """
 
     preset: OptionalName = None
-    """Begin with settings of this name, as co2, or etth1-96 of the results table; other flags
-    win."""
+    """Start from the settings of this name, such as co2, or etth1-96 of the results table; other
+    flags override them."""
     data: SeriesConfig = field(default_factory=SeriesConfig)
     """What to learn from, and what to forecast."""
     model: ForecasterConfig = field(default_factory=ForecasterConfig)

@@ -27,7 +27,7 @@ def interval_offsets(
     Args:
         targets: (N, H, K), of rows that were not trained on; NaN is left out.
         forecasts: (N, H, K, 1), point forecasts, or (N, H, K, Q), one for each level.
-        levels: the Q levels, ascending, between 0 and 1, with .5, whose offset is zero: it
+        levels: The Q levels, ascending, between 0 and 1, with .5, whose offset is zero: it
             stays the forecast.
 
     Returns:
@@ -37,7 +37,7 @@ def interval_offsets(
         1/(n + 1).
 
     Raises:
-        ValueError: shapes or levels do not fit, or some horizon and column has no residual.
+        ValueError: Shapes or levels do not fit, or some horizon and column has no residual.
     """
     _check(targets, forecasts, levels)
     residuals = np.sort(targets[..., np.newaxis] - forecasts, axis=0)  # NaN come last
@@ -69,8 +69,8 @@ def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) ->
 
     Args:
         forecasts: (B, H, K, 1) or (B, H, K, Q).
-        offsets: (H, K, Q), of :func:`interval_offsets`.
-        levels: the Q levels.
+        offsets: (H, K, Q), of `interval_offsets`.
+        levels: The Q levels.
 
     Returns:
         (B, H, K, Q), ascending along Q; that of level .5 is the forecast.

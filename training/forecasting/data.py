@@ -21,7 +21,8 @@ _LEAST_DEVIATION = 1e-30
 _FARTHEST = 1e15
 """The square of which, summed over a window, still is a float32."""
 _COARSE = 0.01
-"""Share of the deviation between neighbouring float32 numbers from which on it is said."""
+"""A note is given if neighbouring float32 numbers differ by more than this share of the
+deviation."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ForecastingData:
 
     @property
     def digest(self) -> str:
-        """By which the series is known again."""
+        """Identifies the series."""
         series = self.series
         times = series.times.as_unit("ns").asi8
         return data_digest([*series.columns, times, series.values])
@@ -69,14 +70,14 @@ class ForecastingData:
         windows; those of the training part begin where there is enough to read.
 
         Args:
-            part: ``train``, ``validation`` or ``test``.
-            lookback: steps read; those of the shape by default.
+            part: `train`, `validation` or `test`.
+            lookback: Steps read; those of the shape by default.
         """
         begin, end = self.borders.part(part)
         return self.windows_between(begin, end, lookback)
 
     def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
-        """As :meth:`windows`, with the forecast steps in rows ``begin`` to ``end - 1``."""
+        """As `windows`, with the forecast steps in rows `begin` to `end - 1`."""
         lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
         origins = np.arange(max(begin, lookback), end - horizon + 1)
         seen = np.isfinite(self.standardised_targets).any(axis=1)
@@ -86,19 +87,19 @@ class ForecastingData:
 
 
 def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
-    """Reads a series, splits it by time and scales it by its training rows.
+    """Read a series, split it by time and scale it by its training rows.
 
     Raises:
-        DataError: the series cannot be used; says why.
+        DataError: The series cannot be used; says why.
     """
     return prepare(load_series(config), config)
 
 
 def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
-    """Splits and scales a series that has been read.
+    """Split and scale a series that has been read.
 
     Raises:
-        DataError: too few rows, or a column that says nothing.
+        DataError: Too few rows, or a column that is constant.
     """
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
@@ -179,12 +180,12 @@ def _require_variation(series: Series, borders: Borders, targets: tuple[int, ...
 
 
 def _require_float32(column: str, values: np.ndarray, train: np.ndarray) -> None:
-    """Raises DataError where models, which read numbers as float32, would not see what varies."""
+    """Raise DataError where float32, which models read, could not resolve the variation."""
     largest = float(np.nanmax(np.abs(values)))
     if largest > _LARGEST:
         raise DataError(
             f"{column}: expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
-            "numbers as float32: divide the column by some number"
+            "numbers as float32: divide the column by a constant"
         )
     deviation, apart = float(train.std()), _apart(train)
     if deviation <= apart or deviation < _LEAST_DEVIATION:
@@ -212,8 +213,8 @@ def _precision_notes(series: Series, borders: Borders) -> tuple[str, ...]:
         if share > _COARSE:
             notes.append(
                 f"column {name!r}: models read numbers as float32, which at its size are "
-                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; forecasts will "
-                "be better if some number is subtracted from the column first"
+                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
+                "constant from the column for better forecasts"
             )
     return tuple(notes)
 

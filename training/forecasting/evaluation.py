@@ -20,10 +20,10 @@ _MOST_RESIDUALS = 60_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """How often the truth lay between two quantiles."""
+    """How often the true value lay between two quantiles."""
 
     nominal: float
-    """What the levels promise."""
+    """The nominal coverage."""
     inside: np.ndarray
     """(H, K): share of the values that lay inside; NaN where nothing was seen."""
     count: np.ndarray
@@ -65,7 +65,7 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
 
 
 def require_calibration(data: ForecastingData) -> None:
-    """Raises DataError where the validation part cannot calibrate some step of some column."""
+    """Raise DataError where the validation part cannot calibrate some step of some column."""
     windows = data.windows("validation")
     for step in range(windows.horizon):
         seen = np.isfinite(windows.targets[windows.origins + step]).any(axis=0)
@@ -80,7 +80,7 @@ def require_calibration(data: ForecastingData) -> None:
 def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:
     """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
 
-    Of very many windows evenly spaced ones are taken: neighbours say nearly the same.
+    Of very many windows, evenly spaced ones are used: neighbouring windows are nearly the same.
     """
     per_window = windows.horizon * windows.targets.shape[1] * len(LEVELS)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
@@ -95,10 +95,10 @@ def evaluate_forecasts(
     """Errors and coverage over all windows.
 
     Args:
-        predict: of :func:`make_predictor`.
+        predict: Of `make_predictor`.
         windows: N of them.
-        offsets: (H, K, Q), of :func:`calibrate`.
-        levels: of the quantiles.
+        offsets: (H, K, Q), of `calibrate`.
+        levels: Of the quantiles.
     """
     H, K = offsets.shape[:2]
     middle, pairs = levels.index(MEDIAN), len(levels) // 2

@@ -68,7 +68,7 @@ class ErrorSums:
         self._count = np.zeros((horizon, columns), int)
 
     def add(self, targets: np.ndarray, forecasts: np.ndarray) -> None:
-        """Adds a batch, (B, H, K) both; NaN among the targets is left out."""
+        """Add a batch, (B, H, K) both; NaN among the targets is left out."""
         residual = (targets - forecasts).astype(np.float64)
         self._count += np.isfinite(residual).sum(axis=0)
         self._squared += np.nansum(residual**2, axis=0)

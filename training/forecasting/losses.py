@@ -1,6 +1,6 @@
 """What forecasters minimise, and what is reported while they train.
 
-All are per-row functions of :mod:`training.loop.fit`: targets (B, H, K), NaN where there is nothing
+All are per-row functions of `training.loop.fit`: targets (B, H, K), NaN where there is nothing
 to compare with, and model outputs (B, H, K, Q). A row's value is the mean over what is there.
 """
 
@@ -20,9 +20,9 @@ def forecast_loss(loss: Loss, levels: Sequence[float]) -> PerRowFunction:
     """The loss of this name.
 
     Args:
-        loss: ``huber`` is quadratic up to a residual of one deviation, linear beyond;
-            ``quantile`` is the pinball loss, the mean over the levels.
-        levels: of the outputs, for ``quantile``.
+        loss: `huber` is quadratic up to a residual of one deviation, linear beyond;
+            `quantile` is the pinball loss, the mean over the levels.
+        levels: Of the outputs, for `quantile`.
     """
     p = np.array(levels, np.float32)
     of_residual: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
@@ -35,7 +35,7 @@ def forecast_loss(loss: Loss, levels: Sequence[float]) -> PerRowFunction:
 
 
 def point_metrics(loss: Loss, levels: Sequence[float]) -> dict[str, PerRowFunction]:
-    """Squared and absolute error of the point forecast: with ``quantile`` that of level .5."""
+    """Squared and absolute error of the point forecast: with `quantile` that of level .5."""
     point = list(levels).index(_MEDIAN) if loss == "quantile" else 0
     only = slice(point, point + 1)
     return {"mse": _per_row(tf.square, only), "mae": _per_row(tf.abs, only)}

@@ -1,4 +1,4 @@
-"""What a forecasting run achieved, as values for ``metrics.json``."""
+"""What a forecasting run achieved, as values for `metrics.json`."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def error_details(errors: ForecastErrors, data: ForecastingData) -> dict[str, An
 
 
 def interval_summary(test: Evaluation) -> list[dict[str, Any]]:
-    """What the intervals promise, hold, and how wide they are."""
+    """Nominal and measured coverage of the intervals, and their width."""
     return [
         {
             "nominal": interval.nominal,

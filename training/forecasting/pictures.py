@@ -27,15 +27,15 @@ def draw_all(
     baselines: Sequence[BaselineResult],
     folder: Path,
 ) -> None:
-    """Draws every picture of the report into a folder.
+    """Draw every picture of the report into a folder.
 
     Args:
-        data: the series with its split.
-        predict: the trained forecaster.
+        data: The series with its split.
+        predict: The trained forecaster.
         offsets: (H, K, Q), of its quantiles.
-        test: what it achieves on the test part.
-        baselines: what others achieve.
-        folder: where the PNG files go.
+        test: What it achieves on the test part.
+        baselines: What others achieve.
+        folder: Where the PNG files go.
     """
     draw_forecasts(data, predict, offsets, folder / "forecasts.png")
     draw_errors_by_horizon(test, baselines, folder / "errors_by_horizon.png")
@@ -47,7 +47,7 @@ def draw_all(
 def draw_forecasts(
     data: ForecastingData, predict: Predictor, offsets: np.ndarray, path: Path
 ) -> None:
-    """Draws the last test windows in raw units, with both intervals and what came.
+    """Draw the last test windows in raw units, with both intervals and the measured values.
 
     Of several columns the last window of each of the first four; of a single column its last
     four windows that do not overlap.
@@ -89,7 +89,7 @@ def draw_forecasts(
 def draw_errors_by_horizon(
     test: Evaluation, baselines: Sequence[BaselineResult], path: Path
 ) -> None:
-    """Draws the squared error at each step ahead, beside the baselines."""
+    """Draw the squared error at each step ahead, beside the baselines."""
     figure = Figure(figsize=(8, 4), dpi=120, layout="constrained")
     axes = figure.subplots()
     curves = [(floor.name, floor.test, colour, 1.2) for floor, colour in _floors(baselines)]
@@ -111,7 +111,7 @@ def draw_errors_by_horizon(
 def draw_errors_by_column(
     data: ForecastingData, test: Evaluation, baselines: Sequence[BaselineResult], path: Path
 ) -> None:
-    """Draws the squared error of each column, beside the baselines; the first thirty columns."""
+    """Draw the squared error of each column, beside the baselines; the first thirty columns."""
     names = [plain_label(name) for name in data.target_columns[:_MOST_BARS]]
     bars = [(floor.name, floor.test, colour) for floor, colour in _floors(baselines)]
     bars.append(("GRU", test.errors, _MODEL))
@@ -131,7 +131,7 @@ def draw_errors_by_column(
 
 
 def draw_coverage(test: Evaluation, path: Path) -> None:
-    """Draws how often the truth lay inside each interval, by steps ahead."""
+    """Draw how often the truth lay inside each interval, by steps ahead."""
     figure = Figure(figsize=(8, 3.6), dpi=120, layout="constrained")
     axes = figure.subplots()
     lowest = 1.0
@@ -152,7 +152,7 @@ def draw_coverage(test: Evaluation, path: Path) -> None:
 
 
 def draw_residuals(data: ForecastingData, test: Evaluation, path: Path) -> None:
-    """Draws the autocorrelation of the errors one step ahead, and their distribution."""
+    """Draw the autocorrelation of the errors one step ahead, and their distribution."""
     figure = Figure(figsize=(10, 3.6), dpi=120, layout="constrained")
     left, right = figure.subplots(1, 2)
     residuals = test.first_residuals

@@ -19,7 +19,7 @@ class SeriesPreprocessor:
     Args:
         mean: (C,) of the training rows.
         deviation: (C,) standard deviations (ddof 0) of the training rows, above 0.
-        targets: the K column numbers that are forecast.
+        targets: The K column numbers that are forecast.
     """
 
     def __init__(self, mean: np.ndarray, deviation: np.ndarray, targets: tuple[int, ...]):
@@ -36,10 +36,10 @@ class SeriesPreprocessor:
 
     @classmethod
     def load(cls, path: Path) -> "SeriesPreprocessor":
-        """Reads what :meth:`save` wrote.
+        """Read what `save` wrote.
 
         Raises:
-            DataError: the file is missing or damaged.
+            DataError: The file is missing or damaged.
         """
         try:
             values = json.loads(path.read_text("utf-8"))
@@ -48,7 +48,7 @@ class SeriesPreprocessor:
             raise DataError(f"cannot read {path}: {error}") from error
 
     def save(self, path: Path) -> None:
-        """Writes it as JSON."""
+        """Write it as JSON."""
         values = {
             "mean": self.mean.tolist(),
             "deviation": self.deviation.tolist(),

@@ -38,9 +38,9 @@ def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
     if remarks:
         errors = {part: metrics["model"][part]["mse"] for part in ("validation", "test")}
         remarks.append(
-            "Intervals promise what they do only where the errors stay as they were on the "
-            f"validation windows: their mean squared error is {errors['validation']:.4f}, that of "
-            f"the test windows {errors['test']:.4f}."
+            "Intervals reach their nominal coverage only if errors stay as they were on the "
+            f"validation windows, where the mean squared error is {errors['validation']:.4f}; on "
+            f"the test windows it is {errors['test']:.4f}."
         )
     if short:
         apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
@@ -55,7 +55,7 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     """The run as Markdown.
 
     Args:
-        metrics: what ``metrics.json`` holds.
+        metrics: What `metrics.json` holds.
     """
     data = metrics["data"]
     lines = [f"# Forecasting: {data['name']}", ""]

@@ -1,6 +1,6 @@
 """A run of the forecasting task.
 
-Besides what every run holds (:mod:`training.runs.directory`):
+Besides what every run holds (`training.runs.directory`):
 
 =========================  ====================================================================
 series.json                columns, targets, frequency, season, look-back, horizon, borders
@@ -30,13 +30,13 @@ from training.runs.directory import TaskRun
 
 @dataclass(frozen=True)
 class SeriesDescription:
-    """What a run knows of its series."""
+    """What a run records about its series."""
 
     name: str
     columns: tuple[str, ...]
     target_columns: tuple[str, ...]
     frequency: str
-    """Pandas' name of the spacing, as ``h``, ``15min``, ``W-SAT`` or ``MS``."""
+    """Pandas' name of the spacing, as `h`, `15min`, `W-SAT` or `MS`."""
     season: int
     lookback: int
     horizon: int
@@ -107,7 +107,7 @@ class ForecastingRun(TaskRun):
         """The model of the best epoch: standardised history (B, L, C) to (B, H, K, Q or 1).
 
         Raises:
-            RunDirectoryError: the file is damaged or does not fit the series.
+            RunDirectoryError: The file is damaged or does not fit the series.
         """
         model = super().load_model()
         shape = self.shape
@@ -121,12 +121,12 @@ class ForecastingRun(TaskRun):
         return model
 
     def test_windows(self, count: int) -> np.ndarray:
-        """(n, L, C) float32 raw histories, evenly from the test part; at most ``count``."""
+        """(n, L, C) float32 raw histories, evenly from the test part; at most `count`."""
         histories = self._arrays("test_windows.npz")["histories"]
         return np.asarray(histories[evenly(len(histories), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of :meth:`test_windows`."""
+        """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of `test_windows`."""
         stored = self._arrays("test_windows.npz")
         rows = evenly(len(stored["forecasts"]), count)
         return stored["forecasts"][rows], stored["quantiles"][rows]
@@ -141,5 +141,5 @@ class ForecastingRun(TaskRun):
 
 
 def evenly(rows: int, count: int) -> np.ndarray:
-    """At most ``count`` numbers below ``rows``, evenly spread, both ends among them."""
+    """At most `count` numbers below `rows`, evenly spread, both ends among them."""
     return np.unique(np.linspace(0, rows - 1, min(rows, count)).round().astype(int))

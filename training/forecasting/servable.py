@@ -20,7 +20,7 @@ class ForecastingServable(Servable):
     """The model of a forecasting run.
 
     Args:
-        run: complete.
+        run: Complete.
     """
 
     module: ForecastingSignatures

@@ -1,4 +1,4 @@
-"""The series that need no description: the built-in one, and public sets known by file name.
+"""The built-in series, and public sets recognised by file name.
 
 Published borders of the ETT sets are those of Zhou et al. (2021), "Informer": 12, 4 and 4 months
 of 30 days, the rest unused. Weather and exchange rate are split 70, 10 and 20 % after Wu et al.
@@ -36,10 +36,10 @@ class Borders(NamedTuple):
 
 
 def load_series(config: SeriesConfig) -> Series:
-    """Reads the series that the settings name, with calendar columns if wanted.
+    """Read the series that the settings name, with calendar columns if wanted.
 
     Raises:
-        DataError: the file cannot be used; says why.
+        DataError: The file cannot be used; says why.
     """
     if config.data is None:
         series = _weekly_co2()
@@ -104,7 +104,7 @@ def _with_calendar(series: Series) -> Series:
     added = calendar_columns(series.times, series.frequency)
     taken = sorted(set(added) & set(series.columns))
     if taken:
-        raise DataError(f"--calendar: {series.source} has a column {taken[0]!r} already")
+        raise DataError(f"--calendar: {series.source} already has a column {taken[0]!r}")
     return replace(
         series,
         columns=(*series.columns, *added),

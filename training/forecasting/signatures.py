@@ -19,16 +19,16 @@ class ForecastingSignatures(tf.Module):
     """A forecaster in raw units.
 
     B series, T steps, C columns read, H horizons, K columns forecast, Q levels, S the size of the
-    streaming state, R GRUs side by side (K with ``channel_independent``, else 1), U units.
+    streaming state, R GRUs side by side (K with `channel_independent`, else 1), U units.
 
     Args:
-        model: of :func:`training.forecasting.network.model.build_forecaster`.
-        config: that it was built with.
-        shape: that it was built with.
-        preprocessor: of the run.
-        columns: the C names of the columns read, for error messages.
-        levels: the Q levels, ascending, with .5.
-        offsets: (H, K, Q) standardised, of :func:`training.forecasting.conformal.interval_offsets`.
+        model: Of `training.forecasting.network.model.build_forecaster`.
+        config: That it was built with.
+        shape: That it was built with.
+        preprocessor: Of the run.
+        columns: The C names of the columns read, for error messages.
+        levels: The Q levels, ascending, with .5.
+        offsets: (H, K, Q) standardised, of `training.forecasting.conformal.interval_offsets`.
     """
 
     def __init__(
@@ -81,28 +81,28 @@ class ForecastingSignatures(tf.Module):
         return signatures
 
     def serving_default(self, history: Any) -> dict[str, Any]:
-        """Forecasts.
+        """Forecast.
 
         Args:
             history: (B, T, C) float32 in raw units, NaN = missing. A model that streams reads all
                 of it; any other the last L steps, and needs so many.
 
         Returns:
-            ``forecast`` (B, H, K) and ``quantiles`` (B, H, K, Q), float32, in raw units.
+            `forecast` (B, H, K) and `quantiles` (B, H, K, Q), float32, in raw units.
         """
         return self._answers(self._forecast(self._prepared(_shaped("history", history))))
 
     def gates(self, history: Any) -> dict[str, Any]:
-        """Shows what the gates did at each segment or step.
+        """Show what the gates did at each segment or step.
 
         Args:
-            history: as of :meth:`serving_default`.
+            history: As of `serving_default`.
 
         Returns:
-            ``update_gate``, ``reset_gate`` and ``state`` (B, N, R, U) float32 at each of the N
-            segments or steps, and ``end`` (B, N) int32, the step of the history, from 0, with
-            which each of them ends; ``values`` (B, T', K) of the columns forecast in the T' steps
-            read, missing ones filled. With a model that streams also ``forecast`` (B, N, H, K),
+            `update_gate`, `reset_gate` and `state` (B, N, R, U) float32 at each of the N
+            segments or steps, and `end` (B, N) int32, the step of the history, from 0, with
+            which each of them ends; `values` (B, T', K) of the columns forecast in the T' steps
+            read, missing ones filled. With a model that streams also `forecast` (B, N, H, K),
             the answer after each step.
         """
         history = _shaped("history", history)
@@ -127,16 +127,16 @@ class ForecastingSignatures(tf.Module):
         return answers
 
     def step(self, value: Any, state: Any) -> dict[str, Any]:
-        """Reads on: the forecast after everything read so far. The caller keeps the state.
+        """Read on: the forecast after everything read so far. The caller keeps the state.
 
         Args:
             value: (B, C) float32, the next tick in raw units, NaN = missing: the last value seen
                 counts again. Before a column's first value the training mean does; there
-                ``serving_default``, which sees the value that follows, answers differently.
+                `serving_default`, which sees the value that follows, answers differently.
             state: (B, S) float32, zeros at the beginning, then what the step before returned.
 
         Returns:
-            ``forecast`` and ``quantiles`` as of :meth:`serving_default`, and the new ``state``.
+            `forecast` and `quantiles` as of `serving_default`, and the new `state`.
         """
         value = _shaped("value", value)
         state = _shaped("state", state)

@@ -1,4 +1,4 @@
-"""Forecasting as a task; see :mod:`training.task`."""
+"""Forecasting as a task; see `training.task`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,13 +36,13 @@ class ForecastingTask:
     def train(
         self, config: ForecastingConfig, console: Console, resume: bool
     ) -> "ForecastingRun | None":
-        """Trains a forecaster."""
+        """Train a forecaster."""
         from training.forecasting.pipeline import train_forecasting
 
         return train_forecasting(config, console, resume)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Prints the errors of the model and of the baselines, and how the intervals hold."""
+        """Print the errors of the model and of the baselines, and the coverage of the intervals."""
         from training.forecasting.report import coverage_remarks, not_better_than_naive
 
         results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}
@@ -64,7 +64,7 @@ class ForecastingTask:
             console.print(f"\n{warning}", style="bold red", highlight=False)
 
     def open_run(self, path: Path) -> "ForecastingRun":
-        """Opens a run directory."""
+        """Open a run directory."""
         from training.forecasting.run import ForecastingRun
 
         return ForecastingRun.open(path)

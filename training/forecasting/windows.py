@@ -18,7 +18,7 @@ class Windows:
     Args:
         values: (rows, C) float32, raw, NaN where a value is missing.
         targets: (rows, K) float32, standardised values of the columns to forecast, NaN likewise.
-        origins: (N,) row numbers of the first step to forecast, at least ``lookback``.
+        origins: (N,) row numbers of the first step to forecast, at least `lookback`.
         lookback: L, steps read.
         horizon: H, steps forecast.
     """
@@ -41,7 +41,7 @@ class Windows:
         return self.targets[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
 
     def chunks(self, size: int) -> Iterator[slice]:
-        """All window numbers in order, ``size`` at a time."""
+        """All window numbers in order, `size` at a time."""
         for start in range(0, len(self), size):
             yield slice(start, min(start + size, len(self)))
 
@@ -50,14 +50,14 @@ class WindowBatches:
     """Batches of standardised windows.
 
     The order of an epoch follows from seed and epoch number alone, and no window is left out but
-    by ``stride``.
+    by `stride`.
 
     Args:
-        windows: which ones.
-        preprocessor: standardises each window by itself, as in an exported model.
-        batch_size: windows per batch; the last one may hold fewer.
-        seed: of the shuffling.
-        stride: use one window in this many, drawn again for each epoch.
+        windows: Which ones.
+        preprocessor: Standardises each window by itself, as in an exported model.
+        batch_size: Windows per batch; the last one may hold fewer.
+        seed: Of the shuffling.
+        stride: Use one window in this many, drawn again for each epoch.
     """
 
     def __init__(

@@ -26,9 +26,9 @@ class LengthBucketedBatches:
     Args:
         rows: N arrays of ids, each (T_i,) int32.
         targets: (N,) int32.
-        batch_size: rows per batch; the last batch of a pool may hold fewer.
-        seed: of the shuffling.
-        pool: batches per pool: more means less padding and less mixing.
+        batch_size: Rows per batch; the last batch of a pool may hold fewer.
+        seed: Of the shuffling.
+        pool: Batches per pool: more means less padding and less mixing.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LengthBucketedBatches:
             yield self._batch(batches[index])
 
     def in_length_order(self) -> Iterator[Batch]:
-        """The batches for evaluation, unshuffled; :meth:`length_order` tells which row is where.
+        """The batches for evaluation, unshuffled; `length_order` tells which row is where.
 
         Their sizes differ by one row at most: the model would be compiled for a small one at the
         end.
@@ -70,7 +70,7 @@ class LengthBucketedBatches:
             yield self._batch(indices)
 
     def length_order(self) -> np.ndarray:
-        """(N,): the row numbers in the order of :meth:`in_length_order`."""
+        """(N,): the row numbers in the order of `in_length_order`."""
         return np.argsort(self._lengths, kind="stable")
 
     def _batch(self, indices: np.ndarray) -> Batch:

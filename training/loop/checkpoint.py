@@ -1,6 +1,6 @@
-"""What lets a training run that was killed go on as if it had never stopped.
+"""Checkpoints, with which a killed training continues as if it had never stopped.
 
-A checkpoint is one file, ``.<name>.checkpoint`` beside the place of the run: an .npz archive of the
+A checkpoint is one file, `.<name>.checkpoint` beside the place of the run: an .npz archive of the
 model's and the optimizer's variables, random number generators among them, and of the best
 epoch's weights, with everything else as JSON. It is replaced as a whole, so that there is always
 a complete one.
@@ -26,39 +26,39 @@ SECONDS_BETWEEN = 30.0
 
 
 def checkpoint_path(run: Path) -> Path:
-    """Where the checkpoint of a run lies that is to become `run`."""
+    """Where the checkpoint of a run lies."""
     return run.parent / f".{run.name}.checkpoint"
 
 
 def run_of(path: Path) -> Path:
-    """The inverse of :func:`checkpoint_path`."""
+    """The inverse of `checkpoint_path`."""
     return path.parent / path.name[1:].removesuffix(".checkpoint")
 
 
 def existing_checkpoint(run: Path) -> Path:
-    """The checkpoint of a run that was cut short.
+    """The checkpoint of an interrupted run.
 
     Args:
-        run: where it was to be.
+        run: Where it was to be.
 
     Raises:
-        CheckpointError: there is none; says whether the run is complete, or which were cut short.
+        CheckpointError: There is none; says whether the run is complete, or which were cut short.
     """
     path = checkpoint_path(run)
     if path.exists():
         return path
     others = [str(other) for folder in (run.parent, run) for other in cut_short(folder)]
     if others:
-        reason = f"the runs cut short here are {', '.join(others)}"
+        reason = f"the interrupted runs here are {', '.join(others)}"
     elif run.is_dir():
-        reason = f"{run} was not cut short"
+        reason = f"{run} was not interrupted"
     else:
-        reason = f"no run in {run.parent} was cut short"
+        reason = f"no run in {run.parent} was interrupted"
     raise CheckpointError(f"there is no checkpoint {path}; {reason}")
 
 
 def cut_short(folder: Path) -> list[Path]:
-    """Where the runs of a folder were to be that left a checkpoint, the newest first."""
+    """Paths of the interrupted runs of a folder that have a checkpoint, the newest first."""
     paths = [(path.stat().st_mtime, path) for path in folder.glob(".*.checkpoint")]
     return [run_of(path) for _, path in sorted(paths, reverse=True)]
 
@@ -67,7 +67,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """The settings with which a checkpoint was written.
 
     Raises:
-        CheckpointError: there is none, or it is damaged.
+        CheckpointError: There is none, or it is damaged.
     """
     with _archive(path) as archive:
         settings: dict[str, Any] = json.loads(str(archive["meta"]))["settings"]
@@ -75,14 +75,14 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 class Checkpoint:
-    """The checkpoint of a training run in hand.
+    """The checkpoint of the current training.
 
     Args:
-        path: its file.
+        path: Its file.
         settings: JSON values from which the run can be set up again.
-        variables: all that training changes: Keras variables of the model and the optimizer.
-        seconds_between: least time between two checkpoints within an epoch.
-        data: :func:`training.data.digest.data_digest` of what is trained on; None is not compared.
+        variables: All that training changes: Keras variables of the model and the optimizer.
+        seconds_between: Least time between two checkpoints within an epoch.
+        data: `training.data.digest.data_digest` of what is trained on; None is not compared.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Checkpoint:
         return time.monotonic() - self._last >= self._seconds_between
 
     def save(self, state: FitState, best_weights: Sequence[np.ndarray]) -> None:
-        """Replaces the checkpoint.
+        """Replace the checkpoint.
 
         Raises:
-            CheckpointError: it cannot be written; the last one is still there.
+            CheckpointError: It cannot be written; the last one is still there.
         """
         arrays: dict[str, Any] = {
             f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables)
@@ -124,25 +124,25 @@ class Checkpoint:
         except OSError as error:
             aside.unlink(missing_ok=True)
             raise CheckpointError(
-                f"cannot write the checkpoint {self.path}: {error.strerror or error}; make room "
-                f"there, then {self._way_on()}"
+                f"cannot write the checkpoint {self.path}: {error.strerror or error}; free some "
+                f"space there, then {self._way_on()}"
             ) from error
         self._last = time.monotonic()
 
     def _way_on(self) -> str:
         if not self.path.exists():
-            return "begin anew: there is none before it"
+            return "start again: there is no earlier checkpoint"
         run = shlex.quote(str(run_of(self.path)))
-        return f"go on from the one before it with `gru-train resume {run}`"
+        return f"continue from the previous one with `gru-train resume {run}`"
 
     def restore(self) -> tuple[FitState, list[np.ndarray]] | None:
-        """Sets the variables to those of the checkpoint.
+        """Set the variables to those of the checkpoint.
 
         Returns:
             The state and the best epoch's weights; None where there is no checkpoint.
 
         Raises:
-            CheckpointError: it is damaged, or of other data or another model; no variable is
+            CheckpointError: It is damaged, or of other data or another model; no variable is
                 changed.
         """
         if not self.path.exists():
@@ -154,9 +154,9 @@ class Checkpoint:
             best = [archive[f"best_{i}"] for i in range(_count(archive, "best_"))]
         if data is not None and self._data is not None and data != self._data:
             raise CheckpointError(
-                f"{self.path}: expected the data that the training was begun with (SHA-256 "
-                f"{data[:12]}...), got others ({self._data[:12]}...); put those back, or remove "
-                "the checkpoint and begin anew"
+                f"{self.path}: expected the data that the training started with (SHA-256 "
+                f"{data[:12]}...), got other data ({self._data[:12]}...); restore the first, or "
+                "remove the checkpoint and start again"
             )
         shapes = [tuple(variable.shape) for variable in self._variables]
         if [array.shape for array in arrays] != shapes:
@@ -183,7 +183,9 @@ def _archive(path: Path) -> Iterator[Any]:
     except (
         EOFError, KeyError, RecursionError, TypeError, ValueError, zipfile.BadZipFile,
     ) as error:  # fmt: skip
-        raise CheckpointError(f"{path} is damaged, or no checkpoint of a training run") from error
+        raise CheckpointError(
+            f"{path} is damaged, or is not a checkpoint of a training run"
+        ) from error
 
 
 def _state(values: dict[str, Any]) -> FitState:

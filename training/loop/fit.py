@@ -34,7 +34,7 @@ Score = Callable[[Mapping[str, float]], tuple[float, ...]]
 
 @dataclass(frozen=True)
 class FitResult:
-    """What :func:`fit` did; the model holds the weights of the best epoch."""
+    """What `fit` did; the model holds the weights of the best epoch."""
 
     epochs: tuple[EpochRecord, ...]
     best_epoch: int
@@ -54,13 +54,13 @@ class TrainingBatches(Protocol):
 
 
 class Progress(Protocol):
-    """Told what happens."""
+    """Notified of each step and epoch."""
 
     def step(self, epoch: int, step: int, loss: float) -> None:
         """After each step, with the mean loss of the epoch so far."""
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """After each epoch; ``best`` if its score is the best so far."""
+        """After each epoch; `best` if its score is the best so far."""
 
 
 def make_train_step(
@@ -75,13 +75,13 @@ def make_train_step(
     """One gradient step on the mean loss of a batch, as a graph.
 
     Args:
-        model: called with ``training=True``.
-        optimizer: applied to the trainable variables.
-        loss: per-row function to minimise.
-        metrics: further per-row functions to report.
-        signature: of inputs and targets, with None for all that varies: the graph is traced once.
-        clip_norm: the gradients' global norm is scaled down to this.
-        replicas: of the model, in whose scope it and the optimizer were made; one by default.
+        model: Called with `training=True`.
+        optimizer: Applied to the trainable variables.
+        loss: Per-row function to minimise.
+        metrics: Further per-row functions to report.
+        signature: Of inputs and targets, with None for all that varies: the graph is traced once.
+        clip_norm: The gradients' global norm is scaled down to this.
+        replicas: Of the model, in whose scope it and the optimizer were made; one by default.
 
     Returns:
         The step.
@@ -137,7 +137,7 @@ def evaluate(eval_step: Step, batches: Iterable[Batch]) -> dict[str, float]:
     """Means over all rows of the loss and each metric.
 
     Raises:
-        ValueError: there are no rows.
+        ValueError: There are no rows.
     """
     totals = Totals()
     for inputs, targets in batches:
@@ -159,29 +159,29 @@ def fit(
     progress: Progress,
     checkpoint: Checkpoint | None = None,
 ) -> FitResult:
-    """Trains until the validation score has not risen for ``patience`` epochs.
+    """Train until the validation score has not risen for `patience` epochs.
 
-    The model ends with the weights of its best epoch. SIGINT lets the step in hand finish and
-    then ends likewise (an unfinished first epoch counts as one); a second SIGINT interrupts at
-    once. With a checkpoint, training goes on where the last one was written, and ends with the
-    weights that it would have had without the break.
+    The model ends with the weights of its best epoch. SIGINT lets the current step finish and then
+    ends in the same way (an unfinished first epoch counts as one); a second SIGINT interrupts at
+    once. With a checkpoint, training continues where the last one was written, and ends with the
+    same weights as without the interruption.
 
     Args:
-        model: the model both steps work on.
-        train_step: from :func:`make_train_step`.
-        eval_step: from :func:`make_eval_step`.
-        train_batches: drawn anew for each epoch.
-        validation_batches: called after each epoch.
-        epochs: most epochs.
-        patience: epochs without a better score before stopping.
-        score: of an epoch's validation means; more is better.
-        learning_rate: the current learning rate, for the record.
-        progress: told of each step and epoch; of epochs before a break once more.
-        checkpoint: written after each epoch and now and then within; none by default.
+        model: The model both steps work on.
+        train_step: From `make_train_step`.
+        eval_step: From `make_eval_step`.
+        train_batches: Drawn anew for each epoch.
+        validation_batches: Called after each epoch.
+        epochs: Most epochs.
+        patience: Epochs without a better score before stopping.
+        score: Of an epoch's validation means; more is better.
+        learning_rate: The current learning rate, for the record.
+        progress: Told of each step and epoch; of epochs before a break once more.
+        checkpoint: Written after each epoch and now and then within; none by default.
 
     Raises:
-        DivergenceError: a mean, of training or validation, is infinite or not a number.
-        CheckpointError: the checkpoint cannot be written or continued.
+        DivergenceError: A mean, of training or validation, is infinite or not a number.
+        CheckpointError: The checkpoint cannot be written or continued.
     """
     restored = checkpoint.restore() if checkpoint else None
     state, best_weights = restored or (FitState(), model.get_weights())
@@ -265,7 +265,7 @@ def _require_finite(name: str, mean: float, when: str) -> None:
 
 
 def _summed(gradient: Any) -> Any:
-    """Adds up what a sparse gradient holds for the same row; its norm is wrong before."""
+    """Add up what a sparse gradient holds for the same row; its norm is wrong before."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     rows, place = tf.unique(gradient.indices)

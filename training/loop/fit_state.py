@@ -14,7 +14,7 @@ class Totals:
     rows: int = 0
 
     def add(self, sums: Mapping[str, Any], rows: int) -> None:
-        """Adds the sums over further rows."""
+        """Add the sums over further rows."""
         for name, value in sums.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
         self.rows += rows
@@ -23,7 +23,7 @@ class Totals:
         """Per row.
 
         Raises:
-            ValueError: there are no rows.
+            ValueError: There are no rows.
         """
         if not self.rows:
             raise ValueError("expected at least one row, got none")
@@ -49,7 +49,7 @@ class FitState:
     """How far training has come."""
 
     epoch: int = 1
-    """The one in hand."""
+    """The current one."""
     step: int = 0
     """How many of its steps are done."""
     totals: Totals = field(default_factory=Totals)

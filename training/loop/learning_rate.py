@@ -9,7 +9,7 @@ from training.config import TrainingConfig
 
 
 def learning_rate_schedule(settings: TrainingConfig, steps: int) -> Any:
-    """The learning rate over the training steps, ``steps`` of them per epoch."""
+    """The learning rate over the training steps, `steps` of them per epoch."""
     rate = settings.learning_rate
     if settings.schedule == "constant":
         return rate
@@ -23,10 +23,10 @@ class EpochDecay(keras.optimizers.schedules.LearningRateSchedule):
     """The rate of the first epochs, then each epoch's a fixed share of the one before.
 
     Args:
-        rate: learning rate of the first epochs.
-        steps: training steps per epoch.
-        constant: epochs at the full rate.
-        share: of the epoch before.
+        rate: Learning rate of the first epochs.
+        steps: Training steps per epoch.
+        constant: Epochs at the full rate.
+        share: Of the epoch before.
     """
 
     def __init__(self, rate: float, steps: int, constant: int = 4, share: float = 0.8):

@@ -1,4 +1,4 @@
-"""What a person sees while a model trains: a bar with loss and time left, a line per epoch."""
+"""The progress display of a training: a bar with loss and time left, and a line per epoch."""
 
 from types import TracebackType
 
@@ -9,14 +9,14 @@ from training.loop.fit_state import EpochRecord
 
 
 class TrainingProgress:
-    """Shows the progress of :func:`training.loop.fit.fit`; the bar only where there is a terminal.
+    """Shows the progress of `training.loop.fit.fit`; the bar only where there is a terminal.
 
     Args:
-        console: where to write.
-        epochs: most epochs; the time left is for all of them.
-        steps: steps per epoch.
-        metric: the validation mean to show beside the loss.
-        style: how to write it, as in format().
+        console: Where to write.
+        epochs: Most epochs; the time left is for all of them.
+        steps: Steps per epoch.
+        metric: The validation mean to show beside the loss.
+        style: How to write it, as in format().
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class TrainingProgress:
         self._bar.stop()
 
     def step(self, epoch: int, step: int, loss: float) -> None:
-        """Moves the bar."""
+        """Move the bar."""
         done = (epoch - 1) * self._steps + step
         doing = f"loss {loss:.4f}  best val {self._metric} {self._best}"
         self._bar.update(self._task, completed=done, epoch=epoch, doing=doing)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
-        """Writes a line."""
+        """Write a line."""
         value = format(record.validation[self._metric], self._style)
         self._best = value if best else self._best
         self._console.print(

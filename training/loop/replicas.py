@@ -1,6 +1,6 @@
 """Copies of a model that train together, each on its share of every batch.
 
-A thin layer over ``tf.distribute``. Every worker draws the whole batch and each replica takes its
+A thin layer over `tf.distribute`. Every worker draws the whole batch and each replica takes its
 rows out of it, so that the same seed gives the same batches on any number of workers, and the
 gradient is that of the whole batch. Sums are reduced over all replicas: every worker sees the
 same numbers and stops at the same epoch.
@@ -24,7 +24,7 @@ class Replicas:
     """Those of a strategy.
 
     Args:
-        strategy: of ``tf.distribute``; by default there is one replica.
+        strategy: Of `tf.distribute`; by default there is one replica.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None = None):
@@ -44,7 +44,7 @@ class Replicas:
         )
 
     def wait(self) -> None:
-        """Returns when all processes have come here: none may leave while others need it."""
+        """Return when all processes have arrived: none may leave while others need it."""
         if not isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return
 
@@ -64,7 +64,7 @@ class Replicas:
         return scope
 
     def run(self, step: ReplicaStep, inputs: Any, targets: Any) -> Mapping[str, Any]:
-        """Calls a step in each replica with its rows of a batch; the sums of what they return."""
+        """Call a step in each replica with its rows of a batch; the sums of what they return."""
         if self.count == 1:
             return step(inputs, targets)
 
@@ -94,7 +94,7 @@ class Replicas:
         return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(gradients)))
 
     def apply(self, optimizer: Any, gradients: Sequence[Any]) -> None:
-        """Applies gradients that are the same in all replicas; called by a step."""
+        """Apply gradients that are the same in all replicas; called by a step."""
         if self.count > 1:  # Keras' optimizers add up what the replicas bring
             gradients = [gradient / self.count for gradient in gradients]
         optimizer.apply(gradients)
@@ -103,7 +103,7 @@ class Replicas:
 def make_replicas(distribution: Distribution) -> Replicas:
     """The replicas of this name.
 
-    ``mirrored`` is one for each GPU of this machine (or logical device of its CPU), ``workers``
+    `mirrored` is one for each GPU of this machine (or logical device of its CPU), `workers`
     one or more for each process that the environment variable TF_CONFIG names. Called before any
     other use of TensorFlow.
 

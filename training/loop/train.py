@@ -48,22 +48,22 @@ def train(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     replicas: Replicas | None = None,
 ) -> FitResult:
-    """Trains with Adam; the model ends with the weights of its best epoch.
+    """Train with Adam; the model ends with the weights of its best epoch.
 
     Args:
-        model: made in the scope of the replicas.
-        train_batches: drawn anew for each epoch.
-        validation_batches: called after each epoch.
-        objective: loss, metrics and score.
-        settings: how the weights are found.
-        signature: of inputs and targets, with None for all that varies.
-        console: where to show progress.
-        checkpoint: makes the checkpoint of these variables; none is written by default.
-        replicas: of the model; one by default.
+        model: Made in the scope of the replicas.
+        train_batches: Drawn anew for each epoch.
+        validation_batches: Called after each epoch.
+        objective: Loss, metrics and score.
+        settings: How the weights are found.
+        signature: Of inputs and targets, with None for all that varies.
+        console: Where to show progress.
+        checkpoint: Makes the checkpoint of these variables; none is written by default.
+        replicas: Of the model; one by default.
 
     Raises:
-        DivergenceError: a mean, of training or validation, is infinite or not a number.
-        CheckpointError: the checkpoint cannot be written or continued.
+        DivergenceError: A mean, of training or validation, is infinite or not a number.
+        CheckpointError: The checkpoint cannot be written or continued.
     """
     replicas = replicas or Replicas()
     with replicas.scope():

@@ -14,13 +14,13 @@ _TRAIN, _VALIDATION, _MARK = "#7a7a7a", "#0b63b5", "#c0392b"
 def draw_curves(
     epochs: Sequence[EpochRecord], best_epoch: int, names: tuple[str, str], path: Path
 ) -> None:
-    """Draws two means over the epochs, training and validation, best epoch marked.
+    """Draw two means over the epochs, training and validation, best epoch marked.
 
     Args:
-        epochs: what :func:`training.loop.fit.fit` recorded.
-        best_epoch: its number.
-        names: of the means, as ``loss`` and ``accuracy``.
-        path: the PNG file.
+        epochs: What `training.loop.fit.fit` recorded.
+        best_epoch: Its number.
+        names: Of the means, as `loss` and `accuracy`.
+        path: The PNG file.
     """
     figure = Figure(figsize=(9, 3.6), dpi=120, layout="constrained")
     numbers = [record.epoch for record in epochs]

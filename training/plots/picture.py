@@ -10,7 +10,7 @@ _MOST_LETTERS = 20
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG, the same bytes for the same figure."""
+    """Write a figure as PNG, the same bytes for the same figure."""
     FigureCanvasAgg(figure)
     with warnings.catch_warnings():  # letters that the font lacks become boxes
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)

@@ -1,7 +1,7 @@
 """What a training run leaves behind.
 
 =========================  ====================================================================
-config.json                task, version and settings; :func:`training.config.from_dict` reads them
+config.json                task, version and settings; `training.config.from_dict` reads them
 model.keras                the model of the best epoch
 metrics.json               what it achieves, baselines, counts, versions
 history.json               one record per epoch
@@ -9,10 +9,10 @@ report.md                  all this for people, with pictures
 manifest.json              the run's files with their sizes; written last
 =========================  ====================================================================
 
-What else there is depends on the task: :mod:`training.sentiment.run`,
-:mod:`training.forecasting.run`.
+What else there is depends on the task: `training.sentiment.run`,
+`training.forecasting.run`.
 
-A run is built in ``.<name>.partial-<random>`` beside its final place and renamed when it is
+A run is built in `.<name>.partial-<random>` beside its final place and renamed when it is
 whole, so that under its own name there is either a complete run or none.
 """
 
@@ -46,7 +46,7 @@ class RunDirectory:
     """A complete run of any task.
 
     Args:
-        path: where it lies; :meth:`open` checks it.
+        path: Where it lies; `open` checks it.
     """
 
     def __init__(self, path: Path):
@@ -54,17 +54,18 @@ class RunDirectory:
 
     @classmethod
     def open(cls: type[RunT], path: str | os.PathLike[str]) -> RunT:
-        """Opens a run and checks that all its files are there at their full size.
+        """Open a run and check that all its files are there at their full size.
 
         Raises:
-            RunDirectoryError: there is no run, or it is not whole; names what is missing.
+            RunDirectoryError: There is no run, or it is not whole; names what is missing.
         """
         run = cls(Path(path))
         if not run.path.is_dir():
             raise RunDirectoryError(f"there is no run directory {path}")
         if not (run.path / MANIFEST).is_file():
             raise RunDirectoryError(
-                f"{path} is no complete run: {MANIFEST} is missing (written last, so training was "
+                f"{path} is not a complete run: {MANIFEST} is missing (written last, so training "
+                "was "
                 "cut short, or this is another kind of folder)"
             )
         files = run._json(MANIFEST)
@@ -73,17 +74,17 @@ class RunDirectory:
         for name, size in files.items():
             file = run.path / name
             if not file.is_file():
-                raise RunDirectoryError(f"{path} is no complete run: {name} is missing")
+                raise RunDirectoryError(f"{path} is not a complete run: {name} is missing")
             if file.stat().st_size != size:
                 raise RunDirectoryError(
-                    f"{path} is no complete run: {name} has {file.stat().st_size} bytes, "
+                    f"{path} is not a complete run: {name} has {file.stat().st_size} bytes, "
                     f"expected {size}"
                 )
         return run
 
     @cached_property
     def task(self) -> str:
-        """What the run was trained for, as ``sentiment``."""
+        """What the run was trained for, as `sentiment`."""
         values = self._json("config.json")
         return str(values.get("task")) if isinstance(values, dict) else "unknown"
 
@@ -101,7 +102,7 @@ class RunDirectory:
         """The model of the best epoch.
 
         Raises:
-            RunDirectoryError: the file is damaged.
+            RunDirectoryError: The file is damaged.
         """
         path = self.path / "model.keras"
         try:
@@ -139,11 +140,11 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
 
     Args:
         values: JSON values; of training.config.to_dict, with the task and the version.
-        config_types: the dataclass of each task that will do.
-        source: where the values come from, for messages.
+        config_types: The dataclass of each task that will do.
+        source: Where the values come from, for messages.
 
     Raises:
-        RunDirectoryError: they are of another task or major version, or not as expected.
+        RunDirectoryError: They are of another task or major version, or not as expected.
     """
     values = dict(values) if isinstance(values, dict) else {}
     task = values.pop("task", None)
@@ -167,11 +168,11 @@ def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> 
 class RunWriter:
     """Builds a run aside and puts it in place when whole; a context manager.
 
-    Leaving the context without :meth:`publish` removes what was built.
+    Leaving the context without `publish` removes what was built.
 
     Args:
-        runs_dir: folder of the run directories; made when absent.
-        name: name of the new run.
+        runs_dir: Folder of the run directories; made when absent.
+        name: Name of the new run.
     """
 
     def __init__(self, runs_dir: Path, name: str):
@@ -214,35 +215,35 @@ class RunWriter:
         return str(self.final / last.name)
 
     def _begin(self) -> None:
-        """Makes the folder in which the run is built."""
+        """Make the folder in which the run is built."""
         self._require_free()
         self.path = Path(
             tempfile.mkdtemp(dir=self.final.parent, prefix=f".{self.final.name}.partial-")
         )
 
     def _clear(self) -> None:
-        """Removes what was built, unless it was published."""
+        """Remove what was built, unless it was published."""
         if self.path != self.final:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def write_text(self, name: str, text: str) -> None:
-        """Writes a file of the run, UTF-8."""
+        """Write a file of the run, UTF-8."""
         (self.path / name).write_text(text, "utf-8", newline="\n")
 
     def write_json(self, name: str, value: Any) -> None:
-        """Writes a file of the run as JSON; NaN and infinity are refused."""
+        """Write a file of the run as JSON; NaN and infinity are refused."""
         self.write_text(
             name, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         )
 
     def publish(self) -> Path:
-        """Writes the manifest and renames the run into place.
+        """Write the manifest and rename the run into place.
 
         Returns:
             The run's place.
 
         Raises:
-            RunDirectoryError: a run of this name has come into being meanwhile.
+            RunDirectoryError: A run of this name has come into being meanwhile.
         """
         files = sorted(self.path.iterdir())
         self.write_json(MANIFEST, {file.name: file.stat().st_size for file in files})
@@ -263,7 +264,7 @@ class RunWriter:
 
 
 def _to_disk(path: Path) -> None:
-    """Makes a file or folder survive a power cut."""
+    """Make a file or folder survive a power cut."""
     if sys.platform == "win32":  # opens no folders, and syncs nothing that is open for reading
         return
     descriptor = os.open(path, os.O_RDONLY)

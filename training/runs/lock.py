@@ -15,7 +15,7 @@ class RunLock:
     """A lock file: one holder at a time, free again when its process dies, gone when released.
 
     Args:
-        path: of the file, in a folder that exists.
+        path: Of the file, in a folder that exists.
     """
 
     def __init__(self, path: Path):
@@ -26,13 +26,13 @@ class RunLock:
         self._lock = FileLock(path, fallback_to_soft=False)
 
     def acquire(self) -> bool:
-        """Tries to hold it.
+        """Try to hold it.
 
         Returns:
             Whether no other process holds it.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: The file cannot be written.
         """
         try:
             self._lock.acquire(_SECONDS, _POLL_SECONDS)
@@ -41,13 +41,13 @@ class RunLock:
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
-            self.path.unlink(missing_ok=True)  # to train is more than to be safe
+            self.path.unlink(missing_ok=True)  # training matters more than the lock
             return True
         self.holds = True
         return True
 
     def release(self) -> None:
-        """Lets go of it, if it was acquired."""
+        """Let go of it, if it was acquired."""
         if self.holds:
             # Before the release, so that nobody else's is removed; Windows removes it after that.
             with contextlib.suppress(OSError):

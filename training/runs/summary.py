@@ -1,4 +1,4 @@
-"""What ``metrics.json`` tells of every training, whatever its task."""
+"""What `metrics.json` tells of every training, whatever its task."""
 
 import platform
 import time
@@ -12,12 +12,12 @@ from training.loop.fit import FitResult
 
 
 def run_summary(result: FitResult, seed: int, started: float) -> dict[str, Any]:
-    """How a training went, and with what.
+    """How a training went, and with which versions.
 
     Args:
-        result: of :func:`training.loop.fit.fit`.
-        seed: of the run.
-        started: when the run began, on the clock of `time.perf_counter`.
+        result: Of `training.loop.fit.fit`.
+        seed: Of the run.
+        started: When the run began, on the clock of `time.perf_counter`.
     """
     return {
         "best_epoch": result.best_epoch,

@@ -25,9 +25,9 @@ def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
     """The name that the settings give a run, else one made of task, data and time.
 
     Args:
-        config: the settings.
-        task: what is trained for.
-        data: a file or folder, or what built-in data are called.
+        config: The settings.
+        task: What is trained for.
+        data: A file or folder, or what built-in data are called.
     """
     if config.run.name is not None:
         return config.run.name
@@ -36,15 +36,15 @@ def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
 
 
 class TrainingRunWriter(RunWriter):
-    """A :class:`RunWriter` that writes the settings, and keeps the checkpoint of a broken run.
+    """A `RunWriter` that writes the settings, and keeps the checkpoint of a broken run.
 
     No two processes build a run of the same name at the same time.
 
     Args:
-        config: the settings; where they give the run no name, it may get a number behind `name`.
-        task: what is trained for.
-        name: name of the new run, from :func:`run_name`.
-        resume: whether to go on from a checkpoint; else there must be none.
+        config: The settings; where they give the run no name, it may get a number behind `name`.
+        task: What is trained for.
+        name: Name of the new run, from `run_name`.
+        resume: Whether to go on from a checkpoint; else there must be none.
     """
 
     def __init__(self, config: TaskConfig, task: str, name: str, resume: bool):
@@ -101,13 +101,13 @@ class TrainingRunWriter(RunWriter):
         """The checkpoint of the training that is to become this run.
 
         Args:
-            variables: all that training changes.
-            data: digest of what is trained on.
+            variables: All that training changes.
+            data: Digest of what is trained on.
         """
         return Checkpoint(self._checkpoint, self._settings, variables, data=data)
 
     def write_model(self, model: keras.Model, result: FitResult) -> None:
-        """Writes the model and how its training went, epoch by epoch."""
+        """Write the model and how its training went, epoch by epoch."""
         model.save(self.path / "model.keras")
         self.write_json("history.json", [to_dict(record) for record in result.epochs])
 

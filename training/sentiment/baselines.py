@@ -65,10 +65,10 @@ def naive_bayes(
     """Multinomial naive Bayes on which uni- and bigrams a text holds (Wang and Manning 2012, 2.1).
 
     Args:
-        ngrams: says which n-grams the training rows hold; its weights are not used.
-        train: rows to count in; every count begins at 1.
-        validation: held-out rows.
-        test: held-out rows.
+        ngrams: Says which n-grams the training rows hold; its weights are not used.
+        train: Rows to count in; every count begins at 1.
+        validation: Held-out rows.
+        test: Held-out rows.
     """
     model = MultinomialNB().fit(ngrams.indicators(train.ids), train.labels)
     predicted = [model.predict(ngrams.indicators(rows.ids)) for rows in (validation, test)]
@@ -84,9 +84,9 @@ def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows
     """Logistic regression on uni- and bigrams weighted by naive-Bayes log-count ratios.
 
     Args:
-        model: of :func:`training.words.ngram_model.fit_ngrams`.
-        validation: rows that the penalty was chosen on.
-        test: held-out rows.
+        model: Of `training.words.ngram_model.fit_ngrams`.
+        validation: Rows that the penalty was chosen on.
+        test: Held-out rows.
     """
     predicted = [model.logits(rows.ids).argmax(axis=1) for rows in (validation, test)]
     return _result(

@@ -11,7 +11,7 @@ from training.words.ngram_model import NgramLogits, NgramModel
 def fit_shares(
     labels: np.ndarray, gru_logits: np.ndarray, ngram_logits: np.ndarray
 ) -> tuple[float, float]:
-    """The shares, at least 0, of the weighted sum under which held-out rows are the likeliest.
+    """The weights, at least 0, of the sum that maximises the likelihood of held-out rows.
 
     Args:
         labels: (N,) class numbers, of rows that neither model was trained on.
@@ -35,9 +35,9 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
     """A model that answers with the weighted sum of both logits.
 
     Args:
-        model: from word ids (B, T) to logits (B, C).
-        ngrams: over the same ids and classes.
-        shares: of :func:`fit_shares`.
+        model: From word ids (B, T) to logits (B, C).
+        ngrams: Over the same ids and classes.
+        shares: Of `fit_shares`.
     """
     count, classes = ngrams.weights.shape
     layer = NgramLogits(count, classes, ngrams.vocabulary_size, name="ngrams")

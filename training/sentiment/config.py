@@ -1,4 +1,4 @@
-"""The settings of the sentiment pipeline; see :mod:`training.config`."""
+"""The settings of the sentiment pipeline; see `training.config`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,27 +22,28 @@ class SentimentDataConfig:
     """What to learn from."""
 
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Folder of a known data set, or your .csv, .tsv or .jsonl (.gz); default: made-up reviews."""
+    """Folder of a known data set, or your .csv, .tsv or .jsonl (.gz); default: generated
+    reviews."""
     text_column: OptionalName = None
-    """Column with the text; found by itself when called text, sentence, review, ..."""
+    """Column with the text; detected if called text, sentence, review, ..."""
     label_column: OptionalName = None
-    """Column with the label; found by itself when called label, sentiment, class, ..."""
+    """Column with the label; detected if called label, sentiment, class, ..."""
     phrases: bool = False
     """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
     reviews: int = 6000
-    """How many reviews to make up."""
+    """Number of reviews to generate."""
     validation_fraction: float = 0.1
-    """Share of the rows held out for choosing the best epoch, where no split is official."""
+    """Share of the rows held out for choosing the best epoch, if there is no official split."""
     test_fraction: float = 0.1
-    """Share of the rows held out for the final test, where no split is official."""
+    """Share of the rows held out for the final test, if there is no official split."""
     fold: Annotated[int | None, tyro.conf.arg(metavar="0..9")] = None
-    """Cross-validation, where no split is official: test on this tenth, validate on the next."""
+    """Cross-validation, if there is no official split: test on this tenth, validate on the next."""
     max_vocabulary: int = 20000
     """Words kept, the most frequent first; all others are read as unknown."""
     min_count: int = 1
     """Words seen less often in the training texts are read as unknown."""
     max_tokens: int = 400
-    """Of longer texts the last so many tokens are read."""
+    """Maximum number of tokens read; of a longer text the last ones are read."""
 
     def __post_init__(self) -> None:
         if not 100 <= self.reviews <= 1_000_000:
@@ -62,17 +63,17 @@ class PretrainingConfig:
     """Word vectors learned from texts without their labels, before training."""
 
     unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Learn them from a folder with IMDB, or a .txt file (.gz) with one text a line."""
+    """Learn them from a folder with IMDB, or a .txt file (.gz) with one text per line."""
     word_vectors: bool = False
     """Learn them from the training texts; with --unlabelled from both."""
     vector_size: int = 300
-    """Numbers in a pre-trained vector that follow from a word's neighbours."""
+    """Numbers in a pre-trained vector that come from a word's neighbours."""
     topic_size: int = 200
-    """Further numbers in it, which follow from the texts that a word stands in; 0 for none."""
+    """Further numbers in it, from the texts in which a word occurs; 0 for none."""
     vector_words: int = 40000
     """Words with a pre-trained vector, the most frequent first."""
     window: int = 5
-    """Words on either side that count as a word's company."""
+    """Words on either side that count as a word's neighbours."""
 
     def __post_init__(self) -> None:
         require_at_least("--vector-size", self.vector_size, 1)
@@ -94,7 +95,7 @@ class ClassifierConfig:
     bidirectional: bool = True
     """Read the text in both directions; a one-directional model can answer word by word."""
     pooling: Literal["max", "mean", "attention", "last"] = "max"
-    """What is read of the states: greatest or mean of each unit, mean by learned scores, last."""
+    """How the states are pooled: maximum or mean per unit, mean by learned scores, or the last."""
     dropout: float = 0.5
     """Share of word-vector and pooled features dropped while training."""
     variational: bool = False
@@ -106,9 +107,9 @@ class ClassifierConfig:
     subwords: bool = False
     """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
     word_ratios: bool = False
-    """Begin learned word vectors with how much oftener a word stands in texts of a class."""
+    """Initialise learned word vectors with how much more often a word occurs in a class."""
     ngrams: bool = False
-    """Let a regression on NB-weighted uni- and bigrams answer too; shares by validation rows."""
+    """Combine the GRU with a regression on NB-weighted uni- and bigrams."""
 
     def __post_init__(self) -> None:
         require_at_least("--embedding-size", self.embedding_size, 1)
@@ -124,13 +125,13 @@ class SentimentTrainingConfig(TrainingConfig):
     """How the weights are found: Adam, clipped gradients, early stopping."""
 
     epochs: int = 15
-    """Most passes over the training rows."""
+    """Maximum number of passes over the training rows."""
     patience: int = 4
-    """Stop after so many epochs without a better validation accuracy."""
+    """Stop after this many epochs without a better validation accuracy."""
     learning_rate: float = 2e-3
     """Adam's step size."""
     seed: int = 0
-    """Seed of the made-up reviews, the split, the initial weights, dropout and shuffling."""
+    """Seed of the generated reviews, the split, the initial weights, dropout and shuffling."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ class SentimentConfig:
     """
 
     preset: OptionalName = None
-    """Begin with settings of this name, as mr or imdb of the results table; other flags win."""
+    """Start from the settings of this name, such as mr or imdb of the results table; other flags
+    override them."""
     data: SentimentDataConfig = field(default_factory=SentimentDataConfig)
     """What to learn from."""
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)

@@ -10,7 +10,7 @@ IMDB     imdb_{train,test}.tsv.gz                       official train and test
 UCI      {amazon_cells,imdb,yelp}_labelled.txt          none official
 ======== ============================================== =======================================
 
-Records end with a line feed and nothing else (MR and IMDB hold U+0085, which ``splitlines``
+Records end with a line feed and nothing else (MR and IMDB hold U+0085, which `splitlines`
 takes for a line end), and quotes mean nothing.
 """
 
@@ -65,14 +65,14 @@ class Corpus:
 
 
 def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
-    """Reads the known set that lies in a folder.
+    """Read the known set that lies in a folder.
 
     Args:
-        folder: holds the files of exactly one known set.
-        phrases: train on SST-2's phrases.
+        folder: Holds the files of exactly one known set.
+        phrases: Train on SST-2's phrases.
 
     Raises:
-        DataError: no known layout, or a file is unreadable or malformed.
+        DataError: No known layout, or a file is unreadable or malformed.
     """
     try:
         found = sorted(path.name for path in folder.iterdir())
@@ -127,7 +127,7 @@ def imdb_unlabelled(folder: Path) -> list[str]:
     """The texts of IMDB's unlabelled and training reviews; those of its test reviews left out.
 
     Raises:
-        DataError: the files are not there, unreadable or malformed.
+        DataError: The files are not there, unreadable or malformed.
     """
     texts = []
     for name, header in (("unsup", ["id", "movie", "text"]), ("train", _IMDB_HEADER)):
@@ -170,7 +170,7 @@ def _read_table(path: Path, header: list[str]) -> list[tuple[int, dict[str, str]
     """Line numbers and cells by column."""
     lines = _lines(path)
     if not lines or lines[0][1].split("\t") != header:
-        raise DataError(f"{path}: expected the header {' '.join(header)} with tabs between")
+        raise DataError(f"{path}: expected the header {' '.join(header)} separated by tabs")
     rows = []
     for line, record in lines[1:]:
         cells = record.split("\t")
@@ -209,8 +209,8 @@ def _digest_notes(folder: Path, files: Sequence[str]) -> tuple[str, ...]:
     if not other:
         return ()
     return (
-        f"{', '.join(other)}: not byte for byte the known copy of the set, by SHA-256; figures "
-        "may differ from documented ones",
+        f"{', '.join(other)}: not the known copy of the set, by SHA-256; figures may differ from "
+        "the documented ones",
     )
 
 
@@ -220,6 +220,6 @@ def _count_notes(name: str, parts: tuple[tuple[str, list[Row], int], ...]) -> tu
         if len(rows) != published:
             notes.append(
                 f"{name} {part}: {len(rows):,} rows, the published set has {published:,}; "
-                "figures from it cannot be set beside published ones"
+                "do not compare its figures with published ones"
             )
     return tuple(notes)

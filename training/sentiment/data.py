@@ -54,14 +54,14 @@ class SentimentData:
 
 
 def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData:
-    """Reads or generates the rows and splits them.
+    """Read or generate the rows and split them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
     rows whose text also stands in another part are dropped.
 
     Raises:
-        DataError: the source cannot be used; says why.
+        DataError: The source cannot be used; says why.
     """
     classes: tuple[str, ...] = CLASSES
     validation = test = None
@@ -123,16 +123,16 @@ def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData
 def hold_out(
     rows: Sequence[Row], fraction: float, rng: np.random.Generator
 ) -> tuple[list[Row], list[Row]]:
-    """Splits rows into those that stay and those held out, both in their first order.
+    """Split rows into those that stay and those held out, both in their first order.
 
     Rows of one group, and rows with the same text but for case and blanks, stay together. Groups
     are drawn separately for each set of labels that occurs in a group, so that the classes keep
     their shares where groups are small.
 
     Args:
-        rows: the rows to split.
-        fraction: share to hold out, of each stratum at least one group and never all.
-        rng: draws the groups.
+        rows: The rows to split.
+        fraction: Share to hold out, of each stratum at least one group and never all.
+        rng: Draws the groups.
 
     Returns:
         The rows that stay and the rows held out.

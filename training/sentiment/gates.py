@@ -33,9 +33,9 @@ class ReadText(NamedTuple):
 
 
 def choose_rows(scores: np.ndarray, labels: np.ndarray, lengths: np.ndarray) -> list[int]:
-    """Answers to texts short enough to be drawn: the surest right and the surest wrong ones.
+    """Answers to texts short enough to be drawn: the most confident right and wrong ones.
 
-    Of each kind the surest of every predicted class, two at most.
+    Of each kind the most confident of every predicted class, at most two.
 
     Args:
         scores: (N, C) class probabilities.
@@ -59,13 +59,13 @@ def read_texts(
     temperature: float,
     rows: Sequence[Mapping[str, Any]],
 ) -> list[ReadText]:
-    """Reads texts token by token.
+    """Read texts token by token.
 
     Args:
-        model: of :func:`training.sentiment.model.build_sentiment_model`.
-        preprocessor: to its word ids.
-        temperature: what its logits are divided by.
-        rows: each with ``text`` and ``label``.
+        model: Of `training.sentiment.model.build_sentiment_model`.
+        preprocessor: To its word ids.
+        temperature: What its logits are divided by.
+        rows: Each with `text` and `label`.
     """
     texts = tf.constant([row["text"] for row in rows])
     tokens = preprocessor.tokens(texts).to_list()
@@ -84,12 +84,12 @@ def read_texts(
 
 
 def draw_gates(texts: Sequence[ReadText], classes: Sequence[str], path: Path) -> None:
-    """Draws for each text both gates of all units over the tokens, above the answers on the way.
+    """Draw for each text both gates of all units over the tokens, above the answers on the way.
 
     Args:
-        texts: what to draw, below each other.
+        texts: What to draw, below each other.
         classes: C names.
-        path: the PNG file.
+        path: The PNG file.
     """
     longest = max(len(text.tokens) for text in texts)
     figure = Figure(

@@ -116,20 +116,20 @@ class GrammarReview:
 
     text: str
     label: int
-    """0 negative, 1 positive: an index into :data:`CLASSES`."""
+    """0 negative, 1 positive: an index into `CLASSES`."""
     group: int
     """Twins share it: they must stay in one part of a split."""
 
 
 def generate_reviews(count: int, seed: int) -> list[GrammarReview]:
-    """Generates reviews, no two with the same text.
+    """Generate reviews, no two with the same text.
 
     Three quarters are twins. Every group holds both verdicts, so the classes are balanced; where
-    ``count`` is odd the last group is cut to one review.
+    `count` is odd the last group is cut to one review.
 
     Args:
-        count: number of reviews, at least 1.
-        seed: the same seed gives the same reviews.
+        count: Number of reviews, at least 1.
+        seed: The same seed gives the same reviews.
     """
     rng = np.random.default_rng(seed)
     reviews: list[GrammarReview] = []

@@ -1,4 +1,4 @@
-"""What a sentiment run achieved, as values for ``metrics.json``."""
+"""What a sentiment run achieved, as values for `metrics.json`."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, fl
 def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray) -> dict[str, Any]:
     """How often both of two rows with the same words and different labels are got right.
 
-    Rows with unknown words are left out: whether those are the same nobody could tell.
+    Rows with unknown words are left out: nobody can tell whether those are the same.
     """
     bags: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, row in enumerate(test.ids):
@@ -89,7 +89,7 @@ def calibration_summary(
     """What the temperature changed, by part: on validation rows, of which it was made, and on test.
 
     Args:
-        temperature: of the run.
+        temperature: Of the run.
         labels: (N,) of each part.
         logits: (N, C) of each part, not yet divided.
     """
@@ -110,7 +110,7 @@ def length_summary(bins: LengthBins, right: Mapping[str, np.ndarray]) -> list[di
     """Accuracy with its 95 % interval by number of tokens, of each model.
 
     Args:
-        bins: of the rows.
+        bins: Of the rows.
         right: (N,) bool of each model, whether a row was got right.
     """
     accuracies = {name: bins.accuracy(rows) for name, rows in right.items()}

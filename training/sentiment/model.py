@@ -27,8 +27,8 @@ class WordDropout(keras.layers.Layer):
     """Replaces words by the unknown word at random while training; padding stays.
 
     Args:
-        rate: probability for each word, at least 0 and below 1.
-        seed: of the random numbers; None draws it from Keras' global seed.
+        rate: Probability for each word, at least 0 and below 1.
+        seed: Of the random numbers; None draws it from Keras' global seed.
     """
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any):
@@ -40,7 +40,7 @@ class WordDropout(keras.layers.Layer):
         self.built = True
 
     def call(self, token_ids: Any, training: bool = False) -> Any:
-        """Maps (B, T) integer ids to ids of the same shape."""
+        """Map (B, T) integer ids to ids of the same shape."""
         if not training or self.rate == 0:
             return token_ids
         draw = keras.random.uniform(ops.shape(token_ids), seed=self.seed_generator)
@@ -67,15 +67,15 @@ def build_sentiment_model(
     """A functional model from word ids to logits.
 
     Args:
-        config: sizes and dropout rates.
+        config: Sizes and dropout rates.
         vocabulary_size: V, number of ids, padding and unknown included.
         class_count: C.
         fixed_vectors: (V, D), pre-trained; none by default.
-        trained_words: ids below it have a vector that is trained; all by default.
+        trained_words: Ids below it have a vector that is trained; all by default.
         pieces: (V, P) int32, those of each word; their vectors are added to the trained ones.
 
     Returns:
-        A model from ``token_ids`` (B, T) int32, 0 = padding, to logits (B, C) float32.
+        A model from `token_ids` (B, T) int32, 0 = padding, to logits (B, C) float32.
     """
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = WordDropout(config.word_dropout, name="word_dropout")(token_ids)
@@ -113,14 +113,14 @@ def build_sentiment_model(
 
 
 def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
-    """Sets the first numbers of the learned word vectors, which training goes on from.
+    """Set the first numbers of the learned word vectors, which training goes on from.
 
     Args:
-        model: of :func:`build_sentiment_model`.
-        ratios: (W, K), :func:`training.words.count_ratios.word_ratios` of the words that have one.
+        model: Of `build_sentiment_model`.
+        ratios: (W, K), `training.words.count_ratios.word_ratios` of the words that have one.
 
     Raises:
-        ConfigError: a learned vector has fewer than K numbers.
+        ConfigError: A learned vector has fewer than K numbers.
     """
     layer = model.get_layer("embedding")
     table: Any = layer.trained if isinstance(layer, WordEmbedding) else layer.embeddings

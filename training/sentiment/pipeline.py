@@ -51,25 +51,25 @@ OBJECTIVE = Objective(
 def train_sentiment(
     config: SentimentConfig, console: Console | None = None, resume: bool = False
 ) -> SentimentRun:
-    """Trains a classifier and writes its run directory.
+    """Train a classifier and write its run directory.
 
     Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
     settings give the same weights; on a GPU, or on other processors, they may differ in the last
     digits, and training magnifies that.
 
     Args:
-        config: every setting.
-        console: where to show progress; none is shown by default.
-        resume: go on from the checkpoint of a run of this name that was cut short, if there is one.
+        config: Every setting.
+        console: Where to show progress; none is shown by default.
+        resume: Continue from the checkpoint of an interrupted run of this name, if there is one.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
-        ``metrics["interrupted"]`` is true.
+        `metrics["interrupted"]` is true.
 
     Raises:
-        TrainingError: settings, data or run directory cannot be used; no run is left behind.
+        TrainingError: Settings, data or run directory cannot be used; no run is left behind.
 
-    Killed at any moment, it leaves hidden files at most: a checkpoint, from which ``resume`` leads
+    Killed at any moment, it leaves hidden files at most: a checkpoint, from which `resume` leads
     to the same weights, and what the next training of this name removes.
     """
     console = console or Console(quiet=True)

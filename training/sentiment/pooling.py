@@ -1,7 +1,7 @@
 """From a sequence of features to one vector: what a classifier reads of a text.
 
-Each layer also answers for every beginning of the sequence (:meth:`Pooling.so_far`) and piece by
-piece (:meth:`Pooling.resume`), as streams need it. Steps that are masked count for nothing; a row
+Each layer also answers for every beginning of the sequence (`Pooling.so_far`) and piece by
+piece (`Pooling.resume`), as streams need it. Steps that are masked count for nothing; a row
 without any other step, for instance an empty text, yields zeros.
 """
 
@@ -21,14 +21,14 @@ class Pooling(keras.layers.Layer, ABC):
         self.supports_masking = True
 
     def call(self, sequence: Any, mask: Any = None) -> Any:
-        """Pools (B, T, D) with mask (B, T), or all steps without one, to (B, D)."""
+        """Pool (B, T, D) with mask (B, T), or all steps without one, to (B, D)."""
         if mask is None:
             mask = ops.ones(ops.shape(sequence)[:2], "bool")
         return self.pool(sequence, ops.cast(mask, "bool"))
 
     @abstractmethod
     def pool(self, sequence: Any, mask: Any) -> Any:
-        """Pools (B, T, D) with a mask (B, T) bool to (B, D)."""
+        """Pool (B, T, D) with a mask (B, T) bool to (B, D)."""
 
     @abstractmethod
     def so_far(self, sequence: Any, mask: Any) -> Any:
@@ -36,11 +36,11 @@ class Pooling(keras.layers.Layer, ABC):
 
     @abstractmethod
     def carry_size(self, features: int) -> int:
-        """Numbers per row that :meth:`resume` carries, for D features."""
+        """Numbers per row that `resume` carries, for D features."""
 
     @abstractmethod
     def resume(self, sequence: Any, mask: Any, carry: Any) -> tuple[Any, Any]:
-        """Pools on: all steps until now, (B, D), and the new carry (B, size); zeros at first."""
+        """Pool on: all steps until now, (B, D), and the new carry (B, size); zeros at first."""
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:  # noqa: ARG002
         """There is no time axis left to mask."""
@@ -114,7 +114,7 @@ class AttentionPooling(Pooling):
     """
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Makes w, (D, 1)."""
+        """Make w, (D, 1)."""
         self.score = self.add_weight((input_shape[-1], 1), "glorot_uniform", name="score")
 
     def pool(self, sequence: Any, mask: Any) -> Any:
@@ -155,7 +155,7 @@ class LastPooling(Pooling):
     """The state after the whole text.
 
     Args:
-        bidirectional: the second half of the features was read from the end to the beginning, so
+        bidirectional: The second half of the features was read from the end to the beginning, so
             that its last state is that of the first step.
     """
 

@@ -42,19 +42,19 @@ def pretrained_words(
     progress: Callable[[str], None] = lambda _: None,
     index: TokenIndex | None = None,
 ) -> PretrainedWords:
-    """Learns the vectors, or takes those that were learned before from the same texts.
+    """Learn the vectors, or take those that were learned before from the same texts.
 
     Args:
         config: `unlabelled`, `word_vectors` or both must be set.
-        training: texts to learn from if `word_vectors` is set.
-        held_out: validation and test texts; an unlabelled text that is also among them, or among
+        training: Texts to learn from if `word_vectors` is set.
+        held_out: Validation and test texts; an unlabelled text that is also among them, or among
             the training texts that are learned from, is passed over.
-        folder: where vectors are kept for the next training, as ``.word-vectors-<digest>.npz``.
-        progress: told what is being done.
-        index: of the training texts, where it is at hand.
+        folder: Where vectors are kept for the next training, as `.word-vectors-<digest>.npz`.
+        progress: Told what is being done.
+        index: Of the training texts, where it is at hand.
 
     Raises:
-        DataError: the texts cannot be read, or hold too few different words.
+        DataError: The texts cannot be read, or hold too few different words.
     """
     own = training if config.word_vectors else ()
     texts = list(own)
@@ -96,23 +96,23 @@ def pretrained_words(
 
 
 def read_unlabelled(path: Path) -> list[str]:
-    """Texts without their labels: a folder with IMDB, or a .txt file with one text a line.
+    """Texts without their labels: a folder with IMDB, or a .txt file with one text per line.
 
     Raises:
-        DataError: the path is neither, or cannot be read.
+        DataError: The path is neither, or cannot be read.
     """
     if path.is_dir():
         return imdb_unlabelled(path)
     if not path.name.endswith((".txt", ".txt.gz")):
         raise DataError(
             "--unlabelled: expected a folder with imdb_unsup.tsv.gz, or a file ending in .txt or "
-            f".txt.gz with one text a line; got {path}"
+            f".txt.gz with one text per line; got {path}"
         )
     return [line.strip() for line in read_utf8(path).split("\n") if line.strip()]
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
-    """What :func:`_write` wrote; nothing where it is damaged, so that it is made anew."""
+    """What `_write` wrote; nothing where it is damaged, so that it is made anew."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as values:
             return tuple(values["tokens"].tolist()), values["vectors"]
@@ -121,7 +121,7 @@ def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:
 
 
 def _write(path: Path, words: PretrainedWords) -> None:
-    """Keeps the vectors; that they could not be kept is no reason to give up a training."""
+    """Keep the vectors; failing to keep them does not end the training."""
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npz", delete=False) as file:

@@ -1,4 +1,4 @@
-"""Writes what a sentiment run tells: predictions, numbers, pictures, a summary."""
+"""Writes the report of a sentiment run: predictions, numbers, pictures, a summary."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -65,13 +65,13 @@ def write_report(
     floors: Sequence[BaselineResult],
     summary: Mapping[str, Any],
 ) -> None:
-    """Calibrates and tests the model, and writes the files of the run that tell of it.
+    """Calibrate and test the model, and write the files of the run that describe it.
 
     Args:
-        writer: of the run.
-        trained: the model and its data.
-        floors: majority class, bag of words, and any further simple models.
-        summary: of the training, from :func:`training.runs.summary.run_summary`.
+        writer: Of the run.
+        trained: The model and its data.
+        floors: Majority class, bag of words, and any further simple models.
+        summary: Of the training, from `training.runs.summary.run_summary`.
     """
     data, test = trained.data, trained.rows["test"]
     labels = {part: trained.rows[part].labels for part in ("validation", "test")}

@@ -1,6 +1,6 @@
 """A run of the sentiment task.
 
-Besides what every run holds (:mod:`training.runs.directory`):
+Besides what every run holds (`training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
@@ -90,7 +90,7 @@ class SentimentRun(TaskRun):
         """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
 
         Raises:
-            RunDirectoryError: the file is damaged, or the model has another number of classes
+            RunDirectoryError: The file is damaged, or the model has another number of classes
                 than the run.
         """
         model = super().load_model()

@@ -23,7 +23,7 @@ class SentimentServable(Servable):
     """The model of a sentiment run.
 
     Args:
-        run: complete.
+        run: Complete.
     """
 
     module: SentimentSignatures

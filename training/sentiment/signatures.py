@@ -18,10 +18,10 @@ class SentimentSignatures(tf.Module):
     of the streaming state.
 
     Args:
-        model: from word ids (B, T) to logits (B, C).
-        preprocessor: from texts (B,) to word ids.
-        classes: the C labels, in the order of the logits.
-        temperature: by which the logits are divided (:mod:`training.classification.temperature`).
+        model: From word ids (B, T) to logits (B, C).
+        preprocessor: From texts (B,) to word ids.
+        classes: The C labels, in the order of the logits.
+        temperature: By which the logits are divided (`training.classification.temperature`).
     """
 
     def __init__(
@@ -67,25 +67,25 @@ class SentimentSignatures(tf.Module):
         return signatures
 
     def serving_default(self, text: Any) -> dict[str, Any]:
-        """Classifies texts.
+        """Classify texts.
 
         Args:
             text: (B,) string.
 
         Returns:
-            ``label`` (B,) string, ``probability`` of that label (B,) and ``scores`` of all
+            `label` (B,) string, `probability` of that label (B,) and `scores` of all
             classes (B, C), float32.
         """
         return self._answers(self._logits(self._preprocessor(text)))
 
     def classify(self, inputs: Any) -> dict[str, Any]:
-        """Classifies tf.Examples, for TF Serving's Classify API.
+        """Classify tf.Examples, for TF Serving's Classify API.
 
         Args:
-            inputs: (B,) string, each a serialized tf.Example with one string feature ``text``.
+            inputs: (B,) string, each a serialized tf.Example with one string feature `text`.
 
         Returns:
-            ``classes`` (B, C) string, the same in each row, and their ``scores`` (B, C), float32.
+            `classes` (B, C) string, the same in each row, and their `scores` (B, C), float32.
         """
         features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
         scores = self._scores(self._logits(self._preprocessor(features["text"])))
@@ -95,15 +95,15 @@ class SentimentSignatures(tf.Module):
         }
 
     def gates(self, text: Any) -> dict[str, Any]:
-        """Shows what the gates did at each token.
+        """Show what the gates did at each token.
 
         Args:
             text: (B,) string.
 
         Returns:
-            ``tokens`` (B, T) string, as the model reads them, padded with empty strings;
-            ``update_gate``, ``reset_gate`` and ``state`` (B, T, L, R, U) float32, the forward
-            direction first; ``scores`` (B, T, C) float32, the answer to the text up to that
+            `tokens` (B, T) string, as the model reads them, padded with empty strings;
+            `update_gate`, `reset_gate` and `state` (B, T, L, R, U) float32, the forward
+            direction first; `scores` (B, T, C) float32, the answer to the text up to that
             token. Zero where there is padding.
         """
         ids = self._preprocessor(text)
@@ -119,7 +119,7 @@ class SentimentSignatures(tf.Module):
         }
 
     def step(self, token: Any, state: Any) -> dict[str, Any]:
-        """Reads on: the answer to everything read so far. Keeps nothing; the caller has the state.
+        """Read on: the answer to everything read so far. The caller keeps the state.
 
         Args:
             token: (B,) string, the next word of each row's text; a longer piece is read token by
@@ -127,8 +127,8 @@ class SentimentSignatures(tf.Module):
             state: (B, S) float32, zeros at the beginning, then what the step before returned.
 
         Returns:
-            ``label``, ``probability`` and ``scores`` as of :meth:`serving_default`, and the new
-            ``state`` (B, S).
+            `label`, `probability` and `scores` as of `serving_default`, and the new
+            `state` (B, S).
         """
         logits, after = self._advance(self._preprocessor(token, limit=False), state)
         return {**self._answers(logits), "state": after}

@@ -34,7 +34,7 @@ class SentimentSteps:
     """A trained classifier, opened.
 
     Args:
-        model: of :func:`training.sentiment.model.build_sentiment_model`.
+        model: Of `training.sentiment.model.build_sentiment_model`.
     """
 
     def __init__(self, model: keras.Model):
@@ -55,7 +55,7 @@ class SentimentSteps:
 
     @property
     def state_size(self) -> int:
-        """Size S of the state that :meth:`advance` carries, of a model that streams.
+        """Size S of the state that `advance` carries, of a model that streams.
 
         The state of each layer, and what the pooling carries. Zeros are a new beginning.
         """
@@ -63,7 +63,7 @@ class SentimentSteps:
         return int(sum(layer.units for layer in self._layers) + pooled)
 
     def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
-        """Reads further tokens; for models that stream.
+        """Read further tokens; for models that stream.
 
         Args:
             token_ids: (B, T) int32, padded with 0 at the end; a row may hold no token at all.
@@ -86,7 +86,7 @@ class SentimentSteps:
         return self._logits(pooled), tf.concat([*after, carry], axis=-1)
 
     def unroll(self, token_ids: Any) -> Unrolled:
-        """Runs whole texts and shows every step.
+        """Run whole texts and show every step.
 
         A model that reads in both directions is run anew for every beginning of the text, as its
         answer to the text so far depends on where the text ends: time and memory grow with T².

@@ -1,4 +1,4 @@
-"""Sentiment as a task; see :mod:`training.task`."""
+"""Sentiment as a task; see `training.task`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,13 +23,13 @@ class SentimentTask:
     commands: tuple[Command, ...] = ()
 
     def train(self, config: SentimentConfig, console: Console, resume: bool) -> "SentimentRun":
-        """Trains a classifier."""
+        """Train a classifier."""
         from training.sentiment.pipeline import train_sentiment
 
         return train_sentiment(config, console, resume)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Prints the accuracy of the model and of the baselines."""
+        """Print the accuracy of the model and of the baselines."""
         model = metrics["model"]
         answered = {"GRU": model}
         if "gru_alone" in metrics:
@@ -46,7 +46,7 @@ class SentimentTask:
             console.print(f"{name:{width}}  {validation:>10.1%}  {test:>6.1%}", highlight=False)
 
     def open_run(self, path: Path) -> "SentimentRun":
-        """Opens a run directory."""
+        """Open a run directory."""
         from training.sentiment.run import SentimentRun
 
         return SentimentRun.open(path)

@@ -22,7 +22,7 @@ class SentimentWords(NamedTuple):
     trained: int
     """Ids below it are of words in the training texts."""
     pieces: np.ndarray | None
-    """(V, P) int32, :func:`training.words.pieces.word_pieces`, or None."""
+    """(V, P) int32, `training.words.pieces.word_pieces`, or None."""
 
 
 def sentiment_words(
@@ -34,13 +34,13 @@ def sentiment_words(
     """The words of the training texts, then further ones that were pre-trained.
 
     Args:
-        data: the rows; held-out texts are kept out of the pre-training.
-        config: of the run.
-        folder: where pre-trained vectors are kept.
-        progress: told what is being done.
+        data: The rows; held-out texts are kept out of the pre-training.
+        config: Of the run.
+        folder: Where pre-trained vectors are kept.
+        progress: Told what is being done.
 
     Raises:
-        DataError: no word is left, or the texts to pre-train on cannot be used.
+        DataError: No word is left, or the texts to pre-train on cannot be used.
     """
     texts = data.train.texts
     index = index_tokens(texts)

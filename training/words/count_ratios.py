@@ -1,4 +1,4 @@
-"""Naive-Bayes log-count ratios: how much oftener a feature stands in texts of one class.
+"""Naive-Bayes log-count ratios: how much more often a feature occurs in texts of one class.
 
 After Wang and Manning (2012), "Baselines and Bigrams: Simple, Good Sentiment and Topic
 Classification", section 2.1, with counts of texts and one added to each.
@@ -30,7 +30,7 @@ def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
     """The ratios of words.
 
     Args:
-        rows: the training texts.
+        rows: The training texts.
         classes: C.
         words: W; ids from there on are passed over.
 

@@ -24,9 +24,9 @@ class WordEmbedding(keras.layers.Layer):
 
     Args:
         vocabulary_size: V, number of ids, padding and unknown included.
-        fixed_size: numbers in a fixed vector; 0 for none.
-        trained_words: ids below it have a trained vector; the others share the unknown word's.
-        trained_size: numbers in a trained vector; 0 for none.
+        fixed_size: Numbers in a fixed vector; 0 for none.
+        trained_words: Ids below it have a trained vector; the others share the unknown word's.
+        trained_size: Numbers in a trained vector; 0 for none.
         most_pieces: P, pieces of the word with the most; 0 for none.
     """
 
@@ -46,7 +46,7 @@ class WordEmbedding(keras.layers.Layer):
         self.most_pieces = most_pieces
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
-        """Makes the tables (V, fixed_size), (trained_words, trained_size), (V, P)."""
+        """Make the tables (V, fixed_size), (trained_words, trained_size), (V, P)."""
         self.fixed = self.trained = self.pieces = None
         if self.fixed_size:
             shape = (self.vocabulary_size, self.fixed_size)
@@ -61,14 +61,14 @@ class WordEmbedding(keras.layers.Layer):
             self.piece_vectors = self.add_weight(shape, "uniform", name="piece_vectors")
 
     def set_tables(self, fixed: np.ndarray | None, pieces: np.ndarray | None) -> None:
-        """Sets the fixed vectors, (V, fixed_size), and the words' pieces, (V, P)."""
+        """Set the fixed vectors, (V, fixed_size), and the words' pieces, (V, P)."""
         if self.fixed is not None:
             self.fixed.assign(fixed)
         if self.pieces is not None:
             self.pieces.assign(pieces)
 
     def call(self, token_ids: Any) -> Any:
-        """Maps ids (B, T) to vectors (B, T, fixed_size + trained_size)."""
+        """Map ids (B, T) to vectors (B, T, fixed_size + trained_size)."""
         parts = []
         if self.fixed is not None:
             parts.append(ops.take(self.fixed, token_ids, axis=0))

@@ -1,7 +1,7 @@
-"""Word vectors from the texts that words stand in: latent semantic analysis.
+"""Word vectors from the texts in which words occur: latent semantic analysis.
 
-Neighbouring words tell what a word can stand for, so that good and bad come out alike; in which
-texts a word stands tells them apart.
+Neighbouring words tell which words can replace each other, so good and bad are similar; the texts
+in which a word occurs tell them apart.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def latent_semantic_vectors(
     frequency, with texts of length 1.
 
     Args:
-        rows: the word ids of each text, without padding.
+        rows: The word ids of each text, without padding.
         vocabulary_size: V, the reserved ids included.
         size: D, at most the number of words and of texts.
 

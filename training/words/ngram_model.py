@@ -47,11 +47,11 @@ class NgramModel:
 def fit_ngrams(
     train: TokenRows, validation: TokenRows, classes: int, vocabulary_size: int
 ) -> NgramModel:
-    """Fits one logistic regression, or one per class against the rest where there are more.
+    """Fit one logistic regression, or one per class against the rest where there are more.
 
     Args:
-        train: rows of word ids to learn from.
-        validation: rows on which the penalty is chosen.
+        train: Rows of word ids to learn from.
+        validation: Rows on which the penalty is chosen.
         classes: C.
         vocabulary_size: V, number of ids.
     """
@@ -81,7 +81,7 @@ def fit_ngrams(
 
 @keras.saving.register_keras_serializable(package="training")
 class NgramLogits(keras.layers.Layer):
-    """An :class:`NgramModel` in a network; its weights are not trained further.
+    """An `NgramModel` in a network; its weights are not trained further.
 
     Args:
         count: K, number of n-grams.
@@ -94,20 +94,20 @@ class NgramLogits(keras.layers.Layer):
         self.count, self.classes, self.vocabulary_size = count, classes, vocabulary_size
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
-        """Makes keys (K,), weights (K, C) and bias (C,)."""
+        """Make keys (K,), weights (K, C) and bias (C,)."""
         fixed = {"initializer": "zeros", "trainable": False}
         self.keys = self.add_weight((self.count,), dtype="int64", name="keys", **fixed)
         self.values = self.add_weight((self.count, self.classes), name="values", **fixed)
         self.bias = self.add_weight((self.classes,), name="bias", **fixed)
 
     def set_model(self, model: NgramModel) -> None:
-        """Takes over its numbers."""
+        """Take over its numbers."""
         self.keys.assign(model.keys)
         self.values.assign(model.weights)
         self.bias.assign(model.bias)
 
     def call(self, token_ids: Any) -> Any:
-        """Maps ids (B, T) to logits (B, C)."""
+        """Map ids (B, T) to logits (B, C)."""
         ids = tf.cast(token_ids, tf.int64)
         size = tf.constant(self.vocabulary_size, tf.int64)
         left, right = ids[:, :-1], ids[:, 1:]

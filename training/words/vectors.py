@@ -32,11 +32,11 @@ def word_vectors(
     """Vectors of all words of a vocabulary.
 
     Args:
-        rows: the word ids of each text, without padding.
+        rows: The word ids of each text, without padding.
         vocabulary_size: V, the reserved ids included.
         size: D, at most the number of words.
-        window: words on either side that count as context.
-        progress: told what is being done.
+        window: Words on either side that count as context.
+        progress: Told what is being done.
 
     Returns:
         (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that

@@ -30,9 +30,9 @@ _TOKEN = r"(n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{L}\p{N}\p{M}]+|\.{2,}|\S)"
 
 
 def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
-    """Splits texts into lower-case tokens.
+    """Split texts into lower-case tokens.
 
-    Words, punctuation marks and the parts of contractions (``do n't``, ``it 's``, as in the Penn
+    Words, punctuation marks and the parts of contractions (`do n't`, `it 's`, as in the Penn
     treebank) are tokens of their own, and so is each Chinese or Japanese character. HTML line
     breaks are blanks; bytes that are no UTF-8 become U+FFFD.
 
@@ -57,7 +57,7 @@ class Vocabulary:
     """The known words; a word's place is its id.
 
     Args:
-        tokens: distinct tokens without the two reserved ones; the first gets id 2.
+        tokens: Distinct tokens without the two reserved ones; the first gets id 2.
     """
 
     def __init__(self, tokens: Sequence[str]):
@@ -75,7 +75,7 @@ class Vocabulary:
         return hash(self.tokens)
 
     def save(self, path: Path) -> None:
-        """Writes one token per line, UTF-8; the line number (from 0) is the id."""
+        """Write one token per line, UTF-8; the line number (from 0) is the id."""
         path.write_text("".join(f"{token}\n" for token in self.tokens), "utf-8", newline="\n")
 
 
@@ -91,7 +91,7 @@ class TokenIndex(NamedTuple):
 
 
 def index_tokens(texts: Sequence[str]) -> TokenIndex:
-    """Tokenizes texts and numbers their tokens."""
+    """Tokenize texts and number their tokens."""
     codes: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
@@ -117,15 +117,15 @@ def index_tokens(texts: Sequence[str]) -> TokenIndex:
 
 
 def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vocabulary:
-    """Takes the most frequent tokens; equally frequent ones in the order of code points.
+    """Take the most frequent tokens; equally frequent ones in the order of code points.
 
     Args:
-        index: of the training texts, nothing else.
-        max_size: most tokens to keep, not counting padding and unknown.
-        min_count: tokens seen less often are left out.
+        index: Of the training texts, nothing else.
+        max_size: Most tokens to keep, not counting padding and unknown.
+        min_count: Tokens seen less often are left out.
 
     Raises:
-        DataError: no token is left.
+        DataError: No token is left.
     """
     kept = [
         token
@@ -134,17 +134,17 @@ def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vo
     ]
     if not kept:
         raise DataError(
-            f"expected at least one word that the training texts hold {min_count} times "
+            f"expected at least one word that occurs {min_count} times in the training texts "
             f"(--min-count), got {max(index.counts, default=0)} times at most"
         )
     return Vocabulary(kept)
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
-    """The inverse of :meth:`Vocabulary.save`.
+    """The inverse of `Vocabulary.save`.
 
     Raises:
-        DataError: the file is unreadable or does not start with the two reserved tokens.
+        DataError: The file is unreadable or does not start with the two reserved tokens.
     """
     try:
         tokens = path.read_text("utf-8").removesuffix("\n").split("\n")
@@ -159,8 +159,8 @@ class TextPreprocessor(tf.Module):
     """Texts in, padded word ids out; the same graph in training and in a SavedModel.
 
     Args:
-        vocabulary: the known words.
-        max_tokens: of longer texts the last so many tokens are kept.
+        vocabulary: The known words.
+        max_tokens: Of longer texts the last so many tokens are kept.
     """
 
     def __init__(self, vocabulary: Vocabulary, max_tokens: int):
@@ -178,11 +178,11 @@ class TextPreprocessor(tf.Module):
         return tokenize(text)[:, -self.max_tokens :] if limit else tokenize(text)
 
     def __call__(self, text: tf.Tensor, limit: bool = True) -> tf.Tensor:
-        """Looks up the words of texts.
+        """Look up the words of texts.
 
         Args:
             text: (B,) string.
-            limit: whether to pass over all but the last `max_tokens` tokens.
+            limit: Whether to pass over all but the last `max_tokens` tokens.
 
         Returns:
             (B, T) int32, padded with 0 at the end; T is the longest row's length, at least 1.

@@ -19,8 +19,8 @@ def tells_lengths(arrays: Sequence[np.ndarray]) -> bool:
     """Whether a model can tell its rows from their padding: each has an integer beside it.
 
     Padding repeats what stands first in an array, so that no value can mean that nothing follows,
-    and a mask grows with what it masks. Without lengths an answer depends on who shares the batch,
-    and a row that is too short to be accepted may become long enough.
+    and a mask grows with what it masks. Without lengths an answer depends on the other requests in
+    the batch, and a row that is too short to be accepted may become long enough.
     """
     return any(array.ndim == 1 and array.dtype.kind in "iu" for array in arrays)
 

@@ -54,7 +54,7 @@ class Pending:
                 raise copy(task.error)
         outputs = tasks[0].outputs
         if len(tasks) > 1:
-            # Padded lengths depend on the rest of a batch; success must not.
+            # Padded lengths may depend on the rest of a batch; success must not.
             outputs = [join(parts) for parts in zip(*(t.outputs for t in tasks), strict=True)]
         return outputs if self._picks is None else [outputs[i] for i in self._picks]
 

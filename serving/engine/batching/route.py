@@ -1,4 +1,4 @@
-"""The way of requests that name the same tensors in another order into one queue."""
+"""Brings requests that name the same tensors in different orders into one queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads that run batches, and the way in for those who want an answer.
+"""The threads that run batches, and the entry point for requests.
 
 Semantics of TensorFlow's SharedBatchScheduler. Callers hand in a request and wait for it; the
 threads go round the queues and run whatever is due. All queues share one lock: what happens under

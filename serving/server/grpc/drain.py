@@ -15,12 +15,12 @@ _PROXIED = {"via", "x-forwarded-for"}
 
 
 class DrainGate(grpc.GenericRpcHandler):
-    """Stands before the services; once closed, refuses their calls with UNAVAILABLE.
+    """A gate before the services; once closed, it refuses their calls with UNAVAILABLE.
 
     A gRPC server that stops answers CANCELLED to the calls that wait to be read, which under load
-    are most of those under way. Clients try UNAVAILABLE again elsewhere, and CANCELLED not. A proxy
-    does the reverse: it sends a call that was reset to another replica, and passes UNAVAILABLE on;
-    calls that name one (RFC 9110, section 7.6.3) are answered until the end.
+    are most of those in progress. Clients retry UNAVAILABLE but not CANCELLED. A proxy does the
+    reverse: it sends a call that was reset to another replica, and forwards UNAVAILABLE; calls that
+    name one (RFC 9110, section 7.6.3) are answered until the end.
     """
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from serving.telemetry.metrics import Metrics
 
 SIGNATURE_DEF = "signature_def"
 LIMITS = LoopLimits(read=1 << 16, write=1 << 16)
-"""Protobuf's own code reads and writes so much in less than the way to a thread and back."""
+"""Protobuf's own code reads and writes this many bytes in less time than a thread switch."""
 
 
 class PredictionService(Service):

@@ -86,7 +86,7 @@ def fail(context: Any, error: Exception) -> tuple[Code, bytes]:
         The code, and what the handler is to return.
     """
     # Nothing here may keep the error in a variable beside: its traceback holds the frames, and with
-    # them the request, until the garbage collector comes by.
+    # them the request, until the garbage collector runs.
     if isinstance(error, ServingError):
         return error.code, refuse(context, error)
     log.error("a gRPC call failed", exc_info=error)
@@ -99,7 +99,7 @@ def refuse(context: Any, error: ServingError) -> bytes:
     Returns:
         What the handler is to return; gRPC sends the status alone. After `context.abort`, which
         raises, the call would keep itself and its request in memory until the garbage collector
-        comes by.
+        runs.
     """
     text = error.message
     raw = text[: _MAX_MESSAGE + 1].encode("utf-8", "surrogateescape")

@@ -40,7 +40,7 @@ from serving.telemetry.request_record import note, note_status
 log = logging.getLogger(__name__)
 
 LIMITS = LoopLimits(read=1 << 14, write=1 << 12)
-"""JSON of so many bytes, and arrays of so many as JSON, take less than the way to a thread."""
+"""JSON of this many bytes, and arrays of this many as JSON, take less than a thread switch."""
 
 _HTML = b"text/html; charset=ISO-8859-1"
 # The paths' pattern ignores case, the choice of what to answer does not.

@@ -12,11 +12,11 @@ _API = b"/v1/"
 
 
 class DrainGate:
-    """Stands before the application; once closed, refuses requests with 503 and closes.
+    """A gate before the application; once closed, it refuses requests with 503 and closes.
 
-    A connection that is closed at once may hold a request that nobody has read. Whoever sent it
-    sees it broken off, and cannot know that it was never begun; a 503 says so, and a proxy may send
-    the request to another replica.
+    A connection that is closed at once may hold a request that nobody has read. Its sender sees a
+    broken connection, and cannot know that the request was never begun; a 503 says so, and a proxy
+    may send the request to another replica.
 
     Args:
         app: Answers until then, and the health checks after.

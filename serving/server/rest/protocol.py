@@ -36,10 +36,10 @@ class _Transport:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Closes connections that hold a descriptor and bring no request.
+    """Closes connections that occupy a descriptor without sending a request.
 
-    uvicorn itself waits for ever, also before tokens are looked at: a few hundred half requests
-    would be all that a server can take.
+    uvicorn itself waits forever, even before tokens are checked: a few hundred unfinished requests
+    would occupy the whole server.
 
     Attributes:
         seconds: For a head to come whole, and between two parts of a body.
@@ -90,7 +90,7 @@ class PatientProtocol(HttpToolsProtocol):
         else:
             self._received += len(data)
             if self._received > self.head_bytes:
-                self.send_400_response("The head of the request is too large.")
+                self.send_400_response("The header of the request is too large.")
                 return
         if self._timer is None:
             self._arm()

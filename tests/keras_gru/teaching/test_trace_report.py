@@ -105,7 +105,10 @@ def test_trace_command_reads_a_file(capsys, tmp_path):
         (["trace", "bad_movie"], "network: expected a JSON file or one of activation_tables, "),
         (["trace", "gradient_decay"], "network: 'gradient_decay' is arithmetic without a network"),
         (["trace", "good_movie", "--variant", "x"], "variant: expected one of mean_loss, target"),
-        (["trace", "walk_through", "--variant", "x"], "variant: walk_through has none, got 'x'"),
+        (
+            ["trace", "walk_through", "--variant", "x"],
+            "variant: walk_through has no variants, got 'x'",
+        ),
     ],
 )
 def test_bad_arguments_are_named(arguments, message, capsys):

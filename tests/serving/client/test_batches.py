@@ -28,7 +28,7 @@ def test_parts_are_put_together(url):
         assert split.predict(WORDS, "text")["label"].tolist() == [
             *(b"positive", b"negative", b"positive", b"negative", b"negative", b"positive")
         ]
-        with pytest.raises(ServingError, match="cannot be put together from parts"):
+        with pytest.raises(ServingError, match="cannot be combined from parts"):
             split.predict(x, "affine", signature="total")
 
 

@@ -77,10 +77,26 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_header(tmp_path):
         ("time,a,b,a\n1,2,3,4\n", ["a"], "expected columns with names of their own; got 'a' twice"),
         ('time,a\n1,"' + "2\n3,4\n" * 40_000, [], "no CSV: field larger than field limit"),
         (TEXT + "\n\n4,5\n", [], "s.csv, line 7: expected 3 cells; got 2"),
-        (TEXT + "4,5,x\n", [], "s.csv, line 5, column wind: expected a number or nothing; got 'x'"),
-        (TEXT + "4,5,1_0\n", [], "line 5, column wind: expected a number or nothing; got '1_0'"),
-        (TEXT + "4,1e39,5\n", [], "line 5, column load: expected a number within float32; got"),
-        (TEXT + "4,5,-inf\n", [], "line 5, column wind: expected a number within float32; got"),
+        (
+            TEXT + "4,5,x\n",
+            [],
+            "s.csv, line 5, column wind: expected a number or an empty cell; got 'x'",
+        ),
+        (
+            TEXT + "4,5,1_0\n",
+            [],
+            "line 5, column wind: expected a number or an empty cell; got '1_0'",
+        ),
+        (
+            TEXT + "4,1e39,5\n",
+            [],
+            "line 5, column load: expected a number in the range of float32; got",
+        ),
+        (
+            TEXT + "4,5,-inf\n",
+            [],
+            "line 5, column wind: expected a number in the range of float32; got",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_place(text, columns, message):
@@ -99,8 +115,8 @@ def test_a_name_that_is_not_asked_for_may_stand_twice():
         ("latin-1", ", after line 0: expected UTF-8; got the byte 0xe4. Convert it first"),
         ("utf-16", ": expected UTF-8; got UTF-16. Convert it first, as with `iconv -f UTF-16 -t"),
         ("utf-32", ": expected UTF-8; got UTF-32. Convert it first, as with `iconv -f UTF-32 -t"),
-        ("utf-16-le", ", line 1: expected text; got a NUL character, as in UTF-16"),
-        ("utf-16-be", ", line 1: expected text; got a NUL character, as in UTF-16"),
+        ("utf-16-le", ", line 1: expected text; got a NUL character; if the file is UTF-16"),
+        ("utf-16-be", ", line 1: expected text; got a NUL character; if the file is UTF-16"),
     ],
 )
 def test_another_encoding_is_said_with_the_name_of_the_file(tmp_path, encoding, said):

@@ -56,7 +56,7 @@ TF = 'model_platform: "tensorflow"'
         (one(f'name: "m" base_path: "rel" {TF}'),
          "Expected model m to have an absolute path or URI; got base_path()=rel"),
         (one(f'name: "m" base_path: "/a\\000b" {TF}'),
-         r"model m: no path has a NUL; got base_path()='/a\x00b'"),
+         r"model m: a path cannot contain a NUL character; got base_path()='/a\x00b'"),
         (one(f'name: "m" base_path: "/a" {TF}').replace("} }", f'}} config {{ name: "m" '
              f'base_path: "/b" {TF} }} }}'),
          "Illegal to list model m multiple times in config list"),
@@ -161,8 +161,11 @@ def test_logging_config(write):
             'log_collector_config { type: "http" }',
             'log_collector_config.type must be "tfrecord" or empty; got "http"',
         ),
-        ('log_collector_config { filename_prefix: "/x" }', "may not leave it; got /x"),
-        ('log_collector_config { filename_prefix: "a/../../x" }', "may not leave it"),
+        (
+            'log_collector_config { filename_prefix: "/x" }',
+            "must stay inside --prediction_log_directory; got",
+        ),
+        ('log_collector_config { filename_prefix: "a/../../x" }', "must stay inside"),
     ],
 )
 def test_refused_logging_configs(write, text, message):

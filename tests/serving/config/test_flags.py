@@ -231,8 +231,8 @@ def test_combinations_that_pass(argv):
 def test_what_is_not_honoured_is_said_in_one_line():
     flags, _ = parse("--mixed_precision=bfloat16", "--xla_cpu_compilation_enabled", "--port=1")
     assert notes(flags) == [
-        "--mixed_precision=bfloat16 --xla_cpu_compilation_enabled=True: accepted; without "
-        "meaning for this engine"
+        "--mixed_precision=bfloat16 --xla_cpu_compilation_enabled=True: accepted, but has no "
+        "effect in this server"
     ]
     assert notes(Flags()) == []
 

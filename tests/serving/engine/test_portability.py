@@ -57,7 +57,7 @@ def test_portability_faults_are_found(tmp_path):
         "random": {"draws random numbers"},
         "writes": {"writes a variable"},
         "python": {"needs the Python process that made it"},
-        "compiled": {"needs XLA, which TensorFlow Serving has off"},
+        "compiled": {"needs XLA, which is disabled in TensorFlow Serving"},
     }
 
 

@@ -12,10 +12,11 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from serving.codecs.signature import CLASSIFY_METHOD, PREDICT_METHOD, REGRESS_METHOD
 from serving.engine.examples import Task, classify, infer, regress
+from serving.engine.load_options import LoadOptions
 from serving.engine.predictor import Predictor
 from serving.engine.tflite_session import MODEL_FILE, TfliteSession
 from serving.engine.tflite_signatures import read_metadata
-from serving.engine.version_loader import LoadOptions, VersionLoader
+from serving.engine.version_loader import VersionLoader
 from serving.errors import Code, FailedPrecondition, Internal, InvalidArgument, ServingError
 from serving.protos.meta_graph_pb2 import SignatureDef
 from tests.serving.saved_models import Affine
@@ -351,8 +352,8 @@ INVALID = "^Invalid SignatureDefs found in TfLite model: "
         (b"", "Error reading signature def map: buffer \\d+ is empty"),
         (b"\0", "Error reading signature def map: buffer is too small"),
         (b"nonsense", "Error reading signature def map: "),
-        (bytes(flexbuffers.Dumps([1, 2])), "Error reading signature def map: it is no map"),
-        (bytes(flexbuffers.Dumps({"a": 1})), "Error reading signature def map: a is no string"),
+        (bytes(flexbuffers.Dumps([1, 2])), "Error reading signature def map: it is not a map"),
+        (bytes(flexbuffers.Dumps({"a": 1})), "Error reading signature def map: a is not a string"),
         (GOOD_ENTRY[1:], ""),
         (flexbuffer_map({"a": b"\xff"}), "Cannot parse signature def found in flatbuffer.$"),
     ],

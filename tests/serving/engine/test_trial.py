@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from serving.client import connect
+from serving.engine.load_options import LoadOptions
 from serving.engine.load_watch import LoadWatch
 from serving.engine.trial import try_version
-from serving.engine.version_loader import LoadOptions
 from serving.engine.warmup import predict_record, write_records
 from serving.errors import DeadlineExceeded, Unavailable
 from tests.ports import free_ports

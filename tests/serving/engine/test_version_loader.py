@@ -242,7 +242,7 @@ def test_saved_model_config(version, load, caplog):
     path.parent.mkdir()
     path.write_bytes(b"\x0a\x04\x12\x02\x08\x01")  # session_overrides { batch_op_rewriter_config }
     load(version)
-    assert "without meaning for this engine: batch_op_rewriter_config" in caplog.text
+    assert "no effect in this server: batch_op_rewriter_config" in caplog.text
     path.write_bytes(b"\xff\xff")
     with pytest.raises(Internal) as caught:
         load(version)

@@ -236,7 +236,7 @@ def test_rows_left_out_of_a_csv_file_are_noted(fleet, url, tmp_path, capsys):
         found = capsys.readouterr()
         last, after = lines[-10].split(",")[0], lines[-4].split(",")[0]
         assert f"{path}: the rows are not evenly spaced: most are 1:00:00 apart, " in found.err
-        assert f"{last} and {after} are 6:00:00. A model takes" in found.err
+        assert f"{last} and {after} are 6:00:00. A model treats" in found.err
         assert "evenly" not in found.out
 
 

@@ -69,8 +69,8 @@ def test_requests_of_another_form_are_no_wrong_answers(version, capsys, change, 
 @pytest.mark.parametrize(
     ("golden", "said"),
     [
-        ([], "expected a list of requests with something in it; got []"),
-        (GOOD, "expected a list of requests with something in it; got {'method': 'predict'"),
+        ([], "expected a non-empty list of requests; got []"),
+        (GOOD, "expected a non-empty list of requests; got {'method': 'predict'"),
         ([GOOD, 5], "request 1 must have the keys"),
         ([{**GOOD, "method": "regress"}], "['examples', 'outputs', 'signature_name']"),
     ],

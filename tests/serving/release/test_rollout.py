@@ -95,7 +95,7 @@ def test_a_rollout_from_first_label_to_second_rollback(site, capsys):
     assert answer(server.grpc, "stable") == 1
     status, said = run("label", "canary=2")
     assert status == 0
-    assert "will go to version 2, as to the highest that serves" in said
+    assert "will go to version 2, the highest that serves" in said
     assert answer(server.rest, "canary") == 2
     assert answer(server.rest, "stable") == 1
     assert run("promote", "--from", "canary")[0] == 0
@@ -133,7 +133,7 @@ def test_a_rollout_from_first_label_to_second_rollback(site, capsys):
     [
         ("promote", ["--to", "5"], "there is no version 5"),
         ("promote", ["--from", "nix"], "--from: expected one of the labels []; got 'nix'"),
-        ("rollback", [], "knows no version before; name one with --to"),
+        ("rollback", [], "has no earlier version; give one with --to"),
         ("label", ["stable"], "expected LABEL=VERSION, as stable=3; got 'stable'"),
         ("label", ["--remove", "nix"], "--remove: expected one of the labels []"),
         ("label", ["--model", "nix", "a=1"], "--model: expected one of ['m', 'other']; got 'nix'"),

@@ -160,7 +160,7 @@ def test_a_version_in_the_place_of_its_base_path_is_pointed_out(
 
 def test_start_without_polling_does_not_wait(base, opened):
     base.mkdir()
-    with pytest.raises(Unavailable, match="no version to serve of: m"):
+    with pytest.raises(Unavailable, match="no version to serve for: m"):
         opened(ServedModel("m", base), options=RepositoryOptions(poll_seconds=0)).start()
 
 

@@ -473,9 +473,9 @@ def test_reload_takes_logging_configs(models, equipped, channel):
     ("flags", "text", "message"),
     [
         (["--rest_ssl_config_file={}"], 'server_key: "x" server_cert: "y"',
-         r"--rest_ssl_config_file: \S+: server_key and server_cert are no matching PEM pair"),
+         r"--rest_ssl_config_file: \S+: server_key and server_cert are not a matching PEM pair"),
         (["--ssl_config_file={}"], 'server_key: "x" server_cert: "y"',
-         r"--ssl_config_file: \S+: server_key and server_cert are no matching PEM pair"),
+         r"--ssl_config_file: \S+: server_key and server_cert are not a matching PEM pair"),
         (["--auth_token_file={}"], "short", r"--auth_token_file: token 1 of \S+ must be"),
         (["--auth_token_file={}.nix"], "", "--auth_token_file: there is no file"),
         (["--access_log={}/x"], "", r"--access_log: cannot write to \S+: Not a directory"),
@@ -503,10 +503,10 @@ def test_client_certificates_need_a_ca(equipped, tmp_path):
     path = tmp_path / "ssl"
     text = equipped.tokens.with_name("ssl").read_text()
     path.write_text(text + " client_verify: true")
-    with pytest.raises(InvalidArgument, match="client_verify needs a custom_ca to verify by"):
+    with pytest.raises(InvalidArgument, match="client_verify needs a custom_ca"):
         rest_context(str(path))
     path.write_text(text + ' client_verify: true custom_ca: "nonsense"')
-    with pytest.raises(InvalidArgument, match="custom_ca holds no PEM certificate"):
+    with pytest.raises(InvalidArgument, match="custom_ca contains no PEM certificate"):
         rest_context(str(path))
 
 
@@ -563,7 +563,7 @@ def test_requests_longer_than_the_drain_are_ended(counter, tmp_path, batching):
             assert asked.exception().code() in (
                 grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE,
             )  # fmt: skip
-        assert "Ending the requests that are still under way" in server.log.read_text()
+        assert "Cancelling the requests that are still in progress" in server.log.read_text()
         assert "Traceback" not in server.log.read_text()
 
 

@@ -119,7 +119,8 @@ def test_port_in_use(flag, tmp_path):
         )
     assert out == (
         f"Failed to start server. Error: UNAVAILABLE: cannot listen on 127.0.0.1:{own}: Address "
-        f"already in use. Choose another port with --{flag}, or stop what uses this one.\n"
+        f"already in use. Choose another port with --{flag}, or stop the program that uses this "
+        "one.\n"
     )
 
 
@@ -158,7 +159,7 @@ def test_a_broken_model_alone_does_not_serve(models, tmp_path):
                 client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "broken")
         listed = httpx.get(f"{server.rest}/models", trust_env=False).json()["models"]
         assert [one["versions"][0]["state"] for one in listed][1] == "LOADING"
-        assert "going on without a version to serve of: broken" in server.log.read_text()
+        assert "continuing without a version to serve for: broken" in server.log.read_text()
 
 
 @pytest.mark.slow
@@ -184,7 +185,7 @@ def test_life(models, tmp_path):
         wait_until(lambda: answers(server), server)
 
         said = server.log.read_text()
-        assert "--mixed_precision=bfloat16: accepted; without meaning for this engine" in said
+        assert "--mixed_precision=bfloat16: accepted, but has no effect in this server" in said
         assert f"127.0.0.1:{server.port}" in said
         assert f"localhost:{server.rest_port}" in said
 

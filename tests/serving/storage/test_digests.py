@@ -10,7 +10,8 @@ import pytest
 
 from serving.client import connect
 from serving.commands.publish import main as publish
-from serving.engine.version_loader import LoadOptions, VersionLoader
+from serving.engine.load_options import LoadOptions
+from serving.engine.version_loader import VersionLoader
 from serving.errors import Code, RefusedVersion
 from serving.storage.digests import FILE, check_digests, digest_of, has_digests, write_digests
 from tests.serving.conftest import running, wait_until
@@ -110,8 +111,8 @@ def test_what_operators_add_later_may_be_added_but_not_altered(version, name):
         ("[]", "expected the algorithm 'sha256'; got None"),
         ('{"algorithm": "md5"}', "expected the algorithm 'sha256'; got 'md5'"),
         ('{"algorithm": "sha256", "files": {}}', "expected files with their digests"),
-        ('{"algorithm": "sha256", "files": {"../x": {}}}', "expected paths inside of the version"),
-        ('{"algorithm": "sha256", "files": {"/etc/passwd": {}}}', "expected paths inside of"),
+        ('{"algorithm": "sha256", "files": {"../x": {}}}', "expected paths inside the version"),
+        ('{"algorithm": "sha256", "files": {"/etc/passwd": {}}}', "expected paths inside"),
         ('{"algorithm": "sha256", "files": {"x": {"size": 1}}}', "expected size and sha256 of 'x'"),
         ('{"algorithm": "sha256", "files": {"x": 7}}', "expected size and sha256 of 'x'; got 7"),
     ],

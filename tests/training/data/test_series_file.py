@@ -107,7 +107,7 @@ def test_wide_encodings_are_named_with_the_remedy(tmp_path, encoding):
 def test_a_time_axis_far_longer_than_its_file_is_refused(tmp_path, last):
     rows = "".join(f"2020-01-01 00:00:0{second},{second}\n" for second in range(3))
     path = write(tmp_path, f"date,a\n{rows}{last},3\n")
-    message = rf"s\.csv, line 5, column 'date'.*2020-01-01 00:00:02.*step of s.*got '{last}'"
+    message = rf"s\.csv, line 5, column 'date'.*2020-01-01 00:00:02.*steps of s.*got '{last}'"
     with pytest.raises(DataError, match=message):
         read_series(path)
 

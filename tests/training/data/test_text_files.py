@@ -70,9 +70,13 @@ def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
         ("a.txt", "text,label\n", r"ending in \.csv, \.tsv, \.jsonl"),
         ("a.csv", "", r"a\.csv is empty"),
         ("a.csv", "text,label\n", "has no rows"),
-        ("a.csv", "text;label\na, b;1\n", "line 1: expected columns with commas.*got semicolons"),
-        ("a.csv", "text\tlabel\na\t1\n", "line 1: expected columns with commas.*got tabs"),
-        ("a.tsv", "text,label\na,1\n", "line 1: expected columns with tabs.*got commas"),
+        (
+            "a.csv",
+            "text;label\na, b;1\n",
+            "line 1: expected columns separated by commas.*got semicolons",
+        ),
+        ("a.csv", "text\tlabel\na\t1\n", "line 1: expected columns separated by commas.*got tabs"),
+        ("a.tsv", "text,label\na,1\n", "line 1: expected columns separated by tabs.*got commas"),
         (
             "a.csv",
             "words,label\na,b\n",
@@ -145,7 +149,7 @@ def test_a_gzip_file_that_grows_beyond_measure_is_refused_while_it_is_unpacked(t
     )
     said, peak = done.stdout.splitlines()
     assert said.startswith(f"{path}: expected at most 64 MiB when unpacked (50 times its size, or ")
-    assert "or 64 MiB for a small file), got more; if it is meant so, unpack it with gunzip" in said
+    assert "MiB for a small file), got more; if this is intended, unpack it with gunzip" in said
     assert int(peak) < 400 * 1024  # KiB; the content alone is 1 GiB
 
 
@@ -163,5 +167,5 @@ def test_missing_file(tmp_path):
 def test_damaged_gzip(tmp_path, content):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="no complete gzip file"):
+    with pytest.raises(DataError, match="not a complete gzip file"):
         read_text_file(path)

@@ -53,7 +53,7 @@ def test_day_and_month_are_told_apart_by_even_steps(pattern, frequency, rows):
 
 def test_times_that_could_be_days_or_months():
     texts = [f"01/{number:02}/2021" for number in range(1, 13)]
-    message = r"line 3, .* only 2021-01-02 .* or only 2021-02-01 .*--time-format.*got '01/02/2021'"
+    message = r"line 3, .* not as 2021-01-02 .* or 2021-02-01 .*--time-format.*got '01/02/2021'"
     with pytest.raises(DataError, match=message):
         parse_times(cells(texts))
     assert parsed(texts, "%m/%d/%Y")[1] == "2021-01-02 00:00:00"
@@ -70,7 +70,7 @@ def test_a_cell_that_is_no_time_is_named():
     ("texts", "message"),
     [
         (["2020-01-02", "2020-01-03", "2020-01-01"], "line 4.*expected a time after 2020-01-03"),
-        (["2020-01-02", "2020-01-02"], "line 3.*each time once, line 2 has it too"),
+        (["2020-01-02", "2020-01-02"], "line 3.*each time once, but line 2 has it too"),
         (["2020-02-01", "2020-01-02"], "line 3.*expected a time after 2020-02-01"),  # no 1 February
     ],
 )

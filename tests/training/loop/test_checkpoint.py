@@ -172,7 +172,7 @@ def test_other_data_are_refused_where_a_checkpoint_knows_its_own(tmp_path):
     checkpoint("new", "a" * 64).save(FitState(), [])
     checkpoint("old", None).save(FitState(), [])  # as written before digests were kept
     weight.assign(np.ones(3))
-    with pytest.raises(CheckpointError, match=r"SHA-256 aaaaaaaaaaaa\.\.\.\), got others \(bbbb"):
+    with pytest.raises(CheckpointError, match=r"SHA-256 a{12}\.\.\.\), got other data \(bbbb"):
         checkpoint("new", "b" * 64).restore()
     np.testing.assert_array_equal(weight, np.ones(3))
     for name, data in (("new", "a" * 64), ("new", None), ("old", "b" * 64)):
@@ -189,9 +189,9 @@ def test_a_damaged_checkpoint_is_told(tmp_path, keep):
     checkpoint.save(FitState(), [])
     weight.assign(np.ones(3))
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         read_settings(path)
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         checkpoint.restore()
     np.testing.assert_array_equal(weight, np.ones(3))
 
@@ -199,7 +199,7 @@ def test_a_damaged_checkpoint_is_told(tmp_path, keep):
 def test_a_text_file_is_told(tmp_path):
     path = tmp_path / "checkpoint"
     path.write_text("epoch 3 of 5")
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         read_settings(path)
 
 
@@ -218,15 +218,15 @@ def test_full_disk_names_the_way_on(tmp_path):
     path = checkpoint_path(tmp_path / "my run")
     weight = keras.Variable(np.zeros(50_000))
     checkpoint = Checkpoint(path, {"task": "test"}, [weight])
-    full = f"cannot write the checkpoint {path}: File too large; make room there, then "
+    full = f"cannot write the checkpoint {path}: File too large; free some space there, then "
     with largest_file(100_000), pytest.raises(CheckpointError) as first:
         checkpoint.save(FitState(), [])
-    assert str(first.value) == full + "begin anew: there is none before it"
+    assert str(first.value) == full + "start again: there is no earlier checkpoint"
     assert list(tmp_path.iterdir()) == []
     checkpoint.save(FitState(epoch=2), [])
     with largest_file(100_000), pytest.raises(CheckpointError) as second:
         checkpoint.save(FitState(epoch=3), [])
-    way = f"go on from the one before it with `gru-train resume '{tmp_path / 'my run'}'`"
+    way = f"continue from the previous one with `gru-train resume '{tmp_path / 'my run'}'`"
     assert str(second.value) == full + way
     assert list(tmp_path.iterdir()) == [path]
     assert checkpoint.restore() == (FitState(epoch=2), [])
@@ -236,5 +236,5 @@ def test_settings_nested_too_deep_are_told(tmp_path):
     path = tmp_path / "checkpoint"
     with path.open("wb") as file:
         np.savez(file, meta=np.array("[" * 200_000))
-    with pytest.raises(CheckpointError, match="damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged, or is not a checkpoint"):
         read_settings(path)

@@ -48,7 +48,7 @@ def test_the_loaded_model_repeats_the_stored_predictions(tiny_run):
 @pytest.mark.parametrize("name", ["model.keras", "vocabulary.txt", "metrics.json"])
 def test_a_missing_file_is_named(copied_run, name):
     (copied_run.path / name).unlink()
-    with pytest.raises(RunDirectoryError, match=f"no complete run: {name} is missing"):
+    with pytest.raises(RunDirectoryError, match=f"not a complete run: {name} is missing"):
         RunDirectory.open(copied_run.path)
 
 

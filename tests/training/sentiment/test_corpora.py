@@ -32,7 +32,7 @@ def test_mr_is_cp1252_and_its_0x85_ends_no_line(tmp_path):
     assert corpus.validation is None
     assert corpus.test is None
     assert "published set has 10,662" in corpus.notes[0]
-    assert corpus.notes[1].startswith("rt-polarity.pos, rt-polarity.neg: not byte for byte")
+    assert corpus.notes[1].startswith("rt-polarity.pos, rt-polarity.neg: not the known copy")
 
 
 def test_sst2_keeps_its_official_parts_and_bare_quotes(tmp_path):

@@ -32,9 +32,9 @@ class SmoothingForecaster:
     """Models fitted on early rows, which then follow the series through all later ones.
 
     Args:
-        data: the series; missing values are replaced by the ones before.
-        damped: let the trend die out.
-        end: fit on the rows before this one; by default the training rows.
+        data: The series; missing values are replaced by the ones before.
+        damped: Let the trend die out.
+        end: Fit on the rows before this one; by default the training rows.
     """
 
     def __init__(self, data: ForecastingData, damped: bool, end: int | None = None):
@@ -53,7 +53,7 @@ class SmoothingForecaster:
         """(N, H, K) standardised forecasts from the rows before each of N origins.
 
         Raises:
-            ValueError: there is less than a season before an origin.
+            ValueError: There is less than a season before an origin.
         """
         if origins.min() < self._season:
             raise ValueError(

@@ -16,7 +16,7 @@ class RidgeForecaster:
 
     Args:
         coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
-        targets: the K column numbers that it forecasts.
+        targets: The K column numbers that it forecasts.
     """
 
     def __init__(self, coefficients: np.ndarray, targets: tuple[int, ...]):
@@ -49,8 +49,8 @@ def fit_ridge(
             where a column has no other ones, its NaN are first replaced by the value before.
         lookback: L.
         horizon: H.
-        targets: the K column numbers, for use on histories of C columns.
-        penalty: above 0.
+        targets: The K column numbers, for use on histories of C columns.
+        penalty: Above 0.
     """
     width = lookback + horizon
     gram = np.zeros((width, width))
@@ -69,8 +69,8 @@ def window_gram(values: np.ndarray, width: int) -> np.ndarray:
     """The sum of w·wᵀ over all windows w of a column, (width, width).
 
     Args:
-        values: (N,) float64, N at least ``width``.
-        width: of a window.
+        values: (N,) float64, N at least `width`.
+        width: Of a window.
     """
     windows = len(values) - width + 1
     gram = np.empty((width, width))

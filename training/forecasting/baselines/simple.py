@@ -30,7 +30,7 @@ class BaselineResult:
 
     name: str
     detail: str
-    """What was chosen, as ``season 24``."""
+    """What was chosen, as `season 24`."""
     validation: ForecastErrors
     test: ForecastErrors
 
@@ -45,7 +45,7 @@ class Baselines:
 
 
 def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
-    """Repeats the last value of each column."""
+    """Repeat the last value of each column."""
 
     def forecast(histories: np.ndarray) -> np.ndarray:
         return np.repeat(histories[:, -1:, list(targets)], horizon, axis=1)
@@ -54,7 +54,7 @@ def last_value(targets: Sequence[int], horizon: int) -> Forecaster:
 
 
 def seasonal_naive(targets: Sequence[int], horizon: int, season: int) -> Forecaster:
-    """Repeats the last season of each column; reads ``season`` steps or more."""
+    """Repeat the last season of each column; reads `season` steps or more."""
     source = np.arange(horizon) % season - season
 
     def forecast(histories: np.ndarray) -> np.ndarray:
@@ -77,10 +77,10 @@ def naive_forecasters(data: ForecastingData) -> dict[str, tuple[Forecaster, int]
 
 
 def fit_baselines(data: ForecastingData) -> Baselines:
-    """Fits all on the training part and measures them on validation and test.
+    """Fit all on the training part and measure them on validation and test.
 
     The ridge regression's look-back is the one with the least validation error among the
-    network's own and :data:`RIDGE_LOOKBACKS`, as far as the training part is long enough.
+    network's own and `RIDGE_LOOKBACKS`, as far as the training part is long enough.
     """
     details = {LAST_VALUE: "", SEASONAL_NAIVE: f"season {data.season}"}
     results = [
@@ -104,7 +104,7 @@ def fit_baselines(data: ForecastingData) -> Baselines:
 
 
 def ridge_of(data: ForecastingData, lookback: int, end: int | None = None) -> RidgeForecaster:
-    """The ridge regression on the training rows, or on all rows before ``end``."""
+    """The ridge regression on the training rows, or on all rows before `end`."""
     rows = data.standardised_targets[: end or data.borders.train]
     return fit_ridge(rows, lookback, data.shape.horizon, data.shape.targets)
 

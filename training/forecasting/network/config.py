@@ -23,14 +23,14 @@ class ForecasterConfig:
     """Forecast each target from its own past alone, all with the same weights; other columns are
     then not read. Otherwise one network reads all columns together."""
     channel_embedding: bool = True
-    """Give each target a learned vector, of architecture segment with --channel-independent."""
+    """Give each target a learned vector; for architecture segment with --channel-independent."""
     normalisation: Literal["none", "last", "reversible", "difference"] = "last"
-    """Per window and column: subtract the last value; or mean and deviation, put back after
-    (RevIN without weights); or read changes from step to step. Models that answer tick by tick
-    are one_shot with none or difference."""
+    """Per window and column: subtract the last value; or normalise by mean and deviation (RevIN
+    without weights); or read changes from step to step. Only one_shot with none or difference can
+    answer tick by tick."""
     linear_skip: bool = False
-    """Add a linear map from the look-back to the forecast, set to the ridge baseline at first, so
-    that the GRU learns what it leaves over."""
+    """Add a linear map from the look-back to the forecast, initialised with the ridge baseline, so
+    that the GRU learns the residual."""
     loss: Literal["mse", "mae", "huber", "quantile"] = "mse"
     """What training minimises, on standardised values; quantile: the pinball loss of all levels."""
 

@@ -20,10 +20,10 @@ class FeedbackGRU(keras.layers.Layer):
         steps: H, forecasts to make.
         targets: K, values per step.
         outputs: Q, numbers per value.
-        fed_back: which of the Q numbers is fed back, the point forecast.
-        dropout: share of the state dropped on its way to the forecast while training, the same
+        fed_back: Which of the Q numbers is fed back, the point forecast.
+        dropout: Share of the state dropped on its way to the forecast while training, the same
             features at all steps.
-        zero_head: start with forecasts of zero.
+        zero_head: Start with forecasts of zero.
 
     Call arguments:
         state: (B, U), where to start.
@@ -55,7 +55,7 @@ class FeedbackGRU(keras.layers.Layer):
         )
 
     def build(self, state_shape: Any, first_shape: Any = None) -> None:  # noqa: ARG002
-        """Creates the weights of the cell and of the head."""
+        """Create the weights of the cell and of the head."""
         self.cell.build((None, self.targets))
         self.head.build((None, self.units))
         self.built = True

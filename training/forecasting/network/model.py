@@ -1,7 +1,7 @@
 """The forecasting networks: windows of standardised values in, forecasts of them out.
 
 All are GRUs of this project between a normalisation of the window and a dense layer. With
-``channel_independent`` the K targets of a window become K rows of one column each.
+`channel_independent` the K targets of a window become K rows of one column each.
 """
 
 import itertools
@@ -31,17 +31,17 @@ def build_forecaster(
     """A functional model from standardised windows to standardised forecasts.
 
     Args:
-        config: architecture, sizes, normalisation and loss.
-        shape: look-back L, horizon H, columns C, and the K target columns.
-        levels: of the quantiles, ascending and with .5; read only with the loss ``quantile``.
+        config: Architecture, sizes, normalisation and loss.
+        shape: Look-back L, horizon H, columns C, and the K target columns.
+        levels: Of the quantiles, ascending and with .5; read only with the loss `quantile`.
 
     Returns:
-        A model from ``history`` (B, L, C) float32 without NaN to (B, H, K, Q) float32: Q is the
-        number of levels with the loss ``quantile``, else 1.
+        A model from `history` (B, L, C) float32 without NaN to (B, H, K, Q) float32: Q is the
+        number of levels with the loss `quantile`, else 1.
 
     Raises:
-        ConfigError: a segment is longer than the look-back.
-        ValueError: levels that are no ascending probabilities with .5 among them.
+        ConfigError: A segment is longer than the look-back.
+        ValueError: Levels that are no ascending probabilities with .5 among them.
     """
     point, outputs = 0, 1
     if config.loss == "quantile":
@@ -74,15 +74,15 @@ def build_forecaster(
 def initialise_linear(
     model: keras.Model, coefficients: np.ndarray, intercept: np.ndarray | None = None
 ) -> None:
-    """Sets the linear skip, for instance to the ridge baseline's solution.
+    """Set the linear skip, for instance to the ridge baseline's solution.
 
     Args:
-        model: built with ``linear_skip``.
+        model: Built with `linear_skip`.
         coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
         intercept: (H,), zeros by default.
 
     Raises:
-        ValueError: a shape does not fit, or the model has no linear skip.
+        ValueError: A shape does not fit, or the model has no linear skip.
     """
     layer = model.get_layer("linear")
     kernel, bias = layer.get_weights()

@@ -46,7 +46,7 @@ class SegmentGRU(keras.layers.Layer):
         self.encoder = GRU(units, dtype=self.dtype_policy, name="encoder")
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Creates the GRU's weights, whose input size D must be U, and the queries."""
+        """Create the GRU's weights, whose input size D must be U, and the queries."""
         if input_shape[-1] != self.units:
             raise ValueError(
                 f"segments must have {self.units} features, as the queries go through the same "

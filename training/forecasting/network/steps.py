@@ -2,7 +2,7 @@
 
 Everything here is plain graph operations on the weights of a trained model, for exports. All
 values are standardised. R is the number of GRUs that run side by side: the K targets of a model
-with ``channel_independent``, else one.
+with `channel_independent`, else one.
 """
 
 from typing import Any, NamedTuple
@@ -29,9 +29,9 @@ class ForecasterSteps:
     """A trained forecaster, opened.
 
     Args:
-        model: of :func:`training.forecasting.network.model.build_forecaster`.
-        config: that it was built with.
-        shape: that it was built with.
+        model: Of `training.forecasting.network.model.build_forecaster`.
+        config: That it was built with.
+        shape: That it was built with.
     """
 
     def __init__(self, model: keras.Model, config: ForecasterConfig, shape: ForecastShape):
@@ -51,7 +51,7 @@ class ForecasterSteps:
 
     @property
     def state_size(self) -> int:
-        """Size S of the state that :meth:`advance` carries.
+        """Size S of the state that `advance` carries.
 
         The GRU's states, the last value seen of each column, and whether there was one. Zeros are
         a new beginning.
@@ -87,7 +87,7 @@ class ForecasterSteps:
         return self._answer(self._by_row(final[:, tf.newaxis]), levels)[:, 0]
 
     def advance(self, value: Any, state: Any) -> tuple[Any, Any]:
-        """Reads one tick; for models that stream.
+        """Read one tick; for models that stream.
 
         Args:
             value: (B, C), NaN where missing: then the last value seen counts again, and before

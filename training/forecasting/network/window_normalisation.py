@@ -1,6 +1,6 @@
 """Normalisation of each window by its own level, so that a forecast follows a series that drifts.
 
-``last`` is that of NLinear (Zeng et al. 2023) and SegRNN (Lin et al. 2023), ``reversible`` that of
+`last` is that of NLinear (Zeng et al. 2023) and SegRNN (Lin et al. 2023), `reversible` that of
 RevIN (Kim et al. 2022) without its learned affine map.
 """
 
@@ -15,12 +15,12 @@ EPSILON = 1e-5
 
 @keras.saving.register_keras_serializable(package="training")
 class WindowNormalisation(keras.layers.Layer):
-    """Takes the level, and for ``reversible`` the spread, out of each window and column.
+    """Takes the level, and for `reversible` the spread, out of each window and column.
 
     Args:
-        kind: ``"none"``; ``"last"``: the last value is the level; ``"reversible"``: the mean is the
+        kind: `"none"`; `"last"`: the last value is the level; `"reversible"`: the mean is the
             level, and the standard deviation, with a variance of 1e-5 added, the spread;
-            ``"difference"``: the changes from step to step in place of the values, zero at the
+            `"difference"`: the changes from step to step in place of the values, zero at the
             first step, with the last value as the level of the forecast.
 
     Call arguments:

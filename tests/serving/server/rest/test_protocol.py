@@ -146,7 +146,7 @@ def test_a_head_without_end_is_refused(port):
         thread = trickle(connection, b"x" * 1024, every=0.005)
         said, _ = until_closed(connection)
         assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-        assert said.endswith(b"\r\n\r\nThe head of the request is too large.")
+        assert said.endswith(b"\r\n\r\nThe header of the request is too large.")
     thread.join()
 
 

@@ -1,0 +1,121 @@
+"""Each extra has what its modules import: they are imported where nothing else is installed."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OWN = {"keras_gru", "training", "serving"}
+DISTRIBUTIONS = {
+    module: {canonicalize_name(name) for name in names}
+    for module, names in packages_distributions().items()
+}
+IMPORT_WITHOUT = """
+import importlib, json, sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+absent, modules = map(set, json.load(sys.stdin))
+sys.meta_path.insert(0, Absent())
+for module in sorted(modules):
+    importlib.import_module(module)
+"""
+
+
+def direct(*extras):
+    """Names of the distributions that the base and some extras ask for."""
+    names = {Requirement(line).name for line in PROJECT["dependencies"]}
+    for extra in extras:
+        for line in map(Requirement, PROJECT["optional-dependencies"][extra]):
+            names |= direct(*line.extras) if line.name == PROJECT["name"] else {line.name}
+    return {canonicalize_name(name) for name in names}
+
+
+def installed_with(*extras):
+    """Names of all distributions that are installed then."""
+    found, left = set(), list(direct(*extras))
+    while left:
+        if (name := left.pop()) in found:
+            continue
+        found.add(name)
+        try:
+            lines = map(Requirement, requires(name) or [])
+        except PackageNotFoundError:
+            continue
+        left += [
+            canonicalize_name(line.name)
+            for line in lines
+            if line.marker is None or line.marker.evaluate({"extra": ""})
+        ]
+    return found
+
+
+def modules(*rooms, without=()):
+    for path in sorted(path for room in rooms for path in (ROOT / room).rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if not name.startswith(without):
+            yield name
+
+
+EXPORT = ("serving.export", "serving.commands.export")
+CLIENT = [f"serving/{room}" for room in ("client", "codecs", "commands", "config", "load_test",
+                                         "protos", "release", "storage", "telemetry")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extras", "found"),
+    [
+        ((), ["serving.__main__", "serving.errors", "training.__main__"]),
+        (("client",), modules(*CLIENT, without=EXPORT)),
+        (("layer",), modules("keras_gru")),
+        (("serve",), modules("serving", without=EXPORT)),
+        (("train",), [*modules("training", "serving/export"), "serving.commands.export"]),
+    ],
+    ids=["base", "client", "layer", "serve", "train"],
+)
+def test_modules_import_with_their_extra(extras, found):
+    with_extra = installed_with(*extras)
+    absent = [module for module, names in DISTRIBUTIONS.items() if not names & with_extra]
+    assert {"tensorflow", "pandas"} & set(absent) or extras == ("train",)
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_WITHOUT], input=json.dumps([absent, list(found)]),
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "extras"),
+    [
+        ("keras_gru", ("layer", "plot", "train", "interop")),
+        ("training", ("train",)),
+        ("serving", ("all", "text", "tflite")),
+    ],
+)
+def test_what_is_imported_is_asked_for(package, extras):
+    """By name, also what another package brings along today."""
+    asked = direct(*extras)
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module]
+            for name in {re.split(r"\.", name)[0] for name in names}:
+                if name not in OWN and name not in sys.stdlib_module_names:
+                    brought_by = DISTRIBUTIONS.get(name, {canonicalize_name(name)})
+                    assert brought_by & asked, f"{path}: {name}"

@@ -1,0 +1,194 @@
+"""The built wheel, installed with each extra in an environment of its own, and used there."""
+
+import json
+from contextlib import contextmanager
+from subprocess import Popen
+
+import numpy as np
+import pytest
+
+from tests.packaging.fresh_environment import FreshEnvironment, requirement, uv
+from tests.ports import free_ports
+from tests.serving.conftest import Running, answers, running, wait_until
+from tests.serving.saved_models import save_affine
+
+pytestmark = pytest.mark.wheel
+HEAVY = {"tensorflow", "keras", "pandas", "scikit-learn", "starlette", "matplotlib"}
+X = np.random.default_rng(27).normal(size=(5, 3)).astype("float32")
+B = np.arange(5, dtype="float32")[:, None]
+Y = X @ np.array([[1, 2], [3, 4], [5, 6]], "float32") + B  # what the model of the server computes
+ASK = f"""
+import json, sys, warnings
+from pathlib import Path
+
+warnings.simplefilter("error")
+import numpy as np
+import serving
+from serving.client import connect
+
+assert Path(sys.prefix) in Path(serving.__file__).parents, serving.__file__
+x, b = np.array({X.tolist()}, "float32"), np.array({B.tolist()}, "float32")
+with connect(ADDRESS) as client:
+    y = client.predict({{"x": x, "b": b}}, "affine")["y"]
+assert "tensorflow" not in sys.modules
+print(json.dumps(y.tolist()))
+"""
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Makes one with an extra."""
+    return lambda extra="": FreshEnvironment(tmp_path / (extra or "base"), extra)
+
+
+@pytest.fixture(scope="module")
+def affine(tmp_path_factory):
+    """Base path of a model."""
+    path = tmp_path_factory.mktemp("affine")
+    save_affine(path / "1")
+    return path
+
+
+@contextmanager
+def served_from(environment, model, name):
+    """A server of an environment, on free ports, until the block ends."""
+    port, rest_port = free_ports(2)
+    log = environment.work / "log"
+    flags = (f"--port={port}", f"--rest_api_port={rest_port}", f"--model_name={name}",
+             f"--model_base_path={model}")  # fmt: skip
+    with log.open("wb") as out:
+        command = [environment.folder / "bin" / "gru-serve", "serve", *flags]
+        process = Popen(
+            command, cwd=environment.work, env=environment.variables(), stdout=out, stderr=out
+        )
+    server = Running(process, port, rest_port, log)
+    try:
+        wait_until(lambda: answers(server), server)
+        yield server
+    finally:
+        process.terminate()
+        process.wait(90)
+
+
+def test_base(environment):
+    """It imports, explains itself, and names the extra for everything else."""
+    base = environment()
+    assert HEAVY.isdisjoint(base.packages())
+    base.python("import serving, serving.errors, training")
+    assert base.run("gru-serve", "--help").stdout.startswith("usage: gru-serve COMMAND")
+    for command, extra in (
+        (("gru-train", "sentiment"), "train"),
+        (("gru-serve", "serve", "--port=1"), "serve"),
+        (("gru-serve", "predict", "a text"), "client"),
+        (("gru-serve", "export", "runs/none", "--to", "models"), "train"),
+    ):
+        done = base.run(*command)
+        assert done.returncode == 2
+        assert done.stderr.endswith(f"install it with pip install 'keras-gru[{extra}]'\n")
+        assert done.stderr.count("\n") == 1
+    for module, extra in (("keras_gru", "layer"), ("serving.client", "client")):
+        done = base.run("python", "-c", f"import {module}")
+        assert done.stderr.endswith(f"install it with pip install 'keras-gru[{extra}]'\n")
+
+
+def test_client(environment, affine, tmp_path):
+    """Asks a server of this checkout over both transports, in Python and on the command line."""
+    client = environment("client")
+    assert HEAVY.isdisjoint(client.packages())
+    body = {"inputs": {"x": X.tolist(), "b": B.tolist()}}
+    (client.work / "ask.json").write_text(json.dumps(body))
+    flags = ("--model_name=affine", f"--model_base_path={affine}")
+    with running(tmp_path / "log", *flags) as server:
+        for url in (server.rest, f"grpc://{server.grpc}"):
+            answer = json.loads(client.python(ASK.replace("ADDRESS", repr(url))))
+            np.testing.assert_allclose(answer, Y, rtol=1e-5)
+            asked = ("--url", url, "--model", "affine", "--json", "ask.json", "--output", "json")
+            done = client.run("gru-serve", "predict", *asked)
+            assert done.returncode == 0, done.stderr
+            rows = [row["y"] for row in json.loads(done.stdout)["predictions"]]
+            np.testing.assert_allclose(rows, Y, rtol=1e-5)
+    done = client.run("gru-serve", "inspect", str(affine))
+    assert done.stderr == (
+        "gru-serve inspect: needs tensorflow, which is not installed; install it with "
+        "pip install 'keras-gru[serve]'\n"
+    )
+
+
+@pytest.mark.slow
+def test_layer(environment):
+    """A small model is fitted, saved and loaded; a picture needs another extra."""
+    layer = environment("layer")
+    assert {"pandas", "httpx", "matplotlib"}.isdisjoint(layer.packages())
+    printed = layer.python(
+        "import keras, numpy as np\n"
+        "from keras_gru import GRU\n"
+        "from keras_gru.introspection import gates_over_time, plot_gates\n"
+        "x = np.random.default_rng(0).normal(size=(64, 6, 2)).astype('float32')\n"
+        "model = keras.Sequential([keras.Input((6, 2)), GRU(8), keras.layers.Dense(1)])\n"
+        "model.compile('adam', 'mse')\n"
+        "history = model.fit(x, x.sum((1, 2))[:, None], epochs=5, verbose=0)\n"
+        "assert history.history['loss'][-1] < history.history['loss'][0]\n"
+        "model.save('small.keras')\n"
+        "loaded = keras.models.load_model('small.keras')\n"
+        "np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))\n"
+        "try:\n"
+        "    plot_gates(gates_over_time(model.layers[0], x))\n"
+        "except ModuleNotFoundError as error:\n"
+        "    print(error)\n"
+    )
+    assert printed.endswith("pip install 'keras-gru[plot]'\n")
+    assert layer.run("python", "-m", "keras_gru", "trace", "good_movie").returncode == 0
+    uv(*layer.install, requirement("plot"))
+    layer.python(
+        "import numpy as np\n"
+        "from keras_gru import GRU\n"
+        "from keras_gru.introspection import gates_over_time, plot_gates\n"
+        "plot_gates(gates_over_time(GRU(4), np.ones((1, 3, 2), 'float32'))).savefig('gates.png')\n"
+    )
+    assert (layer.work / "gates.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_train_and_serve(environment):
+    """A run of one environment is exported there and served from another, which cannot train."""
+    train = environment("train")
+    assert "starlette" not in train.packages()
+    small = ("--reviews", "300", "--epochs", "1", "--runs-dir", "runs", "--name", "small")
+    for command in (
+        ("gru-train", "sentiment", "--preset", "demo", *small),
+        ("gru-serve", "export", "runs/small", "--to", "models/small"),
+    ):
+        done = train.run(*command)
+        assert done.returncode == 0, done.stderr
+    serve = environment("serve")
+    assert {"pandas", "scikit-learn", "tyro"}.isdisjoint(serve.packages())
+    exported = train.work / "models" / "small"
+    with served_from(serve, exported, "small") as server:
+        url = f"grpc://{server.grpc}"
+        done = serve.run("gru-serve", "verify", str(exported), "--url", url)
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = serve.run("gru-serve", "verify", str(exported))
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = serve.run("gru-serve", "export", "runs/small", "--to", "models/small")
+    assert done.stderr.endswith("install it with pip install 'keras-gru[train]'\n")
+
+
+@pytest.mark.slow
+def test_all(environment):
+    """Every module imports, and no package misses another."""
+    everything = environment("all")
+    everything.python(
+        "import importlib, pkgutil\n"
+        "for name in ('keras_gru', 'training', 'serving'):\n"
+        "    package = importlib.import_module(name)\n"
+        "    for found in pkgutil.walk_packages(package.__path__, f'{name}.'):\n"
+        "        importlib.import_module(found.name)\n"
+    )
+    uv("pip", "check", "--python", everything.folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", ["text", "tflite", "interop", "dev"])
+def test_the_other_extras_can_be_installed(environment, extra):
+    base = environment()
+    uv(*base.install, "--dry-run", requirement(extra))
