@@ -5,7 +5,7 @@ from keras_gru.missing_extra import naming_extra
 with naming_extra("layer", "keras", "tensorflow"):
     import keras
 
-from keras_gru import functional, initializers
+from keras_gru import functional, initializers, trained_layers
 from keras_gru.cell import GRUCell
 from keras_gru.encoder import GRUEncoder
 from keras_gru.kernel.execution import portable
@@ -18,6 +18,8 @@ if keras.config.backend() != "tensorflow":
         "keras_gru needs Keras' TensorFlow backend: expected KERAS_BACKEND=tensorflow in the "
         f"environment; got {keras.config.backend()!r}"
     )
+
+trained_layers.register()
 
 __version__ = "0.1.0"
 

@@ -25,10 +25,6 @@ from keras_gru.quantization import Int8Kernels
 
 Tensor = Any
 
-# With up to this many elements of the state, a step spends less time on arithmetic than on
-# launching operations.
-_SMALL_STATE = 2048
-
 
 @keras.saving.register_keras_serializable(package="keras_gru")
 class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
@@ -74,7 +70,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
         dropconnect: Rate in [0, 1) at which weights of `recurrent_kernel` are dropped in training,
             once for all steps (Merity et al. 2017, arXiv:1708.02182).
         layer_norm: Normalise x·W and h·U, each gate over its units, before the biases are added
-            (Ba et al. 2016, arXiv:1607.06450); adds the weight `layer_norm_gain` (2, 3U).
+            (38; Ba et al. 2016, arXiv:1607.06450); adds the weight `layer_norm_gain` (2, 3U).
         learn_initial_state: Start from a trained state, the weight `learned_state` (U,), where no
             state is given, instead of zeros.
         update_gate: `"keep"` (4a; Keras, PyTorch, cuDNN) or `"replace"` (4b; Cho et al. 2014,
@@ -215,7 +211,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
             for weight in (self.bias, self.layer_norm_gain)
         )
         recurrent_kernel = self.effective_recurrent_kernel(training)
-        if recurrent_mask is None and gain is None and _is_small(h):
+        if recurrent_mask is None and gain is None:
             joint, weights = joint_step_inputs(
                 inputs, self.kernel, recurrent_kernel, bias, self.reset_after
             )
@@ -287,8 +283,3 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
             "learn_initial_state": self.learn_initial_state,
             "implementation": self.implementation,
         }
-
-
-def _is_small(h: Tensor) -> bool:
-    elements = h.shape.num_elements()  # None where part of the shape is unknown
-    return elements is not None and elements <= _SMALL_STATE

@@ -168,6 +168,7 @@ def sequence(
     bias: Tensor | None = None,
     convention: Convention = _STANDARD,
     *,
+    layer_norm_gain: Tensor | None = None,
     mask: Tensor | None = None,
     go_backwards: bool = False,
     processing_order: bool = True,
@@ -193,6 +194,7 @@ def sequence(
         recurrent_kernel: (U, 3U).
         bias: (2, 3U) with `reset_after`, else (3U,); or None.
         convention: Which GRU; activations among sigmoid, hard_sigmoid, tanh, relu and linear.
+        layer_norm_gain: See `step`.
         mask: Boolean (B, T) of any pattern. Where False the state is kept (5).
         go_backwards: Run from the last step to the first.
         processing_order: With `go_backwards`, give states and gates in the order in which they
@@ -230,7 +232,8 @@ def sequence(
             f"and linear. Received: activation={convention.activation!r}, "
             f"recurrent_activation={convention.recurrent_activation!r}"
         )
-    weights = PackedWeights(kernel, recurrent_kernel, bias, None).checked(x, convention)
+    weights = PackedWeights(kernel, recurrent_kernel, bias, layer_norm_gain)
+    weights = weights.checked(x, convention)
     units = weights.recurrent_kernel.shape[0]
     batch, steps, _ = x.shape
     if initial_state is None:
@@ -252,12 +255,8 @@ def sequence(
     elif zoneout is not None:
         zoneout = tf.cast(zoneout, x.dtype)
     return gru_sequence(
-        x,
-        h,
-        weights.kernel,
-        weights.recurrent_kernel,
-        weights.bias,
-        convention,
+        *(x, h, *weights[:3], convention),
+        layer_norm_gain=weights.layer_norm_gain,
         mask=mask,
         go_backwards=go_backwards,
         processing_order=processing_order,

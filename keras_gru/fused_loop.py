@@ -61,8 +61,7 @@ class FusedLoop:
     def _can_fuse(self) -> bool:
         if type(self.cell).call is not GRUCell.call:  # a cell that replaces the layer's own
             return False
-        by_hand = self.cell.convention.differentiable_by_hand and not self.layer_norm
-        return by_hand and not self.unroll
+        return self.cell.convention.differentiable_by_hand and not self.unroll
 
     def inner_loop(
         self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
@@ -92,6 +91,7 @@ class FusedLoop:
             tf.cast(cell.effective_recurrent_kernel(training), cell.compute_dtype),
             None if cell.bias is None else tf.cast(cell.bias, cell.compute_dtype),
         )
+        gain = cell.layer_norm_gain
         rows = Rows(sequences, h0, mask, share, recurrent_mask)
         if self._takes_cudnn(rows):
             result = cudnn_sequence(sequences, h0, *weights, cell.convention, self.go_backwards)
@@ -101,6 +101,7 @@ class FusedLoop:
                 h0,
                 *weights,
                 cell.convention,
+                layer_norm_gain=None if gain is None else tf.cast(gain, cell.compute_dtype),
                 mask=mask,
                 go_backwards=self.go_backwards,
                 recurrent_mask=recurrent_mask,
@@ -119,9 +120,11 @@ class FusedLoop:
     def _takes_cudnn(self, rows: Rows) -> bool:
         if self.use_cudnn is False or self.path not in ("fused", "cudnn"):
             return False
-        reason: str | None = "unroll or layer_norm"
+        reason: str | None = "unroll"
         if self._can_fuse:
-            reason = obstacle(self.cell.convention, rows, self.use_bias, self.return_gates)
+            reason = obstacle(
+                self.cell.convention, rows, self.use_bias, self.layer_norm, self.return_gates
+            )
         if reason is not None and self.path == "cudnn":
             raise ValueError(
                 f"Layer {self.name!r} was asked for cuDNN (`path='cudnn'` or `use_cudnn=True`), "

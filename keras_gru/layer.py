@@ -47,8 +47,8 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
       what it can compute (`cudnn.obstacle`). Taken whenever both activations are among sigmoid,
       hard_sigmoid, tanh, relu and linear.
     - `"loop"`: the cell step by step under automatic differentiation. Taken for other
-      activations, with `layer_norm=True`, with `unroll=True` and where the layer was given a `cell`
-      whose `call` is its own.
+      activations, with `unroll=True` and where the layer was given a `cell` whose `call` is its
+      own.
 
     Args:
         units: Size U of the state and of the output.
@@ -198,9 +198,8 @@ class GRU(CarriedState, Int8ByCell, FusedLoop, keras.layers.RNN):
         if wants_fused and (path == "loop" or not self._can_fuse):
             raise ValueError(
                 f"Argument `{'return_gates' if self.return_gates else 'path'}` needs the path "
-                "'fused': no `unroll`, no `layer_norm`, "
-                "and activations among sigmoid, hard_sigmoid, tanh, relu and linear. "
-                f"Received: path={path!r}, unroll={unroll}, layer_norm={layer_norm}, "
+                "'fused': no `unroll`, and activations among sigmoid, hard_sigmoid, tanh, relu and "
+                f"linear. Received: path={path!r}, unroll={unroll}, "
                 f"activation={activation!r}, "
                 f"recurrent_activation={recurrent_activation!r}"
             )

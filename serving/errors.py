@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from serving.graph_names import without_node_names
+
 
 class Code(IntEnum):
     """Canonical status codes, with the numbers of gRPC and `tensorflow.error.Code`."""
@@ -154,13 +156,13 @@ def from_code(code: int, message: str) -> ServingError:
 
     Args:
         code: A canonical code other than OK; an unknown number counts as UNKNOWN.
-        message: The text.
+        message: The text, perhaps TensorFlow's: the names of nodes in it are left out.
     """
     try:
         known = Code(code)
     except ValueError:
         known = Code.UNKNOWN
-    return _BY_CODE.get(known, ServingError)(message, known)
+    return _BY_CODE.get(known, ServingError)(without_node_names(message), known)
 
 
 class PlotError(Exception):

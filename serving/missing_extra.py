@@ -13,6 +13,7 @@ _EXTRAS = {
     "grpc_health": "serve",
     "grpc_reflection": "serve",
     "matplotlib": "plot",
+    "pyarrow": "tables",
     "starlette": "serve",
     "tensorflow": "serve",
     "uvicorn": "serve",

@@ -13,6 +13,34 @@ def sigmoid(a):
     return 1 / (1 + np.exp(-a))
 
 
+def normalized(a, gain):
+    """Layer normalisation of one product, (U,)."""
+    return (a - a.mean()) / np.sqrt(((a - a.mean()) ** 2).mean() + 1e-3) * gain
+
+
+def forward_normalized(
+    x, h0, kernel, recurrent_kernel, bias, gain, *, reset_after, update_gate="keep", mask=None
+):
+    """States of one sequence, (T, U), with layer normalisation by the gains (2, 3U)."""
+    W, R = np.split(kernel, 3, 1), np.split(recurrent_kernel, 3, 1)
+    k_in, k_rec = np.split(gain[0], 3), np.split(gain[1], 3)
+    b_in = np.split(bias[0] if reset_after else bias, 3)
+    b_rec = np.split(bias[1], 3) if reset_after else np.zeros((3, h0.shape[0]))
+    h, states = h0, []
+    for t in range(x.shape[0]):
+        if mask is None or mask[t]:
+            a = [normalized(x[t] @ W[k], k_in[k]) + b_in[k] for k in range(3)]
+            z = sigmoid(a[0] + normalized(h @ R[0], k_rec[0]) + b_rec[0])
+            r = sigmoid(a[1] + normalized(h @ R[1], k_rec[1]) + b_rec[1])
+            if reset_after:
+                g = np.tanh(a[2] + r * (normalized(h @ R[2], k_rec[2]) + b_rec[2]))
+            else:
+                g = np.tanh(a[2] + normalized((r * h) @ R[2], k_rec[2]))
+            h = z * h + (1 - z) * g if update_gate == "keep" else (1 - z) * h + z * g
+        states.append(h)
+    return np.array(states)
+
+
 def forward(x, h0, kernel, recurrent_kernel, bias, *, reset_after, update_gate="keep", mask=None):
     """States of one sequence, (T, U), and what `backward` needs."""
     U = h0.shape[0]

@@ -1,1 +1,39 @@
-"""Training pipelines built on keras_gru."""
+"""Training pipelines built on keras_gru.
+
+From Python: `TextClassifier` and `Forecaster`, which are imported when they are
+asked for. From the command line: `gru-train`.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from training.estimators.forecaster import Forecaster
+    from training.estimators.text_classifier import TextClassifier
+
+__all__ = ["Forecaster", "TextClassifier"]
+
+_MODULES = {
+    "Forecaster": "training.estimators.forecaster",
+    "TextClassifier": "training.estimators.text_classifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "keras_gru", "training"):
+            raise
+        raise ModuleNotFoundError(
+            f"{name} needs {missing}, which is not installed; install it with "
+            "pip install 'keras-gru[train]'",
+            name=error.name,
+        ) from None
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

@@ -5,8 +5,11 @@ Exit status: 0 the run is complete; 2 a setting or the data cannot be used, one 
 which `resume` continues).
 """
 
+import os
 import sys
 from collections.abc import Sequence
+
+_READER_GONE = 128 + 13  # as shells report SIGPIPE, which Windows has not
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,7 +22,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from training.command_line import run_command
 
-        return run_command(arguments)
+        try:
+            return run_command(arguments)
+        finally:
+            if sys.stdout is not None:  # it may be closed, as `>&-` does
+                sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _READER_GONE
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if "--debug" in arguments or missing in ("", "keras_gru", "training"):

@@ -2,22 +2,26 @@
 
 import functools
 import operator
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Sequence
 from dataclasses import replace
-from shlex import quote
-from tempfile import TemporaryFile
+from pathlib import Path
+from shlex import join, quote
 from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
-from training.errors import InterruptedRun, TrainingError
+from training.check_command import CheckConfig, run_check
+from training.compare.command import COMPARE
+from training.errors import CheckpointError, InterruptedRun, InterruptedScoring, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
+from training.predict.command import predict_file
+from training.predict.config import PredictConfig
 from training.presets import preset_in
+from training.quiet import quiet
 from training.resume_config import ResumeConfig
+from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
 
@@ -28,11 +32,13 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
-    further = [command for task in tasks.values() for command in task.commands]
+    further = [COMPARE, *(command for task in tasks.values() for command in task.commands)]
     try:
-        config = _parse(arguments, tasks, further)
+        config, others = _parse(arguments, tasks, further)
         with sigterm_interrupts():
-            return _run(config, tasks, further)
+            if isinstance(config, CheckConfig):
+                return run_check(config, others, tasks, Console(soft_wrap=True))
+            return _run(config, tasks, further, arguments)
     except SystemExit as stop:  # tyro's --help and usage errors
         return int(stop.code or 0)
     except TrainingError as error:
@@ -48,71 +54,108 @@ def run_command(arguments: Sequence[str]) -> int:
             highlight=False,
         )
         return INTERRUPTED
+    except InterruptedScoring as stop:
+        errors.print(f"gru-train: {stop.message}", markup=False, highlight=False)
+        return INTERRUPTED
     except KeyboardInterrupt:
         errors.print("gru-train: interrupted; no run was written, and no checkpoint")
         return INTERRUPTED
 
 
-def _parse(arguments: Sequence[str], tasks: dict[str, Task], further: Sequence[Command]) -> Any:
-    """The settings that the command line asks for, of the class of its command."""
+def _parse(
+    arguments: Sequence[str], tasks: dict[str, Task], further: Sequence[Command]
+) -> tuple[Any, list[str]]:
+    """The settings that the command line asks for, of the class of its command.
+
+    Behind them what a check passes on to the training that it checks for.
+    """
     commands: list[Any] = []
     for name, task in tasks.items():
         default = task.config_type()
         if arguments[:1] == [name]:
             default = preset_in(arguments, task.presets, default)
         commands.append(Annotated[task.config_type, tyro.conf.subcommand(name, default=default)])
+    commands.append(Annotated[CheckConfig, tyro.conf.subcommand("check")])
     commands.append(Annotated[ResumeConfig, tyro.conf.subcommand("resume")])
+    commands.append(Annotated[PredictConfig, tyro.conf.subcommand("predict")])
     for command in further:
         commands.append(Annotated[command.config_type, tyro.conf.subcommand(command.name)])
-    return tyro.cli(
-        functools.reduce(operator.or_, commands),
-        prog="gru-train",
-        description="Train a GRU on your data or on built-in data, and look at what it does.",
-        args=list(arguments),
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-    )
+    options: dict[str, Any] = {
+        "prog": "gru-train",
+        "description": "Train a GRU on your data or on built-in data, and look at what it does.",
+        "args": list(arguments),
+        "config": (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    }
+    command = functools.reduce(operator.or_, commands)
+    if arguments[:1] == ["check"]:
+        config, others = tyro.cli(command, return_unknown_args=True, **options)
+        return config, others
+    return tyro.cli(command, **options), []
 
 
-def _run(config: Any, tasks: dict[str, Task], further: Sequence[Command]) -> int:
+def _run(
+    config: Any, tasks: dict[str, Task], further: Sequence[Command], arguments: Sequence[str]
+) -> int:
     """Run the command whose settings these are."""
     if isinstance(config, ResumeConfig):
-        return _resume(config, tasks)
+        return _resume(config, tasks, arguments)
+    if isinstance(config, PredictConfig):
+        predict_file(config, Console(soft_wrap=True), _load_tensorflow)
+        return 0
     for name, task in tasks.items():
         if isinstance(config, task.config_type):
-            return _train(name, task, config)
+            return _train(name, task, config, arguments)
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
+    work = config if command.check is None else command.check(config, console)
     _load_tensorflow(console, config.debug)
-    command.run(config, console)
+    command.run(work, console)
     return 0
 
 
-def _train(name: str, task: Task, config: Any, resume: bool = False) -> int:
+def _train(
+    name: str, task: Task, config: Any, arguments: Sequence[str], resume: bool = False
+) -> int:
     console = Console(soft_wrap=True)
+    data = None if resume else _checked(task, config, console)
     _load_tensorflow(console, config.run.debug)
-    run = task.train(config, console, resume)
+    run = task.train(config, console, resume, data)
     if run is None:
         console.print("done; the first worker writes the run", highlight=False)
         return 0
     task.print_results(run.metrics, console)
-    return _conclude(console, run, f"models/{name}")
+    return _conclude(console, name, task, run, arguments)
 
 
-def _resume(config: ResumeConfig, tasks: dict[str, Task]) -> int:
+def _checked(task: Task, config: Any, console: Console) -> Any:
+    """The data, read and looked at before TensorFlow, which takes seconds to load."""
+    with console.status("checking the data ..."):
+        found = task.check(config)
+    if found is None:
+        return None
+    found.raise_errors()
+    found.print_notes(console)
+    return found.data
+
+
+def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[str]) -> int:
     path = existing_checkpoint(config.run_path)
     written = read_settings(path)
-    with _quiet(not config.debug):
-        from training.runs.directory import read_config
+    if "given" in written:
+        raise CheckpointError(
+            f"{config.run_path} was begun in Python, with data given there; go on with it there: "
+            f"the estimator's resume({str(config.run_path)!r}, data)"
+        )
 
     settings = read_config(written, {name: task.config_type for name, task in tasks.items()}, path)
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)
     settings = replace(settings, run=replace(run, debug=config.debug))
-    return _train(written["task"], tasks[written["task"]], settings, resume=True)
+    return _train(written["task"], tasks[written["task"]], settings, arguments, resume=True)
 
 
 def _load_tensorflow(console: Console, debug: bool) -> None:
     """Load it, which takes seconds, and say which one and on what it runs."""
-    with console.status("loading TensorFlow ..."), _quiet(not debug):
+    with console.status("loading TensorFlow ..."), quiet(not debug):
         import keras
         import tensorflow as tf
 
@@ -124,40 +167,42 @@ def _load_tensorflow(console: Console, debug: bool) -> None:
     )
 
 
-def _conclude(console: Console, run: Any, served: str) -> int:
+def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequence[str]) -> int:
     """Say what is left and what comes next; return the exit status."""
+    lines = [""]
     if run.metrics["interrupted"]:
-        console.print(
-            f"\ninterrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
-            highlight=False,
-        )
-    console.print(f"\nrun     {run.path}", markup=False, highlight=False)
-    console.print(f"report  {run.path / 'report.md'}", markup=False, highlight=False)
-    console.print(
-        f"next    gru-serve export {quote(str(run.path))} --to {served}",
-        markup=False,
-        highlight=False,
-    )
+        lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]
+    export = join(["gru-serve", "export", str(run.path), "--to", f"models/{_served(run, name)}"])
+    verdict = task.verdict(run)
+    steps = [f"next    {export}"]
+    if verdict is not None:
+        lines += [verdict.problem, ""]
+        steps = [f"next    {export}  # though {verdict.problem.partition(':')[0]}"]
+        if verdict.flags:
+            again = join(_again(name, arguments, verdict.flags))
+            steps = [f"next    {again}", f"or      {export}  # all the same"]
+    lines += [f"run     {run.path}", f"report  {run.path / 'report.md'}", *steps]
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
     return INTERRUPTED if run.metrics["interrupted"] else 0
 
 
-@contextmanager
-def _quiet(active: bool) -> Iterator[None]:
-    """Hold back what TensorFlow's C++ parts write to stderr while loading; shown on failure."""
-    if not active:
-        yield
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with TemporaryFile() as messages:
-        os.dup2(messages.fileno(), 2)
-        try:
-            yield
-        except Exception:
-            messages.seek(0)
-            os.write(kept, messages.read())
-            raise
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+def _served(run: Any, task: str) -> str:
+    """A name for the model on a server: that of the user's data, else of the task."""
+    data = getattr(getattr(run.config, "data", None), "data", None)
+    if data is None:
+        return task
+    return re.sub(r"[^\w-]+", "-", Path(data).resolve().name.split(".")[0]).strip("-") or task
+
+
+def _again(name: str, arguments: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """The command of a training with further settings, and without the name that is taken now."""
+    if arguments[:1] != [name]:  # resumed
+        return ["gru-train", name, "...", *flags]
+    kept: list[str] = []
+    for argument in arguments:
+        if kept and kept[-1] == "--name":
+            del kept[-1]
+        elif not argument.startswith("--name="):
+            kept.append(argument)
+    return ["gru-train", *kept, *flags]

@@ -3,7 +3,10 @@
     TrainingError                 shown as one line, exit status 2
     ├── ConfigError               a setting out of range or contradicting another
     ├── DataError                 a data file missing, unreadable or not as expected
+    │   ├── ForeignDataError      its columns are not those that the task reads
+    │   └── DataProblemsError     several at once: training.data.problems
     ├── RunDirectoryError         a run that cannot be written, or is not whole
+    ├── ScoringError              answers that cannot be given to a table, or not be written
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
     └── DivergenceError           the loss stopped being a number
 
@@ -27,8 +30,16 @@ class DataError(TrainingError):
     """A data file or folder is missing, unreadable or not as expected."""
 
 
+class ForeignDataError(DataError):
+    """A data file does not have the columns that a task reads."""
+
+
 class RunDirectoryError(TrainingError):
     """A run directory cannot be written, or what is there is not a complete run."""
+
+
+class ScoringError(TrainingError):
+    """A table's rows cannot be answered, or their answers not be written."""
 
 
 class CheckpointError(TrainingError):
@@ -49,3 +60,15 @@ class InterruptedRun(KeyboardInterrupt):
     def __init__(self, run: Path):
         super().__init__(run)
         self.run = run
+
+
+class InterruptedScoring(KeyboardInterrupt):
+    """The scoring of a file was interrupted and can go on.
+
+    Args:
+        message: How far it came, and how it goes on.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        self.message = message

@@ -10,14 +10,17 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from rich.console import Console
 
 from training.errors import TrainingError
 
 if TYPE_CHECKING:
+    from training.data.check import DataCheck
+    from training.outcomes import Outcomes
     from training.runs.directory import TaskRun
+    from training.scoring.scorer import Scorer
     from training.servable import Servable
 
 TASKS = {
@@ -36,10 +39,22 @@ class Command:
     """A dataclass of its settings, with a field `debug`."""
     run: Callable[[Any, Console], None]
     """Does it and prints what came of it; TensorFlow is loaded by then."""
+    check: Callable[[Any, Console], Any] | None = None
+    """Does what can be done before, so that errors show at once; `run` gets what this returns in
+    place of the settings."""
+
+
+class Verdict(NamedTuple):
+    """What speaks against using a run as it is."""
+
+    problem: str
+    """One line: what does better, and by how much."""
+    flags: tuple[str, ...] = ()
+    """Settings to train with again that may do better; none where there are no others."""
 
 
 class Task(Protocol):
-    """What can be trained, resumed and exported."""
+    """What can be trained, resumed and exported; a task derives from it."""
 
     @property
     def config_type(self) -> type:
@@ -56,13 +71,35 @@ class Task(Protocol):
     def commands(self) -> Sequence[Command]:
         """What the command line can do with its runs, training apart."""
 
-    def train(self, config: Any, console: Console, resume: bool) -> "TaskRun | None":
+    @property
+    def scored_columns(self) -> Mapping[str, Sequence[str]]:
+        """What of a table's rows `scorer` reads: inputs, and how their columns are called.
+
+        Columns go by these names where the caller names none. Empty where runs of this task do
+        not answer rows.
+        """
+
+    def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
+        """Read the data and look at them, without TensorFlow; None where nothing can be wrong.
+
+        Args:
+            config: The settings.
+
+        Raises:
+            ForeignDataError: The columns of the file are those of another task.
+        """
+        return None
+
+    def train(
+        self, config: Any, console: Console, resume: bool, data: Any = None
+    ) -> "TaskRun | None":
         """Train and write a run directory.
 
         Args:
             config: The settings.
             console: Where to show progress.
-            resume: Continue from the checkpoint of an interrupted run of this name.
+            resume: Go on from the checkpoint of a run of this name that was cut short.
+            data: What `check` has read; read anew by default.
 
         Returns:
             The run; None in a process of several that train together which writes none.
@@ -71,11 +108,38 @@ class Task(Protocol):
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print what a run achieved, from its `metrics.json`."""
 
+    def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002
+        """What speaks against using a run, as that a simple model does better; None for nothing.
+
+        Args:
+            run: That `train` returned.
+        """
+        return None
+
     def open_run(self, path: Path) -> "TaskRun":
         """Open a run directory of this task."""
 
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that `open_run` opened."""
+
+    def scorer(self, run: Any) -> "Scorer":
+        """What answers the rows of tables with a run that `open_run` opened.
+
+        Raises:
+            TrainingError: Runs of this task do not answer rows.
+        """
+
+    def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
+        """What a run answers to test rows, for a comparison with other runs.
+
+        Args:
+            run: Of `open_run`.
+            data: A test file; None for the test rows that the run held out.
+            like: The run it is compared with, whose classes, scale and the like it takes over.
+
+        Raises:
+            TrainingError: The two cannot be compared, or not on these data; names the run.
+        """
 
 
 def find_task(name: str) -> Task:

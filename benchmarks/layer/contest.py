@@ -16,6 +16,7 @@ MEASURES = {
     "masks": "rows of unequal length, masked at their ends",
     "steps": "whole training steps of a small classifier: fit, and a loop with a GradientTape",
     "streaming": "one step per call, and chunks of 16 steps",
+    "one-step": "one step per call of a cell, from 1 row of 64 units to 64 of 512",
     "launch": "a call that adds one: the overhead of a framework before any layer runs",
     "memory": "peak memory of a training step",
 }
@@ -114,6 +115,9 @@ MAIN = tuple(
 )
 QUICK = (MAIN[0], MAIN[1])
 FEW = MAIN[:4]
+ONE_STEP = tuple(
+    Shape(rows, 1, units, units) for units in (64, 128, 256, 512) for rows in (1, 8, 64)
+)
 STREAMING = (Shape(1, 16, 64, 128), Shape(32, 16, 128, 256))
 
 
@@ -151,14 +155,17 @@ def contests(
         grids = {grid: second_grid()[:3] if quick and grid == "second" else grids[grid]}
     few: tuple[Shape, ...] = main[1:2] if quick else FEW
     streaming: tuple[Shape, ...] = STREAMING[: 1 if quick else None]
+    one_step: tuple[Shape, ...] = ONE_STEP[: 1 if quick else None]
     memory: tuple[Shape, ...] = main
     if own:
         grids, few, streaming, memory = {"own": tuple(own)}, tuple(own), tuple(own), tuple(own)
+        one_step = tuple(own)
     shapes = {
         "bidirectional": few,
         "masks": few[1:] or few,
         "steps": few[1:2] or few,
         "streaming": streaming,
+        "one-step": one_step,
         "launch": tuple(own or main[:1]),
         "memory": memory,
     }

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from benchmarks.layer import one_step as layer_one_step
 from benchmarks.layer import steps as layer_steps
 from benchmarks.layer import streaming as layer_streaming
 from benchmarks.layer.contest import Array, Contest
@@ -54,6 +55,7 @@ def contenders(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:
         "masks": _masks,
         "steps": layer_steps.contenders,
         "streaming": layer_streaming.contenders,
+        "one-step": layer_one_step.contenders,
         "launch": _launch,
     }
     return tables[contest.table](contest, weights)

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_gru.kernel.backward_loop import Deltas, backward
 from keras_gru.kernel.blocks import Extent
 from keras_gru.kernel.forward_pass import (
     Constants,
@@ -20,13 +21,7 @@ from keras_gru.kernel.forward_pass import (
 )
 from keras_gru.kernel.products import masked_states
 from keras_gru.kernel.projection import project, wide
-from keras_gru.kernel.recurrence import (
-    Deltas,
-    Trajectory,
-    backward,
-    states_of,
-    without_masked,
-)
+from keras_gru.kernel.recurrence import Trajectory, states_of, without_masked
 from keras_gru.kernel.weights import Gates, split_gates, unmerge_bias
 
 Tensor = Any
@@ -45,15 +40,19 @@ def gradients(
     narrow = operands.inputs.dtype
     kernels = [tf.transpose(kernel) for kernel in split_gates(operands.kernel)]
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
+    d_gain = []
     whole = without_masked(operands.inputs, constants.mask)
     inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(whole)]
     masks = extent.cut(constants.input_mask)
     for x, input_mask, (deltas, multiplied) in zip(inputs, masks, blocks, strict=True):
-        if deltas.q is None:
-            into_states, multiplied = deltas.x, multiplied._replace(g=deltas.reset_states)
-        else:
-            into_states = deltas.x._replace(g=deltas.q)
-        narrow_x = [tf.cast(delta, narrow) for delta in deltas.x]
+        if deltas.reset_states is not None:
+            multiplied = multiplied._replace(g=deltas.reset_states)
+        into_inputs = deltas.x
+        into_states = deltas.x if deltas.q is None else deltas.x._replace(g=deltas.q)
+        if deltas.normalized is not None:
+            into_inputs, into_states, *gains = deltas.normalized
+            d_gain.append(tf.stack(gains))
+        narrow_x = [tf.cast(delta, narrow) for delta in into_inputs]
         seen = masked_states(x, input_mask)
         pairs = zip(seen, narrow_x, strict=True)
         d_kernel.append(tf.concat([_outer_sum(*pair) for pair in pairs], -1))
@@ -80,10 +79,12 @@ def gradients(
         tf.cast(tf.add_n(d_kernel), operands.kernel.dtype),
         tf.cast(tf.add_n(d_recurrent), operands.recurrent_kernel.dtype),
     ]
-    if operands.bias is None:
-        return gradients
-    d_bias = unmerge_bias(tf.add_n(d_projected), tf.add_n(d_candidate) if d_candidate else None)
-    return [*gradients, tf.cast(d_bias, operands.bias.dtype)]
+    if operands.bias is not None:
+        d_bias = unmerge_bias(tf.add_n(d_projected), tf.add_n(d_candidate) if d_candidate else None)
+        gradients.append(tf.cast(d_bias, operands.bias.dtype))
+    if operands.layer_norm_gain is not None:
+        gradients.append(tf.cast(tf.add_n(d_gain), operands.layer_norm_gain.dtype))
+    return gradients
 
 
 def _deltas(
@@ -99,15 +100,17 @@ def _deltas(
     Differentiable in turn, through the same loops in plain operations.
     """
     present = [v for v in operands if v is not None]
+    like = operands
 
     def compute(
         values: tuple[Tensor, ...], constants: Constants, runs: list[Trajectory] | None
     ) -> list[Any]:
-        operands = Operands(*(*values[: len(present)], None)[:5])
+        operands = like.filled(values)
         upstream = values[len(present) :]
         runs = runs or run_forward(operands, constants, extent, False, True)
         shared = shared_by_rows(operands, constants, extent)
-        shared = shared._replace(kernel=None, projection_bias=None)
+        if shared.input_gain is None:
+            shared = shared._replace(kernel=None, projection_bias=None)
         d_outputs = extent.cut(wide(upstream[0]) if keep_outputs else None, timed=True)
         d_final = extent.cut(wide(upstream[-1]))
         run = runner(constants.plan)
@@ -119,14 +122,9 @@ def _deltas(
             kept = kept._replace(final=None, outputs=None)
             tensors = (rows, shared, kept, d_out, d_last)
             deltas = run(backward, tensors, constants.mode)
-            timed = extent.without_padded_steps(deltas._replace(initial_state=None))
             before = extent.without_padded_steps(states_of(kept.states, constants.mode.before))
-            results.append(
-                (
-                    timed._replace(initial_state=deltas.initial_state),
-                    masked_states(before, rows.recurrent_mask),
-                )
-            )
+            deltas = deltas.of_each_step(extent.without_padded_steps)
+            results.append((deltas, masked_states(before, rows.recurrent_mask)))
         return results
 
     structure: list[Any] = []

@@ -22,13 +22,16 @@ from keras_gru.kernel.weights import split_gates
 Tensor = Any
 
 
-def obstacle(convention: Convention, rows: Rows, use_bias: bool, return_gates: bool) -> str | None:
+def obstacle(
+    convention: Convention, rows: Rows, use_bias: bool, layer_norm: bool, return_gates: bool
+) -> str | None:
     """Why cuDNN cannot run a sequence, or None if it can.
 
     Args:
         convention: Which GRU.
         rows: Its inputs.
         use_bias: Whether there is a bias.
+        layer_norm: Whether there is layer normalisation.
         return_gates: Whether gates are wanted.
     """
     if not execution.on_gpu():
@@ -42,6 +45,7 @@ def obstacle(convention: Convention, rows: Rows, use_bias: bool, return_gates: b
             convention.recurrent_activation is not keras.activations.sigmoid
         ),
         "use_bias=False": not use_bias,
+        "layer_norm=True": layer_norm,
         "a mask": rows.mask is not None,
         "recurrent dropout": rows.recurrent_mask is not None,
         "zoneout": rows.zoneout is not None,

@@ -18,12 +18,18 @@ import tensorflow as tf
 from keras_gru.kernel import execution
 from keras_gru.kernel.blocks import run_block
 from keras_gru.kernel.convention import Convention
-from keras_gru.kernel.plain_loop import columns
+from keras_gru.kernel.plain_loop import columns, normalized_columns
 from keras_gru.kernel.products import joint_products
 from keras_gru.kernel.projection import project, wide
 from keras_gru.kernel.recurrence import Rows, Trajectory, batch_major
 from keras_gru.kernel.step import candidate
-from keras_gru.kernel.weights import JointGates, StepWeights, merge_bias, split_joint
+from keras_gru.kernel.weights import (
+    JointGates,
+    StepWeights,
+    joint_gain,
+    merge_bias,
+    split_joint,
+)
 
 Tensor = Any
 
@@ -48,10 +54,11 @@ class _Pieces(NamedTuple):
 
 
 class _Projection(NamedTuple):
-    """Weights of the input projection: (D, 3U), and (3U,) or None."""
+    """Weights of the input projection: (D, 3U), and (3U,) or None each."""
 
     kernel: Tensor
     bias: Tensor | None
+    gain: Tensor | None
 
 
 def infer_exported(
@@ -59,6 +66,7 @@ def infer_exported(
     kernel: Tensor,
     recurrent_kernel: Tensor,
     bias: Tensor | None,
+    gains: tuple[Tensor | None, Tensor | None],
     convention: Convention,
     go_backwards: bool,
     keep_outputs: bool,
@@ -70,6 +78,7 @@ def infer_exported(
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         bias: See `weights.bias_shape`, or None.
+        gains: `Operands.gains`.
         convention: Which GRU.
         go_backwards: Run from the last step to the first.
         keep_outputs: Whether the states of all steps are wanted.
@@ -116,14 +125,22 @@ def infer_exported(
     taken = None if rows.zoneout is None else 1 - rows.zoneout
     if taken is not None and taken.shape.rank:
         taken = pieces(sequence(taken))
-    kernels = JointGates(*(columns(part) for part in split_joint(recurrent_kernel)))
+    input_gain, recurrent_gain = gains
+    if recurrent_gain is None:
+        kernels = JointGates(*(columns(part) for part in split_joint(recurrent_kernel)))
+    else:
+        kernels = normalized_columns(recurrent_kernel, convention.reset_after)
     final, states = run_block(
         _run,
         (
             h0,
             _Pieces(pieces(sequence(rows.inputs)), None if valid is None else pieces(valid), taken),
-            _Projection(kernel, projection_bias),
-            StepWeights(kernels, wide(candidate_bias)),
+            _Projection(kernel, projection_bias, input_gain),
+            StepWeights(
+                kernels,
+                wide(candidate_bias),
+                centered_gain=joint_gain(recurrent_gain, convention.reset_after),
+            ),
         ),
         dataclasses.replace(convention, update_gate="replace") if closes else convention,
         keep_outputs,
@@ -162,7 +179,9 @@ def _run(
 
     def projected(i: Tensor) -> Tensor:
         # Not of all steps at once: a large batch would go through memory again and again.
-        x = project(tf.gather(pieces.x, i), *projection)
+        x = project(
+            tf.gather(pieces.x, i), projection.kernel, projection.bias, gain=projection.gain
+        )
         if pieces.valid is None or not closes:
             return x
         return tf.where(tf.gather(pieces.valid, i), x, closing)

@@ -14,7 +14,13 @@ import tensorflow as tf
 from keras_gru.kernel.projection import project, wide
 from keras_gru.kernel.recurrence import Mode, Rows, Trajectory, batch_major, kept_in_part
 from keras_gru.kernel.step import joint_step
-from keras_gru.kernel.weights import StepWeights, joint_recurrent, merge_bias, split_joint
+from keras_gru.kernel.weights import (
+    StepWeights,
+    joint_gain,
+    joint_recurrent,
+    merge_bias,
+    split_joint,
+)
 
 Tensor = Any
 
@@ -24,6 +30,7 @@ def scan_rows(
     kernel: Tensor,
     recurrent_kernel: Tensor,
     bias: Tensor | None,
+    gains: tuple[Tensor | None, Tensor | None],
     mode: Mode,
     keep_outputs: bool,
     in_tensor: bool,
@@ -35,6 +42,7 @@ def scan_rows(
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         bias: See `weights.bias_shape`, or None.
+        gains: `Operands.gains`.
         mode: How to run; `unroll` is not read.
         keep_outputs: Whether the states of all steps are wanted.
         in_tensor: Whether to write them into one tensor instead of an array, which TensorFlow Lite
@@ -42,13 +50,16 @@ def scan_rows(
     """
     reset_after, backwards = mode.convention.reset_after, mode.go_backwards
     projection_bias, candidate_bias = merge_bias(bias, reset_after)
+    input_gain, recurrent_gain = gains
     weights = StepWeights(
-        joint_recurrent(wide(recurrent_kernel), reset_after), wide(candidate_bias)
+        joint_recurrent(wide(recurrent_kernel), reset_after),
+        wide(candidate_bias),
+        centered_gain=joint_gain(recurrent_gain, reset_after),
     )
     h0 = rows.initial_state
     inputs = batch_major(rows.inputs)  # its own inverse
     steps = inputs.shape[0] or tf.shape(inputs)[0]
-    projected = project(inputs, kernel, projection_bias)
+    projected = project(inputs, kernel, projection_bias, gain=input_gain)
     valid = None if rows.mask is None else tf.expand_dims(tf.transpose(rows.mask), -1)
     by_step = rows.zoneout is not None and rows.zoneout.shape.rank > 0
     shares = batch_major(rows.zoneout) if by_step else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -29,6 +29,7 @@ from keras_gru.kernel.recurrence import (
 from keras_gru.kernel.weights import (
     Gates,
     StepWeights,
+    joint_gain,
     joint_recurrent,
     merge_bias,
     split_gates,
@@ -45,6 +46,20 @@ class Operands(NamedTuple):
     kernel: Tensor
     recurrent_kernel: Tensor
     bias: Tensor | None
+    layer_norm_gain: Tensor | None
+
+    def filled(self, present: Sequence[Tensor]) -> Operands:
+        """Others in the places of those that are there."""
+        following = iter(present)
+        return Operands(*(None if value is None else next(following) for value in self))
+
+    @property
+    def gains(self) -> tuple[Tensor | None, Tensor | None]:
+        """Of the inputs and of the states, (3U,) each, wide; or None without normalisation."""
+        if self.layer_norm_gain is None:
+            return None, None
+        inputs, states = tf.unstack(wide(self.layer_norm_gain))
+        return inputs, states
 
 
 class Constants(NamedTuple):
@@ -76,14 +91,15 @@ def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple
     def run(plan: Plan) -> tuple[Tensor, ...]:
         chosen = constants._replace(plan=plan)
         extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
+        weights = operands.kernel, operands.recurrent_kernel, operands.bias, operands.gains
         if plan.foreign and not constants.masks_gates:
             (rows,) = cut_rows(operands, chosen, extent)
             unsized = rows.initial_state.shape[0] is None and execution.exporting_tflite()
-            runs = [scan_rows(rows, *operands[2:], chosen.mode, keep_outputs, unsized)]
+            runs = [scan_rows(rows, *weights, chosen.mode, keep_outputs, unsized)]
         elif plan.exported and plan.nested and not constants.masks_gates:
             (rows,) = cut_rows(operands, chosen, extent)
             options = constants.convention, constants.go_backwards, keep_outputs
-            runs = [infer_exported(rows, *operands[2:], *options)]
+            runs = [infer_exported(rows, *weights, *options)]
         elif plan.path == "plain" and plan.unroll > 1 and not constants.masks_gates:
             runs = _run_plain(operands, chosen, extent, keep_outputs)
         else:
@@ -113,6 +129,7 @@ def _run_plain(
         operands.kernel,
         operands.recurrent_kernel,
         operands.bias,
+        operands.gains,
         constants.convention.reset_after,
         few_rows=plan.blocks == 1,
     )
@@ -144,6 +161,7 @@ def run_forward(
     inputs = operands.inputs
     if shared.kernel is None:  # all rows at once, so that the blocks then start together
         bias, _ = merge_bias(operands.bias, constants.convention.reset_after)
+        bias = bias if shared.input_gain is None else None  # which follows after the normalisation
         inputs = project(inputs, operands.kernel, bias, constants.input_mask)
     rows = cut_rows(operands._replace(inputs=inputs), constants, extent)
     recall = keep_saved and constants.plan.recall
@@ -151,7 +169,7 @@ def run_forward(
     later = extent.blocks > 1 and keep_outputs
     keep = Keep(keep_outputs and not later, keep_saved or later, keep_saved and not recall)
     runs = [run(forward, (row, shared), constants.mode, keep) for row in rows]
-    if not recall:
+    if not (recall or (keep_saved and shared.input_gain is not None)):
         return runs
     return [kept._replace(projected=row.inputs) for kept, row in zip(runs, rows, strict=True)]
 
@@ -185,13 +203,20 @@ def shared_by_rows(operands: Operands, constants: Constants, extent: Extent) -> 
     kernels = (
         joint_recurrent(recurrent_kernel, reset_after) if joint else split_gates(recurrent_kernel)
     )
+    input_gain, recurrent_gain = operands.gains
+    if recurrent_gain is not None and not joint:
+        laid_out: Any = split_gates(recurrent_gain)
+    else:
+        laid_out = joint_gain(recurrent_gain, reset_after)
     narrow = is_narrow(operands.inputs.dtype)
-    in_loop = constants.plan.project_in_loop and not narrow and constants.input_mask is None
+    in_loop = constants.plan.project_in_loop and not narrow
+    in_loop = in_loop and constants.input_mask is None and input_gain is None
     return Shared(
         steps=tf.convert_to_tensor(extent.steps),
-        weights=StepWeights(kernels, wide(candidate_bias)),
+        weights=StepWeights(kernels, wide(candidate_bias), centered_gain=laid_out),
         kernel=operands.kernel if in_loop else None,
-        projection_bias=projection_bias if in_loop else None,
+        projection_bias=wide(projection_bias) if in_loop or input_gain is not None else None,
+        input_gain=input_gain,
     )
 
 

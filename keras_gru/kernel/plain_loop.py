@@ -19,6 +19,7 @@ from keras_gru.kernel.step import joint_step
 from keras_gru.kernel.weights import (
     JointGates,
     StepWeights,
+    joint_gain,
     joint_recurrent,
     merge_bias,
     split_joint,
@@ -39,12 +40,16 @@ class PlainWeights(NamedTuple):
         bias: Of the projection, cut as the kernel is, or None.
         recurrent: Recurrent kernels, as `StepWeights` has them.
         candidate_bias: b′_g of equation (3a), (U,), or None.
+        input_gain: With layer normalisation and a packed kernel, (3U,), or None.
+        recurrent_gain: The same, cut as the recurrent kernels are.
     """
 
     kernel: JointGates | Tensor
     bias: JointGates | Tensor | None
     recurrent: JointGates | Tensor
     candidate_bias: Tensor | None
+    input_gain: Tensor | None
+    recurrent_gain: JointGates | Tensor | None
 
 
 class _Read(NamedTuple):
@@ -65,26 +70,32 @@ def plain_weights(
     kernel: Tensor,
     recurrent_kernel: Tensor,
     bias: Tensor | None,
+    gains: tuple[Tensor | None, Tensor | None],
     reset_after: bool,
     few_rows: bool,
 ) -> PlainWeights:
     """Cut packed weights into the products that take the least time.
 
     Two, since the candidate is wanted apart. Recurrent kernels are cut further, into columns, until
-    no product is large. But where many rows have large products anyway, as few as can be.
+    no product is large. But where many rows have large products anyway, as few as can be; and with
+    layer normalisation, which takes more operations than a product, as few as it can be applied to.
 
     Args:
         kernel: (D, 3U).
         recurrent_kernel: (U, 3U).
         bias: See `weights.bias_shape`, or None.
+        gains: `Operands.gains`.
         reset_after: Reset placement.
         few_rows: Whether the batch is one block.
     """
     features, units = kernel.shape[0], recurrent_kernel.shape[0]
     bias, candidate_bias = merge_bias(bias, reset_after)
     recurrent_kernel = wide(recurrent_kernel)
-    small = 2 * features * units <= LARGE_PRODUCT
-    if few_rows or units**2 <= LARGE_PRODUCT:
+    input_gain, recurrent_gain = gains
+    small = 2 * features * units <= LARGE_PRODUCT and input_gain is None
+    if recurrent_gain is not None:
+        recurrent = normalized_columns(recurrent_kernel, reset_after)
+    elif few_rows or units**2 <= LARGE_PRODUCT:
         recurrent = JointGates(*(columns(part) for part in split_joint(recurrent_kernel)))
     else:
         recurrent = joint_recurrent(recurrent_kernel, reset_after)
@@ -93,6 +104,8 @@ def plain_weights(
         bias=split_joint(bias) if small and bias is not None else bias,
         recurrent=recurrent,
         candidate_bias=wide(candidate_bias),
+        input_gain=input_gain,
+        recurrent_gain=joint_gain(recurrent_gain, reset_after),
     )
 
 
@@ -119,7 +132,7 @@ def infer_rows(
         # Per row: TensorFlow would fuse a mere vector with the product, for oneDNN, which takes
         # three times as long with few rows.
         bias = tf.zeros_like(h0) + bias
-    step_weights = StepWeights(weights.recurrent, bias)
+    step_weights = StepWeights(weights.recurrent, bias, centered_gain=weights.recurrent_gain)
     by_step = rows.zoneout is not None and rows.zoneout.shape.rank > 0
     steady_share = None if by_step else rows.zoneout
     inputs = batch_major(rows.inputs)  # its own inverse
@@ -186,10 +199,17 @@ def columns(kernel: Tensor) -> Tensor | tuple[Tensor, ...]:
     return tuple(tf.split(kernel, [end - begin for begin, end in itertools.pairwise(ends)], -1))
 
 
+def normalized_columns(recurrent_kernel: Tensor, reset_after: bool) -> Any:
+    """A recurrent kernel for a step with layer normalisation, cut as `joint_recurrent` cuts it."""
+    if reset_after:
+        return columns(recurrent_kernel)
+    return JointGates(*(columns(part) for part in split_joint(recurrent_kernel)))
+
+
 def _projected(x: Tensor, weights: PlainWeights) -> JointGates:
     kernel, bias = weights.kernel, weights.bias
     if not isinstance(kernel, JointGates):
-        return split_joint(project(x, kernel, bias))
+        return split_joint(project(x, kernel, bias, gain=weights.input_gain))
     zr, g = (None, None) if bias is None else bias
     return JointGates(project(x, kernel.zr, zr), project(x, kernel.g, g))
 

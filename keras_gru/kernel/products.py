@@ -1,7 +1,8 @@
 """The matrix products of one step with the recurrent kernel, forward and backward.
 
 How many there are is up to the layout of `StepWeights.recurrent`: one per gate, which is what
-dropout masks on the state and layer normalisation need; or as few as can be.
+dropout masks on the state need; or as few as can be. `gate_terms` and `candidate_term` say what
+enters the gates: the products themselves or, with layer normalisation, what it makes of them.
 """
 
 from __future__ import annotations
@@ -10,52 +11,68 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_gru.kernel.weights import Gates, JointGates, StepWeights, split_gates, split_joint
+from keras_gru.kernel.normalization import inverse_deviation, normalize, normalize_gates
+from keras_gru.kernel.weights import (
+    Gates,
+    JointGates,
+    StepWeights,
+    by_gate,
+    split_gates,
+    split_joint,
+)
 
 Tensor = Any
 
 
 def gate_products(
     h: Tensor, weights: StepWeights, reset_after: bool, recurrent_mask: Gates | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """h·U of the update gate, of the reset gate, and q of (3a).
+) -> Gates:
+    """h·U of each gate; the candidate's is None with the reset gate before the matmul.
 
     Args:
         h: State (..., U).
         weights: Of a step.
-        reset_after: Reset placement. If false, q is None: see `candidate_product`.
+        reset_after: Reset placement. If false, see `candidate_product`.
         recurrent_mask: See `step.step`.
     """
     U = weights.recurrent
     if isinstance(U, Gates):
         states = masked_states(h, recurrent_mask)
-        count = 3 if reset_after else 2
-        products = [product(*pair) for pair in zip(states[:count], U[:count], strict=True)]
-        if weights.gain is not None:
-            gains = weights.gain[:count]
-            products = [normalize(a) * k for a, k in zip(products, gains, strict=True)]
-        z, r, q = products if reset_after else (*products, None)
-    else:
-        _refuse_gate_by_gate(weights, recurrent_mask)
-        if isinstance(U, JointGates):
-            zr, q = _joint(h, weights, reset_after)
-            z, r = tf.split(zr, 2, axis=-1)
-        else:
-            z, r, q = split_gates(_packed(h, weights))
-    return z, r, _with_bias(q, weights)
+        q = product(states.g, U.g) if reset_after else None
+        return Gates(product(states.z, U.z), product(states.r, U.r), q)
+    _refuse_gate_by_gate(weights, recurrent_mask)
+    if isinstance(U, JointGates):
+        zr, q = product(h, U.zr), product(h, U.g) if reset_after else None
+        z, r = tf.split(zr, 2, axis=-1)
+        return Gates(z, r, q)
+    return split_gates(_packed(h, weights))
+
+
+def gate_terms(products: Gates, weights: StepWeights) -> Gates:
+    """What (1), (2) and (3a) add of `gate_products`, the last of it q; None where those are."""
+    z, r, q = (_normalized(a, weights, gate) for gate, a in enumerate(products))
+    return Gates(z, r, _with_bias(q, weights))
 
 
 def joint_products(
     h: Tensor, weights: StepWeights, reset_after: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """As `gate_products`, with those of the two gates side by side, (..., 2U)."""
+    """As `gate_terms`, with those of the two gates side by side, (..., 2U)."""
     _refuse_gate_by_gate(weights, None)
     if isinstance(weights.recurrent, Gates):
         raise ValueError(
             "`weights.recurrent` of a joint step must be a JointGates or one packed kernel, got "
             "one kernel per gate"
         )
-    zr, q = _joint(h, weights, reset_after)
+    U, gain = weights.recurrent, weights.centered_gain
+    if isinstance(U, JointGates):
+        zr, q = product(h, U.zr), product(h, U.g) if reset_after else None
+        if isinstance(gain, JointGates):
+            zr = normalize_gates(zr, gain.zr, 2)
+            q = None if q is None else normalize_gates(q, gain.g, 1)
+    else:
+        packed = _packed(h, weights)
+        zr, q = split_joint(packed if gain is None else normalize_gates(packed, gain))
     return zr, _with_bias(q, weights)
 
 
@@ -63,8 +80,12 @@ def candidate_product(reset_state: Tensor, weights: StepWeights) -> Tensor:
     """(r ⊙ h)·U of (3b), from r ⊙ h, (..., U)."""
     U = weights.recurrent
     assert isinstance(U, Gates | JointGates)  # packed kernels are for the reset after the matmul
-    a_g = product(reset_state, U.g)
-    return a_g if weights.gain is None else normalize(a_g) * weights.gain.g
+    return product(reset_state, U.g)
+
+
+def candidate_term(product_g: Tensor, weights: StepWeights) -> Tensor:
+    """What (3b) adds of `candidate_product`."""
+    return _normalized(product_g, weights, 2)
 
 
 def gate_products_backward(
@@ -113,21 +134,14 @@ def product(h: Tensor, kernel: Tensor | tuple[Tensor, ...]) -> Tensor:
     return tf.matmul(h, kernel) if h.shape.rank == 2 else tf.tensordot(h, kernel, 1)
 
 
-def normalize(a: Tensor, epsilon: float = 1e-3) -> Tensor:
-    """Layer normalisation over the last axis, without gain and bias.
-
-    Ba et al. 2016 (arXiv:1607.06450), equations (3) and (4).
-    """
-    mean, variance = tf.nn.moments(a, axes=[-1], keepdims=True)
-    return (a - mean) * tf.math.rsqrt(variance + epsilon)
-
-
-def _joint(h: Tensor, weights: StepWeights, reset_after: bool) -> tuple[Tensor, Tensor | None]:
-    U = weights.recurrent
-    if isinstance(U, JointGates):
-        return product(h, U.zr), product(h, U.g) if reset_after else None
-    zr, q = split_joint(_packed(h, weights))
-    return zr, q
+def _normalized(a: Tensor | None, weights: StepWeights, gate: int) -> Tensor | None:
+    if a is None:
+        return None
+    if weights.gain is not None:
+        return normalize(a) * weights.gain[gate]
+    if weights.centered_gain is not None:
+        return a * inverse_deviation(a) * by_gate(weights.centered_gain)[gate]
+    return a
 
 
 def _packed(h: Tensor, weights: StepWeights) -> Tensor:

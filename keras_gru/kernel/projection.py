@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_gru.kernel.normalization import normalize_gates
 from keras_gru.kernel.weights import Gates, split_gates
 
 Tensor = Any
@@ -27,7 +28,11 @@ def wide(values: Tensor) -> Tensor:
 
 
 def project(
-    x: Tensor, kernel: Tensor, bias: Tensor | None = None, input_mask: Gates | None = None
+    x: Tensor,
+    kernel: Tensor,
+    bias: Tensor | None = None,
+    input_mask: Gates | None = None,
+    gain: Tensor | None = None,
 ) -> Tensor:
     """One large matrix product: (…, …, D), (D, V) → (…, …, V), wide.
 
@@ -37,13 +42,17 @@ def project(
         bias: (V,), or None.
         input_mask: With a kernel of all gates and inputs (B, T, D), one mask (B, D) per gate; or
             None. Then each gate takes a product of its own.
+        gain: With a centred kernel of all gates, (3U,) for layer normalisation; or None.
     """
     if input_mask is not None:
         gates = zip(input_mask, split_gates(kernel), strict=True)
         parts = [project(x * mask[:, tf.newaxis], kernel) for mask, kernel in gates]
         projected = tf.concat(parts, axis=-1)
+        projected = projected if gain is None else normalize_gates(projected, gain)
         return projected if bias is None else projected + wide(bias)
     flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
+    if gain is not None:
+        flat, bias = normalize_gates(wide(flat), gain), wide(bias)
     if bias is not None:
         # As a row: TensorFlow would fuse a vector with the product, for oneDNN, which takes up to
         # three times as long with one row and gains nothing with many.

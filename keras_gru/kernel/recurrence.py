@@ -1,4 +1,4 @@
-"""The time loop over `step`, forward and backward, of one block of rows.
+"""The time loop over `step`, forward, of one block of rows; `backward_loop` is the way back.
 
 Public TensorFlow operations only, which run eagerly, in a graph and compiled by XLA. Sequences
 come in batch-major, (B, T, …), and are read in place, in either direction; what the loop leaves is
@@ -15,8 +15,9 @@ import tensorflow as tf
 
 from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.loop import run_steps, share_reader, state_array, time_reader
+from keras_gru.kernel.normalization import normalize_gates
 from keras_gru.kernel.products import masked_states
-from keras_gru.kernel.step import Saved, step, step_backward
+from keras_gru.kernel.step import Saved, step
 from keras_gru.kernel.weights import GATE_COUNT, Gates, StepWeights, split_gates
 
 Tensor = Any
@@ -26,7 +27,8 @@ class Rows(NamedTuple):
     """What belongs to the rows of a batch: every tensor but a scalar has the batch axis first.
 
     Attributes:
-        inputs: (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U).
+        inputs: (B, T, D) with `Shared.kernel`, else the projected inputs (B, T, 3U); with
+            `Shared.input_gain` those without gain and bias.
         initial_state: (B, U).
         mask: bool (B, T), or None. Where false the state is kept (5).
         zoneout: Share of the old state that each unit keeps, (B, T, U), a scalar for all, or None.
@@ -47,13 +49,19 @@ class Shared(NamedTuple):
         steps: Number of steps to take, a scalar; sequences may be longer.
         weights: Of a step.
         kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
-        projection_bias: (3U,), with `kernel`, or None.
+        projection_bias: (3U,), with `kernel` or `input_gain`, or None.
+        input_gain: (3U,), with layer normalisation of inputs projected by a centred kernel.
     """
 
     steps: Tensor
     weights: StepWeights
     kernel: Tensor | None
     projection_bias: Tensor | None
+    input_gain: Tensor | None = None
+
+    def fields(self, convention: Convention) -> tuple[str, ...]:
+        """Of `Saved`, those that a backward pass needs."""
+        return Saved.needed(convention.reset_after, self.input_gain is not None)
 
 
 class Mode(NamedTuple):
@@ -99,8 +107,8 @@ class Trajectory(NamedTuple):
         outputs: State after each step, (B, T, U), or None.
         states: States (T + 1, B, U), or None: before and after step t at t and t + 1, or, going
             backwards, at t + 1 and t.
-        saved: The fields of `Saved` that are there, (T, B, U) each, or nothing.
-        projected: The projected inputs (B, T, 3U) from which `recall` makes `saved`, or None.
+        saved: `Shared.fields`, (T, B, U) each, or nothing.
+        projected: `Rows.inputs` (B, T, 3U) of a backward pass that needs them, or None.
     """
 
     final: Tensor | None
@@ -108,23 +116,6 @@ class Trajectory(NamedTuple):
     states: Tensor | None
     saved: tuple[Tensor, ...]
     projected: Tensor | None = None
-
-
-class Deltas(NamedTuple):
-    """Gradients of a loss with respect to what enters the steps; zero where masked.
-
-    Attributes:
-        x: δa_z, δa_r and δa_g, (T, B, U) each.
-        q: δq with the reset gate after the matmul, (T, B, U), else None.
-        initial_state: (B, U).
-        reset_states: r ⊙ h with the reset gate before the matmul, (T, B, U), else None: what the
-            candidate's recurrent kernel multiplied.
-    """
-
-    x: Gates
-    q: Tensor | None
-    initial_state: Tensor
-    reset_states: Tensor | None
 
 
 def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
@@ -135,7 +126,7 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     read_mask = time_reader(rows.mask)
     read_share = share_reader(rows.zoneout)
     first = shared.steps if mode.go_backwards else 0
-    fields = 4 if mode.convention.reset_after else 3
+    fields = shared.fields(mode.convention) if keep.saved else ()
 
     def take_step(t: Tensor, run: Any) -> Any:
         h, states, saved = run
@@ -148,7 +139,9 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
         )
         h_new.set_shape(h0.shape)
         states = tuple(array.write(t + mode.after, h_new) for array in states)
-        saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
+        saved = tuple(
+            array.write(t, getattr(values, name)) for array, name in zip(saved, fields, strict=True)
+        )
         return h_new, states, saved
 
     if tf.get_static_value(shared.steps) == 1 and not (keep.states or keep.saved):  # streaming
@@ -157,7 +150,7 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     states = (
         (state_array(capacity + 1, h0).write(first, h0),) if keep.outputs or keep.states else ()
     )
-    saved = tuple(state_array(capacity, h0) for _ in range(fields)) if keep.saved else ()
+    saved = tuple(state_array(capacity, h0) for _ in fields)
     final, states, saved = run_steps(
         shared.steps, take_step, (h0, states, saved), mode.unroll, mode.go_backwards
     )
@@ -168,66 +161,6 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
         states=stacked if keep.states else None,
         saved=tuple(array.stack() for array in saved),
     )
-
-
-def backward(
-    rows: Rows,
-    shared: Shared,
-    run: Trajectory,
-    d_outputs: Tensor | None,
-    d_final: Tensor,
-    mode: Mode,
-) -> Deltas:
-    """Carry gradients from the last step to the first.
-
-    Args:
-        rows: As given to `forward`; the inputs are not read.
-        shared: As given to `forward`; the kernel is not read.
-        run: What `forward` left, with `states`, and with `saved` or `projected`.
-        d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
-        d_final: Gradient with respect to `run.final`, (B, U).
-        mode: As given to `forward`.
-    """
-    convention, transposed = mode.convention, shared.weights.transposed()
-    kept = run.saved or recall(rows, shared, run, mode)
-    capacity = tf.shape(kept[0])[0]
-    read_upstream = time_reader(d_outputs)
-    read_mask = time_reader(rows.mask)
-    read_share = share_reader(rows.zoneout)
-    states: Any = run.states
-
-    def take_step(t: Tensor, state: Any) -> Any:
-        dh, arrays = state
-        # tf.gather, not v[t]: see `run_steps`.
-        q = () if convention.reset_after else (None,)
-        saved = Saved(*(tf.gather(v, t) for v in kept), *q)
-        h = tf.gather(states, t + mode.before)
-        if read_upstream is not None:
-            dh += read_upstream(t)  # (6)
-        dh_kept = None if read_share is None else dh * read_share(t)
-        dh_step = dh if dh_kept is None else dh - dh_kept
-        back = step_backward(dh_step, saved, h, transposed, convention, rows.recurrent_mask)
-        dh_previous = back.h if dh_kept is None else back.h + dh_kept
-        deltas = (*back.x, back.q)[: len(arrays)]
-        if read_mask is not None:
-            valid = read_mask(t)[:, tf.newaxis]
-            dh_previous = tf.where(valid, dh_previous, dh)
-            deltas = tuple(tf.where(valid, delta, tf.zeros_like(delta)) for delta in deltas)
-        dh_previous.set_shape(d_final.shape)
-        arrays = tuple(a.write(t, delta) for a, delta in zip(arrays, deltas, strict=True))
-        return dh_previous, arrays
-
-    arrays = tuple(state_array(capacity, d_final) for _ in kept)
-    dh0, arrays = run_steps(
-        shared.steps, take_step, (d_final, arrays), mode.unroll, not mode.go_backwards
-    )
-    *x, q = (*(array.stack() for array in arrays), None)[:4]
-    reset_states = None
-    if not convention.reset_after:
-        reset_states = kept[1] * multiplied_states(rows, run, mode).g
-        mask = None if rows.mask is None else tf.transpose(rows.mask)
-        reset_states = without_masked(reset_states, mask)
-    return Deltas(Gates(*x), q, dh0, reset_states)
 
 
 def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
@@ -242,11 +175,20 @@ def recall(rows: Rows, shared: Shared, run: Trajectory, mode: Mode) -> tuple[Ten
     """
     before = states_of(run.states, mode.before)
     steps, batch, units = (tf.shape(before)[0], tf.shape(before)[1], before.shape[-1])
-    x = tf.reshape(tf.transpose(run.projected, [1, 0, 2]), [-1, GATE_COUNT * units])
+    x = tf.reshape(batch_major(projected(run.projected, shared)), [-1, GATE_COUNT * units])
     masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, mode.convention, masks)
-    return tuple(tf.reshape(v, [steps, batch, units]) for v in saved if v is not None)
+    wanted = (getattr(saved, name) for name in shared.fields(mode.convention))
+    return tuple(tf.reshape(v, [steps, batch, units]) for v in wanted)
+
+
+def projected(inputs: Tensor, shared: Shared) -> Tensor:
+    """Projected inputs (B, T, 3U) as the steps add them, from `Rows.inputs`."""
+    if shared.input_gain is None:
+        return inputs
+    x = normalize_gates(inputs, shared.input_gain)
+    return x if shared.projection_bias is None else x + shared.projection_bias
 
 
 def kept_in_part(h: Tensor, h_new: Tensor, valid: Tensor | None, share: Tensor | None) -> Tensor:
@@ -281,7 +223,7 @@ def batch_major(states: Tensor) -> Tensor:
 
 
 def _input_reader(rows: Rows, shared: Shared, mode: Mode) -> Callable[[Tensor], Gates]:
-    inputs, kernel, bias = rows.inputs, shared.kernel, shared.projection_bias
+    inputs, kernel, bias = projected(rows.inputs, shared), shared.kernel, shared.projection_bias
     if kernel is not None:
 
         def project(t: Tensor) -> Gates:

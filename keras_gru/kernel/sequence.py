@@ -18,6 +18,7 @@ from keras_gru.kernel.backward_pass import gradients
 from keras_gru.kernel.blocks import Extent
 from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.forward_pass import Constants, Operands, infer, joined, run_forward
+from keras_gru.kernel.normalization import centered
 from keras_gru.kernel.projection import project, wide
 from keras_gru.kernel.step import step
 from keras_gru.kernel.weights import Gates, merge_bias, split_gates, step_weights
@@ -57,6 +58,7 @@ def gru_sequence(
     bias: Tensor | None,
     convention: Convention,
     *,
+    layer_norm_gain: Tensor | None = None,
     mask: Tensor | None = None,
     go_backwards: bool = False,
     processing_order: bool = True,
@@ -80,6 +82,7 @@ def gru_sequence(
         recurrent_kernel: Packed recurrent kernel, (U, 3U).
         bias: Packed bias, see `weights.bias_shape`, or None.
         convention: Which GRU; its activations must be `differentiable_by_hand`.
+        layer_norm_gain: (2, 3U), to normalise x·W and h·U, each gate over its units (38), or None.
         mask: bool (B, T) of any pattern. Where false the state is kept (5).
         go_backwards: Run from the last step to the first.
         processing_order: With `go_backwards`, give states and gates in the order in which they
@@ -101,7 +104,11 @@ def gru_sequence(
         tf.convert_to_tensor(v) for v in (inputs, initial_state, kernel, recurrent_kernel)
     )
     bias = None if bias is None else tf.convert_to_tensor(bias)
-    operands = Operands(inputs, initial_state, kernel, recurrent_kernel, bias)
+    gain = None if layer_norm_gain is None else tf.convert_to_tensor(layer_norm_gain)
+    if gain is not None:
+        kernel = tf.cast(centered(wide(kernel)), kernel.dtype)
+        recurrent_kernel = centered(wide(recurrent_kernel))
+    operands = Operands(inputs, initial_state, kernel, recurrent_kernel, bias, gain)
     rows, steps, features = inputs.shape
     units = initial_state.shape[-1]
     plan = execution.plan(path, rows, steps, features, units)
@@ -134,10 +141,11 @@ def _recur(
 ) -> tuple[Tensor | None, Tensor]:
     """The states after each step, (B, T, U), if wanted, and the final one."""
     extent = Extent.of(operands.inputs, constants.plan, operands.initial_state.shape[-1])
+    like = operands
 
     @tf.custom_gradient
     def recur(*present: Tensor) -> Any:
-        operands = Operands(*(*present, None)[:5])
+        operands = like.filled(present)
         # In eager code a tape would otherwise follow the loop, step by step.
         still = Operands(*(None if v is None else tf.stop_gradient(v) for v in operands))
         runs = run_forward(still, constants, extent, keep_outputs, True) if training else None
@@ -168,12 +176,17 @@ def _recur(
 def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:
     """All steps at once: given the states, no gate waits for another."""
     bias, candidate_bias = merge_bias(operands.bias, constants.convention.reset_after)
-    x = split_gates(project(operands.inputs, operands.kernel, bias, constants.input_mask))
+    input_gain, recurrent_gain = operands.gains
+    x = split_gates(
+        project(operands.inputs, operands.kernel, bias, constants.input_mask, input_gain)
+    )
     h0 = operands.initial_state[:, tf.newaxis]
     before = [states[:, 1:], h0] if constants.go_backwards else [h0, states[:, :-1]]
     masks = constants.recurrent_mask
     recurrent_mask = masks and Gates(*(wide(mask)[:, tf.newaxis] for mask in masks))
     weights = step_weights(wide(operands.recurrent_kernel), wide(candidate_bias))
+    if recurrent_gain is not None:
+        weights = weights._replace(centered_gain=split_gates(recurrent_gain))
     _, saved = step(x, wide(tf.concat(before, 1)), weights, constants.convention, recurrent_mask)
     gates = [tf.cast(gate, states.dtype) for gate in saved[:3]]
     if constants.mask is None:

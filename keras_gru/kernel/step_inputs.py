@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_gru.kernel.products import normalize, product
+from keras_gru.kernel.normalization import normalize
+from keras_gru.kernel.products import product
 from keras_gru.kernel.weights import (
     Gates,
     JointGates,
@@ -75,7 +76,7 @@ def joint_step_inputs(
 
     Arguments as of `step_inputs`.
     """
-    projected = tf.matmul(inputs, kernel)
+    projected = product(inputs, kernel)
     recurrent_bias = None
     if bias is not None:
         # As rows: see `projection.project`.

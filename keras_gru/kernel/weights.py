@@ -49,6 +49,8 @@ class StepWeights(NamedTuple):
         candidate_bias: b′_g of equation (3a), (U,), or (B, U), one per row, or None. The other
             recurrent biases are added to the projected input, where they cost nothing per step.
         gain: With layer normalisation, the recurrent gains, one (U,) per gate, else None.
+        centered_gain: The same of kernels that are `normalization.centered`, laid out as
+            `recurrent` is; or None.
         bias: With a packed kernel, all recurrent biases as they are, (1, 3U), instead of
             `candidate_bias` and a merged bias of the projected input; or None.
     """
@@ -57,6 +59,7 @@ class StepWeights(NamedTuple):
     candidate_bias: Tensor | None
     gain: Gates | None = None
     bias: Tensor | None = None
+    centered_gain: Gates | JointGates | Tensor | None = None
 
     def transposed(self) -> StepWeights:
         """The same with each recurrent kernel transposed, as the backward step multiplies them."""
@@ -162,3 +165,18 @@ def step_weights(
 def joint_recurrent(recurrent_kernel: Tensor, reset_after: bool) -> JointGates | Tensor:
     """The packed recurrent kernel (U, 3U) cut into as few products as a step can do with."""
     return recurrent_kernel if reset_after else split_joint(recurrent_kernel)
+
+
+def joint_gain(gain: Tensor | None, reset_after: bool) -> JointGates | Tensor | None:
+    """The packed recurrent gain (3U,) cut as `joint_recurrent` cuts the kernel."""
+    return None if gain is None else joint_recurrent(gain, reset_after)
+
+
+def by_gate(gain: Gates | JointGates | Tensor) -> Gates:
+    """Gains in any layout of `StepWeights`, one (U,) per gate."""
+    if isinstance(gain, Gates):
+        return gain
+    if isinstance(gain, JointGates):
+        z, r = tf.split(gain.zr, 2)
+        return Gates(z, r, gain.g)
+    return split_gates(gain)

@@ -9,7 +9,7 @@ import numpy as np
 
 from serving.client.conversation import Conversation, Exchange, Steps, Wire
 from serving.client.conversation_driver import drive_async
-from serving.client.metadata import Metadata, VersionState
+from serving.client.metadata import ListedModel, Metadata, VersionState
 from serving.client.options import ClientOptions
 from serving.client.target import Target
 
@@ -99,6 +99,10 @@ class AsyncClient:
     ) -> list[VersionState]:
         """As `Client.status`."""
         return await self._run(self._conversation.status(Target(model, version), timeout))
+
+    async def models(self, *, timeout: float | None = None) -> list[ListedModel]:
+        """As `Client.models`."""
+        return await self._run(self._conversation.models(timeout))
 
     async def reload(self, config: Any, *, timeout: float | None = None) -> None:
         """As `Client.reload`."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from serving.client.errors import read_answer
-from serving.client.metadata import Metadata, VersionState
+from serving.client.metadata import ListedModel, Metadata, VersionState
 from serving.client.options import ClientOptions
 from serving.client.target import Target
 from serving.codecs.batch_parts import Arrays, join_parts, row_count
@@ -78,6 +78,9 @@ class Wire(Protocol):
 
     def status(self, target: Target) -> Call[list[VersionState]]:
         """A status request."""
+
+    def models(self) -> Call[list[ListedModel]]:
+        """A request for the list of models."""
 
     def reload(self, config: Any) -> Call[None]:
         """A request to serve another ModelServerConfig."""
@@ -187,6 +190,10 @@ class Conversation:
     def status(self, target: Target, timeout: float | None) -> Steps[list[VersionState]]:
         """As `Client.status`."""
         return (yield from self._asking(self._wire.status(target), self._deadline(timeout)))
+
+    def models(self, timeout: float | None) -> Steps[list[ListedModel]]:
+        """As `Client.models`."""
+        return (yield from self._asking(self._wire.models(), self._deadline(timeout)))
 
     def reload(self, config: Any, timeout: float | None) -> Steps[None]:
         """As `Client.reload`."""

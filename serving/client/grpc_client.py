@@ -20,14 +20,14 @@ from serving.client.grpc_connection import (
     grpc_url,
 )
 from serving.client.interface import Client
-from serving.client.metadata import Metadata, VersionState
+from serving.client.metadata import ListedModel, Metadata, VersionState
 from serving.client.options import ClientOptions
 from serving.client.target import Target
 from serving.codecs.batch_parts import Arrays
 from serving.codecs.example import Values, encode_input
 from serving.codecs.signature import Signature
 from serving.codecs.tensor_proto import decode_tensor, encode_tensor
-from serving.errors import InvalidArgument, Unknown, from_code
+from serving.errors import InvalidArgument, Unimplemented, Unknown, from_code
 from serving.protos.classification_pb2 import ClassificationRequest
 from serving.protos.error_codes_pb2 import Code as ProtoCode
 from serving.protos.get_model_metadata_pb2 import GetModelMetadataRequest, SignatureDefMap
@@ -157,6 +157,10 @@ class GrpcWire:
 
         request = GetModelStatusRequest(model_spec=_spec(target))
         return GrpcMessage(MODELS, "GetModelStatus", request), read
+
+    def models(self) -> Call[list[ListedModel]]:
+        """GRPC has no such request."""
+        raise Unimplemented("gRPC cannot list the models of a server; give a REST address")
 
     def reload(self, config: Any) -> Call[None]:
         """A request to serve another configuration."""

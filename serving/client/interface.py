@@ -12,7 +12,7 @@ import numpy as np
 
 from serving.client.conversation import Conversation, Exchange, Steps, Wire
 from serving.client.conversation_driver import drive
-from serving.client.metadata import Metadata, VersionState
+from serving.client.metadata import ListedModel, Metadata, VersionState
 from serving.client.options import ClientOptions
 from serving.client.target import Target
 
@@ -133,6 +133,13 @@ class Client:
     ) -> list[VersionState]:
         """States of the versions of a model, highest first; arguments as in `predict`."""
         return self._run(self._conversation.status(Target(model, version), timeout))
+
+    def models(self, *, timeout: float | None = None) -> list[ListedModel]:
+        """All models of the server with their versions and labels; REST only.
+
+        TF Serving itself has no such list.
+        """
+        return self._run(self._conversation.models(timeout))
 
     def reload(self, config: Any, *, timeout: float | None = None) -> None:
         """Have the server serve another configuration; gRPC only.

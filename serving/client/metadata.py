@@ -41,3 +41,20 @@ class VersionState:
     state: str
     error_code: str = "OK"
     error_message: str = ""
+
+
+@dataclass(frozen=True)
+class ListedVersion:
+    """A version in a server's list of models."""
+
+    version: int
+    state: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A model in a server's list, its highest version first."""
+
+    name: str
+    versions: tuple[ListedVersion, ...]

@@ -10,7 +10,7 @@ from serving.client.async_interface import AsyncClient
 from serving.client.conversation import Call
 from serving.client.errors import unexpected_answer
 from serving.client.interface import Client
-from serving.client.metadata import Metadata, VersionState
+from serving.client.metadata import ListedModel, ListedVersion, Metadata, VersionState
 from serving.client.options import ClientOptions
 from serving.client.rest_message import RestMessage
 from serving.client.target import Target
@@ -147,6 +147,33 @@ class RestWire:
                 ) from None
 
         return RestMessage("GET", _path(target)), read
+
+    def models(self) -> Call[list[ListedModel]]:
+        """A request for the list of models, which TF Serving does not have."""
+
+        def read(answer: bytes) -> list[ListedModel]:
+            value = self._json(answer)
+            try:
+                return [
+                    ListedModel(
+                        str(model["name"]),
+                        tuple(
+                            ListedVersion(
+                                int(one["version"]),
+                                str(one["state"]),
+                                tuple(map(str, one["labels"])),
+                            )
+                            for one in model["versions"]
+                        ),
+                    )
+                    for model in value["models"]
+                ]
+            except (KeyError, TypeError, ValueError) as error:
+                raise unexpected_answer(
+                    self._url, f"a list of models of an unknown form, {error!r}"
+                ) from None
+
+        return RestMessage("GET", "/models"), read
 
     def reload(self, config: Any) -> Call[None]:
         """REST has no such request."""

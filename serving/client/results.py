@@ -18,22 +18,41 @@ class Sentiment:
         label: The likeliest class.
         probability: Of that class.
         scores: Probability of every class, (C,).
+        classes: Their names; empty where they were not given.
     """
 
     label: str
     probability: float
     scores: np.ndarray
+    classes: tuple[str, ...] = ()
+
+    @property
+    def by_class(self) -> dict[str, float]:
+        """The probability of each class by its name; empty without names."""
+        return dict(zip(self.classes, self.scores.tolist(), strict=False))
 
     @classmethod
-    def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Sentiment]:
+    def from_outputs(
+        cls, outputs: Mapping[str, np.ndarray], classes: Sequence[str] = ()
+    ) -> list[Sentiment]:
         """One per row of what `predict` returns for `serving_default` or `step`.
+
+        Args:
+            outputs: Arrays by name.
+            classes: Names in the order of the scores, as `Client.classify` has them.
 
         Raises:
             FailedPrecondition: The model is no text classifier.
+            InvalidArgument: There are more or fewer names than scores.
         """
         _require(outputs, label="text (B,)", probability="(B,)", scores="(B, C)")
+        if classes and len(classes) != outputs["scores"].shape[1]:
+            raise InvalidArgument(
+                f"classes: expected {outputs['scores'].shape[1]} names, one for each score; got "
+                f"{len(classes)}"
+            )
         return [
-            cls(label.decode("utf-8", "replace"), float(probability), scores)
+            cls(label.decode("utf-8", "replace"), float(probability), scores, tuple(classes))
             for label, probability, scores in zip(
                 outputs["label"], outputs["probability"], outputs["scores"], strict=True
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.client import Client, ClientOptions, connect
+from serving.client.metadata import ListedVersion
 from serving.commands.terminal_text import safe_text
 from serving.errors import Code, InvalidArgument, ServingError
 
@@ -23,6 +24,10 @@ _NO_ANSWER = (
     Code.UNAVAILABLE,
     Code.UNAUTHENTICATED,
 )
+
+
+_ASIDE_SECONDS = 3.0
+_MOST_NAMES = 20
 
 
 def add_connection_arguments(
@@ -93,13 +98,56 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def explain_error(error: Exception) -> str:
-    """One line for the user; parts of the text may come from a server."""
+def explain_error(error: Exception, arguments: argparse.Namespace | None = None) -> str:
+    """One line for the user, which a server may have had a hand in.
+
+    Args:
+        error: What happened.
+        arguments: Of a command that asked a server: then a model, version or label that it does
+            not have is answered with those that it has.
+    """
     if isinstance(error, ServingError):
-        return safe_text(error.message)
+        text = safe_text(error.message)
+        if arguments is not None and arguments.url and _is_unknown(error):
+            text += safe_text(_what_there_is(arguments))
+        return text
     if isinstance(error, OSError) and error.filename is not None:
         return safe_text(f"{error.filename}: {error.strerror}")
     return safe_text(error)
+
+
+def _is_unknown(error: ServingError) -> bool:
+    return error.code is Code.NOT_FOUND or "version label" in error.message
+
+
+def _what_there_is(arguments: argparse.Namespace) -> str:
+    """What the server has in place of what was asked for; nothing where it does not say."""
+    try:
+        with connect(arguments.url, **connection_options(arguments), retries=0) as client:
+            try:
+                models = {one.name: one.versions for one in client.models(timeout=_ASIDE_SECONDS)}
+            except ServingError:  # TF Serving has no list, and gRPC no request for one
+                states = client.status(arguments.model, timeout=_ASIDE_SECONDS)
+                found = tuple(ListedVersion(one.version, one.state) for one in states)
+                models = {arguments.model: found}
+    except (ServingError, ValueError, OSError):
+        return ""
+    if arguments.model not in models:
+        return f"; the server has {_joined('model', list(models))}"
+    shown = []
+    for one in models[arguments.model]:
+        labels = f" ({_joined('label', list(one.labels))})" if one.labels else ""
+        if one.state == "AVAILABLE":
+            shown.append(f"{one.version}{labels}")
+    return f"; model {arguments.model} has {_joined('version', shown)}"
+
+
+def _joined(what: str, names: list[str]) -> str:
+    if not names:
+        return f"no {what}"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    plural = "s" if len(names) > 1 else ""
+    return f"the {what}{plural} {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def exit_status(error: Exception) -> int:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from serving.commands.connection_arguments import explain_error
 from serving.commands.help_format import HelpFormatter
 from serving.commands.terminal_text import safe_json, safe_text
+from serving.commands.waiting import waiting
 from serving.errors import ServingError
 from serving.release.diff import compare_versions
 from serving.release.golden import (
@@ -58,7 +59,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     try:
         old, new = find_version(arguments.old), find_version(arguments.new)
-        found = compare_versions(old, new, arguments.tolerance)
+        with waiting(f"loading {old} and {new}, and asking them"):
+            found = compare_versions(old, new, arguments.tolerance)
     except (VerificationError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise

@@ -86,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     except (PlotError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve explain: {explain_error(error)}", file=sys.stderr)
+        print(f"gru-serve explain: {explain_error(error, arguments)}", file=sys.stderr)
         return USAGE if isinstance(error, PlotError) else exit_status(error)
     _show(explanation, classes, arguments)
     return 0

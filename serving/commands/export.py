@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
+from serving.commands.waiting import waiting
 from serving.engine.quiet import quiet_stderr
 from serving.storage.publishing import PublishError, remove_old
 from training.termination import sigterm_interrupts
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.keep is not None and arguments.keep < 1:
         parser.error(f"--keep: expected at least 1; got {arguments.keep}")
-    with sigterm_interrupts():
+    with sigterm_interrupts(), waiting(f"exporting {arguments.run}"):
         with quiet_stderr():
             from serving.export.run import ExportError, export_run
         try:

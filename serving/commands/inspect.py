@@ -18,6 +18,7 @@ from serving.commands.connection_arguments import explain_error
 from serving.commands.example_request import example_request, render
 from serving.commands.help_format import HelpFormatter
 from serving.commands.terminal_text import safe_json, safe_text
+from serving.commands.waiting import waiting
 from serving.engine.quiet import quiet_stderr
 from serving.errors import InvalidArgument, ServingError
 from serving.protos.meta_graph_pb2 import SignatureDef
@@ -56,7 +57,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     try:
         version = find_version(arguments.version)
-        found = inspect_version(version)
+        with waiting(f"reading {version}"):
+            found = inspect_version(version)
     except (ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise

@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     except (PlotError, VerificationError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve load-test: {explain_error(error)}", file=sys.stderr)
+        print(f"gru-serve load-test: {explain_error(error, arguments)}", file=sys.stderr)
         return USAGE if isinstance(error, VerificationError) else exit_status(error)
     if summary["ok"] == 0:
         return NO_ANSWER

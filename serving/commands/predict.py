@@ -17,6 +17,7 @@ from serving.codecs.json_inputs import PredictBody, decode_inputs
 from serving.codecs.json_predict import encode_outputs
 from serving.codecs.rapidjson.parser import parse
 from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from serving.commands.class_names import MOST_NAMES, class_names, likeliest
 from serving.commands.connection_arguments import (
     add_connection_arguments,
     add_target_arguments,
@@ -25,6 +26,7 @@ from serving.commands.connection_arguments import (
     explain_error,
 )
 from serving.commands.help_format import HelpFormatter
+from serving.commands.score_file import add_file_arguments, score_file
 from serving.commands.series_csv import (
     add_csv_arguments,
     open_csv,
@@ -47,6 +49,9 @@ _EXAMPLES = """examples:
   gru-serve predict --model co2 --json request.json --output json
       request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
                 or  {"instances": [{"history": [[310.2], [310.9]]}]}
+  gru-serve predict --model tickets --data june.csv --output june-scored.parquet
+  gru-serve predict --model tickets --data mails.jsonl --text-column body --keep id \
+      --output labels.csv
   echo '{"instances": ["piped"]}' | gru-serve predict --model sentiment --json -
 """
 
@@ -64,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
     except (ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve predict: {explain_error(error)}", file=sys.stderr)
+        print(f"gru-serve predict: {explain_error(error, arguments)}", file=sys.stderr)
         server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
         return 1 if server_failed else USAGE_ERROR
 
@@ -73,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve predict",
         description="Query a running server over REST or gRPC. The inputs are the texts given, the "
-        "history in a CSV file, or a JSON request in TF Serving's form.",
+        "history in a CSV file, a JSON request in TF Serving's form, or a file of texts of any "
+        "size, whose answers go into another file.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
@@ -82,21 +88,40 @@ def _parser() -> argparse.ArgumentParser:
     add_csv_arguments(parser)
     parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
     parser.add_argument(
-        "--output", choices=("table", "json"), default="table", help="(default: %(default)s)"
+        "--output",
+        default="table",
+        metavar="table|json|FILE",
+        help="how to print the answer; with --data the file for the answers (default: table)",
     )
+    add_file_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     add_connection_arguments(parser)
     add_target_arguments(parser)
     return parser
 
 
-def _predict(arguments: argparse.Namespace) -> int:
-    given = [bool(given) for given in (arguments.texts, arguments.csv, arguments.json)].count(True)
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    ways = (arguments.texts, arguments.csv, arguments.json, arguments.data)
+    given = [bool(way) for way in ways].count(True)
     if given != 1:
         raise InvalidArgument(
-            "expected either texts or --csv FILE or --json FILE; got "
+            "expected either texts or --csv FILE or --json FILE or --data FILE; got "
             + ("several" if given else "none (see --help)")
         )
+    printed = arguments.output in ("table", "json")
+    if printed and arguments.data:
+        raise InvalidArgument("--data: expected --output FILE with it, for the answers")
+    if not printed and not arguments.data:
+        raise InvalidArgument(
+            f"--output: expected table or json, or --data FILE with it; got {arguments.output!r}"
+        )
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    _check_arguments(arguments)
+    if arguments.data:
+        with connect_as_told(arguments) as client:
+            return score_file(arguments, client)
     raw = _read(arguments.json) if arguments.json else b""
     check_texts(arguments.texts)
     with connect_as_told(arguments) as client:
@@ -109,12 +134,15 @@ def _predict(arguments: argparse.Namespace) -> int:
         else:
             inputs = _text_inputs(arguments.texts, signature)
         outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
+        classes = []
+        if arguments.output == "table" and arguments.signature in ("", DEFAULT_SIGNATURE):
+            classes = class_names(client, arguments.model, target, inputs, outputs)
     if arguments.output == "json":
         print(_json_text(outputs))
     elif {"forecast", "quantiles"} <= outputs.keys():
         _print_forecasts(Forecast.from_outputs(outputs))
     else:
-        _print_table(inputs, outputs)
+        _print_table(inputs, outputs, classes)
     return 0
 
 
@@ -197,7 +225,9 @@ def _json_text(outputs: dict[str, np.ndarray]) -> str:
     return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))
 
 
-def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+def _print_table(
+    inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], classes: Sequence[str]
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -206,6 +236,11 @@ def _print_table(inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) 
     order: list[str] = [name for name in _FIRST if name in outputs]
     order += [name for name in outputs if name not in order]
     columns = {**shown, **{name: outputs[name] for name in order}}
+    if 0 < len(classes) <= MOST_NAMES and not columns.keys() & set(classes):
+        scores = columns.pop("scores")
+        columns.update(zip(classes, scores.T, strict=True))
+    elif classes:
+        columns["scores"] = likeliest(columns["scores"], classes)
     console = Console()
     batch = _batch_size([*inputs.values(), *outputs.values()])
     if batch is None:

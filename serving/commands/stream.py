@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
     except (ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
-        print(f"gru-serve stream: {explain_error(error)}", file=sys.stderr)
+        print(f"gru-serve stream: {explain_error(error, arguments)}", file=sys.stderr)
         return exit_status(error)
     return 0
 

@@ -21,6 +21,7 @@ from serving.commands.connection_arguments import (
 )
 from serving.commands.help_format import HelpFormatter
 from serving.commands.terminal_text import safe_text
+from serving.commands.waiting import waiting
 from serving.errors import NotFound, ServingError
 from serving.release.golden import (
     TOLERANCE,
@@ -59,16 +60,19 @@ def main(argv: Sequence[str]) -> int:
         version = find_version(arguments.version)
         golden = read_golden(version)
         if arguments.url is None:
-            verdict = verify_files(version, arguments.tolerance, arguments.warmup)
+            with waiting(f"loading {version} and asking it"):
+                verdict = verify_files(version, arguments.tolerance, arguments.warmup)
         else:
+            arguments.model = arguments.model or version.resolve().parent.name
             verdict = _against_server(version, golden, arguments)
     except (VerificationError, ServingError, ValueError, OSError) as error:
         if arguments.debug:
             raise
         status = _status(error, asked=arguments.url is not None)
+        said = explain_error(error, arguments)
         if arguments.json:
-            print(json.dumps({"status": status, "error": explain_error(error)}))
-        print(f"gru-serve verify: {explain_error(error)}", file=sys.stderr)
+            print(json.dumps({"status": status, "error": said}))
+        print(f"gru-serve verify: {said}", file=sys.stderr)
         return status
     _report(arguments, version, verdict)
     return 0
@@ -114,7 +118,7 @@ def _against_server(
     number = int(path.name) if path.name.isdecimal() else None
     if arguments.label or arguments.latest:
         number = None
-    target = Target(arguments.model or path.parent.name, number, arguments.label)
+    target = Target(arguments.model, number, arguments.label)
     with connect_as_told(arguments) as client:
         return replay(golden, _naming(client_engine(client, target)), arguments.tolerance)
 

@@ -21,6 +21,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from serving.codecs.varint import read_varint
 from serving.errors import Code, InvalidArgument, NotFound, ServingError, from_code
+from serving.graph_names import without_node_names
 
 # Bytes after the key, by wire type; None for those with a number of their own.
 _SIZES = {0: None, 1: 8, 2: None, 5: 4}
@@ -63,7 +64,8 @@ def load(
             raise from_code(original.error_code, original.message) from None
         with contextlib.suppress(OSError):
             _check_file(directory, tags)
-        raise InvalidArgument(f"cannot load the SavedModel in {directory}: {error}") from error
+        said = without_node_names(str(error))
+        raise InvalidArgument(f"cannot load the SavedModel in {directory}: {said}") from error
 
 
 def _load_with_text_ops(

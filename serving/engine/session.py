@@ -25,6 +25,7 @@ from serving.config.files import read_text_proto
 from serving.engine.flat_strings import FlatStrings, join, split
 from serving.engine.saved_model_loader import Guard, load, unguarded
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
+from serving.graph_names import without_node_names
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 _POOLS_PER_CPU = 4
@@ -208,9 +209,10 @@ class GraphSession:
             raise from_code(error.error_code, error.message) from None
         except (UnicodeDecodeError, ValueError, TypeError) as error:
             # Texts that quote bytes of the input which are not UTF-8 fail on their way up here.
-            raise InvalidArgument(f"the graph refused its input: {error}") from None
+            said = without_node_names(str(error))
+            raise InvalidArgument(f"the graph refused its input: {said}") from None
         except RuntimeError as error:
-            raise FailedPrecondition(str(error)) from None
+            raise FailedPrecondition(without_node_names(str(error))) from None
         finally:
             if options is not None:
                 pywrap_tf_session.TF_DeleteBuffer(options)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,8 +35,6 @@ from serving.telemetry.metrics import Metrics
 FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_RECORDS = 1000
 _SHOWN = 1024
-# What the operation that reads the file adds to the text of the reader.
-_DECORATION = re.compile(r"^\{\{function_node [^}]*\}\} | \[Op:.*$", re.DOTALL)
 
 
 def load_warm(
@@ -178,7 +175,7 @@ def _records(path: Path) -> Iterator[bytes]:
     try:
         yield from tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     except tf.errors.OpError as error:
-        raise from_code(error.error_code, _DECORATION.sub("", error.message)) from None
+        raise from_code(error.error_code, error.message) from None
 
 
 def _run(predictor: Predictor, log: PredictionLog, metrics: Metrics) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from serving.engine.predictor import Predictor
 from serving.errors import RefusedVersion, ServingError, Unknown
 from serving.repository.versions import ModelVersions, State
+from serving.telemetry.server_log import still
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,8 @@ def load_with_retries(
     for attempt in range(1, tries + 1):
         started = time.monotonic()
         try:
-            predictor = load()
+            with still(f"loading {name}"):
+                predictor = load()
         except Exception as error:
             failure = error if isinstance(error, ServingError) else Unknown(repr(error))
         else:

@@ -21,6 +21,7 @@ from serving.server.byte_budget import ByteBudget
 from serving.server.free_memory import give_back
 from serving.server.transports import GrpcTransport, RestTransport
 from serving.telemetry.metrics import DEFAULT_PATH, Metrics
+from serving.telemetry.server_log import still
 
 if TYPE_CHECKING:
     from serving.config.files import ServedModel
@@ -59,8 +60,9 @@ class Server:
         models = _models(self._flags)
         metrics_path = _metrics_path(self._flags)
         # Ports are claimed first, so that a taken port is reported before the models are loaded.
-        grpc = GrpcTransport(self._flags)
         async with contextlib.AsyncExitStack() as closing:
+            grpc = GrpcTransport(self._flags)
+            closing.callback(grpc.close)
             rest = _rest_transport(self._flags)
             if rest is not None:
                 closing.callback(rest.close)
@@ -171,7 +173,10 @@ class Server:
                 log.exception("reading %s failed; trying again", self._flags.model_config_file)
 
     def _repository(self, models: list[ServedModel] | None) -> Repository:
-        with for_good(), without_keras():
+        for model in models or ():
+            log.info("Starting to serve %s from %s: importing TensorFlow ...",
+                     model.name, model.base_path)  # fmt: skip
+        with still("importing TensorFlow"), for_good(), without_keras():
             from serving.repository.repository import Repository
             from serving.server.loader_flags import repository_options, version_loader
 

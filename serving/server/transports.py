@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from serving.config.flags import Flags
 from serving.errors import Unavailable
+from serving.server.ports import bind, host_port, port_error
 from serving.server.tls import grpc_credentials, rest_context
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def prefer_classic_polling() -> None:
 
 
 class GrpcTransport:
-    """The gRPC listener.
+    """The gRPC listener; holds its port from the start, for gRPC to take when told to.
 
     Args:
         flags: Ports, TLS, channel arguments.
@@ -55,8 +56,7 @@ class GrpcTransport:
         self._server: Any = None
         self._health: Any = None
         self._gate: Any = None
-        if flags.port:
-            bind(flags.bind_address, flags.port, "port").close()
+        self._held = bind(flags.bind_address, flags.port, "port") if flags.port else None
 
     async def start(
         self,
@@ -109,6 +109,7 @@ class GrpcTransport:
         addresses = [host_port(flags.bind_address, flags.port)] if flags.port else []
         if flags.grpc_socket_path:
             addresses.append(f"unix:{flags.grpc_socket_path}")
+        self.close()  # gRPC binds sockets of its own
         for address in addresses:
             try:
                 if self._credentials is None:
@@ -128,6 +129,12 @@ class GrpcTransport:
         if self._server is not None:
             await self._gate.close()
             await self._server.stop(seconds)
+
+    def close(self) -> None:
+        """Let the port go, if it is still held."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def _add_reflection(self, names: list[str]) -> None:
         from grpc_reflection.v1alpha import reflection
@@ -196,10 +203,12 @@ class RestTransport:
 
         flags = self._flags
         try:
+            # Connections inherit it, so that those left over do not keep the next server away.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.listen(_BACKLOG)
         except OSError as error:
             host, port = flags.bind_address, flags.rest_api_port
-            raise _port_error(host, port, "rest_api_port", error) from None
+            raise port_error(host, port, "rest_api_port", error) from None
         app = create_app(
             Inference(repository, threads, LIMITS, turns, metrics),
             flags.rest_api_timeout_in_ms,
@@ -240,36 +249,6 @@ class RestTransport:
     def close(self) -> None:
         """Let the port go."""
         self._socket.close()
-
-
-def bind(host: str, port: int, flag: str) -> socket.socket:
-    """A bound TCP socket, not yet listening.
-
-    Raises:
-        Unavailable: The port is taken; names the flag that chooses another.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off, which costs 40 ms per answer, only where TCP is explicit.
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-    except OSError as error:
-        bound.close()
-        raise _port_error(host, port, flag, error) from None
-    return bound
-
-
-def _port_error(host: str, port: int, flag: str, error: OSError) -> Unavailable:
-    return Unavailable(
-        f"cannot listen on {host_port(host, port)}: {error.strerror or error}. "
-        f"Choose another port with --{flag}, or stop the program that uses this one."
-    )
-
-
-def host_port(host: str, port: int) -> str:
-    """The two joined, IPv6 addresses in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _channel_options(text: str, most: int) -> list[tuple[str, int | str]]:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from serving.printable import printable
 
+log = logging.getLogger(__name__)
+
+STILL_SECONDS = 5.0
 _LONGEST = 4096
 
 
@@ -17,6 +24,29 @@ class OneLine(logging.Formatter):
         """The line without a traceback."""
         record.message = printable(record.message, _LONGEST)
         return super().formatMessage(record)
+
+
+@contextmanager
+def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
+    """Say again and again that something goes on, and for how long it does.
+
+    Args:
+        what: Is done within.
+        every: So many seconds a line; none for what takes less.
+    """
+    started, done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not done.wait(every):
+            log.info("Still %s, %.0f s ...", what, time.monotonic() - started)
+
+    thread = threading.Thread(target=tell, name="still", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def start_log() -> None:

@@ -25,7 +25,7 @@ TINY = Shape(3, 5, 2, 4)
 
 def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(layer_rounds, "_wait_for_quiet", lambda _: False)
-    arguments = ["--only", "layer", "launch", "--shape", str(TINY), "--rounds", "1"]
+    arguments = ["--only", "layer", "one-step", "launch", "--shape", str(TINY), "--rounds", "1"]
     assert layer.main([*arguments, "--out", str(tmp_path), "--markdown", str(tmp_path / "t")]) == 0
 
     results = json.loads((tmp_path / "layer.json").read_text())
@@ -41,6 +41,8 @@ def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
         else:
             assert module in results["absent"][name]
     assert {name for measure, name in seen if measure == "training"} == wanted
+    steppers = {"Keras", "Keras jit", "keras_gru", "keras_gru jit", "keras_gru layer"}
+    assert {name for measure, name in seen if measure == "one step"} == steppers
     exports = {"Keras export", "keras_gru export"}
     launched = {"TensorFlow", "TensorFlow jit"}
     launched |= wanted & {"PyTorch"} | ({"JAX"} if "Flax" in wanted else set())

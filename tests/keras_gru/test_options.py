@@ -181,8 +181,9 @@ def test_dropconnect_drops_recurrent_weights_once_per_call(wrap):
 # Layer normalisation ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("path", ["fused", "loop"])
 @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
-def test_layer_norm_equals_numpy(reset_after, update_gate):
+def test_layer_norm_equals_numpy(reset_after, update_gate, path):
     layer = randomized(
         GRU(
             U,
@@ -191,9 +192,10 @@ def test_layer_norm_equals_numpy(reset_after, update_gate):
             update_gate=update_gate,
             return_sequences=True,
             dtype="float64",
+            path="auto" if path == "fused" else path,
         )
     )
-    assert layer.path == "loop"
+    assert layer.path == path
     x, h0 = data()
     outputs = layer(x, initial_state=h0, mask=MASK)
     for i in range(B):

@@ -74,6 +74,7 @@ def draw(seed):
         "dropout": float(rng.choice([0.0, 0.4])),
         "dropconnect": float(rng.choice([0.0, 0.4])),
         "learn_initial_state": flip(),
+        "layer_norm": bool(np.random.default_rng([seed, 1]).random() < 0.3),
         "seed": seed,
     }
     x = rng.normal(size=(B, T, D))

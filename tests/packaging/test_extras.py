@@ -71,6 +71,7 @@ def modules(*rooms, without=()):
 
 
 EXPORT = ("serving.export", "serving.commands.export")
+TABLES = ("serving.commands.served_model",)
 CLIENT = [f"serving/{room}" for room in ("client", "codecs", "commands", "config", "load_test",
                                          "protos", "release", "storage", "telemetry")]  # fmt: skip
 
@@ -79,12 +80,13 @@ CLIENT = [f"serving/{room}" for room in ("client", "codecs", "commands", "config
     ("extras", "found"),
     [
         ((), ["serving.__main__", "serving.errors", "training.__main__"]),
-        (("client",), modules(*CLIENT, without=EXPORT)),
+        (("client",), modules(*CLIENT, without=(*EXPORT, *TABLES))),
         (("layer",), modules("keras_gru")),
-        (("serve",), modules("serving", without=EXPORT)),
+        (("tables",), [*TABLES, *modules("training/scoring", "training/tables")]),
+        (("serve",), modules("serving", without=(*EXPORT, *TABLES))),
         (("train",), [*modules("training", "serving/export"), "serving.commands.export"]),
     ],
-    ids=["base", "client", "layer", "serve", "train"],
+    ids=["base", "client", "layer", "tables", "serve", "train"],
 )
 def test_modules_import_with_their_extra(extras, found):
     with_extra = installed_with(*extras)

@@ -248,8 +248,8 @@ def make_exports(root):
         SentimentRunConfig,
         SentimentTrainingConfig,
     )
-    from training.sentiment.grammar import generate_reviews
     from training.sentiment.pipeline import train_sentiment
+    from training.sentiment.sources.grammar import generate_reviews
 
     one = SentimentConfig(
         data=SentimentDataConfig(reviews=600),

@@ -127,7 +127,7 @@ def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
         assert {path.name[:6] for path in tmp_path.iterdir()} == {".a.loc", ".a.par"}
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("training.sentiment.pipeline.load_sentiment_data", terminated)
+    monkeypatch.setattr("training.sentiment.pipeline.sentiment_words", terminated)
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
     assert "interrupted; no run was written" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -290,5 +290,5 @@ def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(
 def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):
     runs = tmp_path / "Zoë's runs"
     assert main(["sentiment", *TINY, "--runs-dir", str(runs), "--name", "a"]) == 0
-    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("next "))
-    assert str(runs / "a") in shlex.split(line)
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if "gru-serve export" in x)
+    assert str(runs / "a") in shlex.split(line, comments=True)

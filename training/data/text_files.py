@@ -1,16 +1,18 @@
 """Labelled texts from the user's own CSV, TSV or JSON-lines file, plain or gzipped."""
 
+import ast
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from training.data.file_content import read_utf8
-from training.errors import DataError
+from training.data.problems import Problems
+from training.errors import DataError, ForeignDataError
+from training.tables.text_columns import TEXT_COLUMNS
 
-TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "document")
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -21,6 +23,8 @@ class LabelledRow(NamedTuple):
 
     text: str
     label: str
+    line: int = 0
+    """Of the file, from 1; 0 for a row of no file."""
 
 
 class Record(NamedTuple):
@@ -28,10 +32,15 @@ class Record(NamedTuple):
 
     line: int
     cells: dict[str, str | None]
+    nested: frozenset[str] = frozenset()
+    """Columns in which JSON has a list or an object."""
 
 
 def read_text_file(
-    path: Path, text_column: str | None = None, label_column: str | None = None
+    path: Path,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    problems: Problems | None = None,
 ) -> list[LabelledRow]:
     """Read all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
 
@@ -40,42 +49,69 @@ def read_text_file(
 
     Args:
         path: The file.
-        text_column: Name of the column with the text; by default one called as in
+        text_column: Name of the column with the text; found by itself when one is called as in
             `TEXT_COLUMNS` (in any case).
         label_column: Likewise for the label and `LABEL_COLUMNS`.
+        problems: Told of the rows that cannot be used, which are left out; by default they raise.
 
     Raises:
-        DataError: The file cannot be read, has no such columns, or a row lacks text or label.
+        ForeignDataError: No column looks like the text, or like the label.
+        DataError: The file cannot be read, has no such columns, or, without `problems`, a row
+            lacks text or label.
     """
+    found = problems or Problems(str(path))
     suffix = _kind(path)
     content = read_utf8(path)
     records = (
-        _json_records(path, content)
+        _json_records(content, found)
         if suffix == ".jsonl"
-        else csv_records(path, content, "," if suffix == ".csv" else "\t")
+        else csv_records(path, content, "," if suffix == ".csv" else "\t", found)
     )
     rows: list[LabelledRow] = []
     text_key = label_key = ""
     for record in records:
-        if not rows:
+        if not text_key:
             columns = list(record.cells)
-            text_key = _column(path, columns, text_column, TEXT_COLUMNS, "text")
-            label_key = _column(path, columns, label_column, LABEL_COLUMNS, "label")
+            text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
+            label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
         text, label = record.cells.get(text_key), record.cells.get(label_key)
-        if text is None or not text.strip():
-            raise DataError(f"{path}, line {record.line}: the text is empty (column {text_key!r})")
-        if label is None or not label.strip():
-            raise DataError(
-                f"{path}, line {record.line}: the label is missing (column {label_key!r})"
-            )
-        if any("\ud800" <= character <= "\udfff" for character in text + label):
-            raise DataError(
-                f"{path}, line {record.line}: expected Unicode text, got half a surrogate pair"
-            )
-        rows.append(LabelledRow(text, label.strip()))
-    if not rows:
+        problem = _problem(record, text_key, label_key)
+        if problem:
+            found.bad_row(problem.partition(",")[0], record.line, problem)
+        elif text is not None and label is not None:
+            rows.append(LabelledRow(text, label.strip(), record.line))
+    if not rows and not found.bad_rows:
         raise DataError(f"{path} has no rows")
+    if problems is None:
+        found.close_rows()
+        found.raise_errors()
     return rows
+
+
+def _problem(record: Record, text_key: str, label_key: str) -> str | None:
+    """What keeps a row from being used."""
+    text, label = record.cells.get(text_key), record.cells.get(label_key)
+    if text is None or not text.strip():
+        return f"the text is empty (column {text_key!r})"
+    if text_key in record.nested:
+        return f"expected a text in column {text_key!r}, got {text:.40}"
+    if label is None or not label.strip():
+        return f"the label is missing (column {label_key!r})"
+    if label_key in record.nested or _is_list(label):
+        return f"expected one label in column {label_key!r}, got {label:.40}"
+    if any("\ud800" <= character <= "\udfff" for character in text + label):
+        return "expected Unicode text, got half a surrogate pair"
+    return None
+
+
+def _is_list(label: str) -> bool:
+    """Whether a cell holds a list or an object as JSON or Python write it."""
+    if not label.lstrip().startswith(("[", "{")):
+        return False
+    try:
+        return isinstance(ast.literal_eval(label.strip()), list | dict | set)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
 
 
 def _kind(path: Path) -> str:
@@ -85,11 +121,17 @@ def _kind(path: Path) -> str:
     return suffix.lower()
 
 
-def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
+def csv_records(path: Path, content: str, delimiter: str, problems: Problems) -> Iterator[Record]:
     """The rows of a file with a header line, with the line each begins on.
 
+    Args:
+        path: For messages.
+        content: Of the file.
+        delimiter: Between cells.
+        problems: Told of the rows that do not fit the header, which are left out.
+
     Raises:
-        DataError: There is no header, or a row does not fit it; names the line.
+        DataError: There is no header, or a quote has no end; names the line.
     """
     # A text may be longer than the 131,072 letters that a cell may have by default.
     csv.field_size_limit(max(csv.field_size_limit(), len(content)))
@@ -108,11 +150,12 @@ def csv_records(path: Path, content: str, delimiter: str) -> Iterator[Record]:
         line = reader.line_num + 1
         for cells in reader:
             if cells and len(cells) != len(header):
-                raise DataError(
-                    f"{path}, line {line}: expected {len(header)} cells as in the header, "
-                    f"got {len(cells)}"
+                problems.bad_row(
+                    "cells",
+                    line,
+                    f"expected {len(header)} cells as in the header, got {len(cells)}",
                 )
-            if cells:
+            elif cells:
                 yield Record(line, dict(zip(header, cells, strict=True)))
             line = reader.line_num + 1
     except csv.Error as error:
@@ -127,17 +170,20 @@ def _other_delimiter(cell: str, delimiter: str) -> str | None:
     return max(found, key=cell.count, default=None)
 
 
-def _json_records(path: Path, content: str) -> Iterator[Record]:
+def _json_records(content: str, problems: Problems) -> Iterator[Record]:
     for line, source in enumerate(content.split("\n"), start=1):
         if not source.strip():
             continue
         try:
             value = json.loads(source)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, line {line}: not JSON ({error})") from error
+            problems.bad_row("JSON", line, f"not JSON ({error})")
+            continue
         if not isinstance(value, dict):
-            raise DataError(f"{path}, line {line}: expected a JSON object, got {source[:40]!r}")
-        yield Record(line, {key: _json_cell(cell) for key, cell in value.items()})
+            problems.bad_row("object", line, f"expected a JSON object, got {source[:40]!r}")
+            continue
+        nested = frozenset(key for key, cell in value.items() if isinstance(cell, list | dict))
+        yield Record(line, {key: _json_cell(cell) for key, cell in value.items()}, nested)
 
 
 def _json_cell(value: object) -> str | None:
@@ -146,18 +192,36 @@ def _json_cell(value: object) -> str | None:
     return json.dumps(value)
 
 
-def _column(
-    path: Path, columns: list[str], wanted: str | None, known: tuple[str, ...], what: str
+def find_column(
+    source: Path | str,
+    columns: Sequence[str],
+    wanted: str | None,
+    known: tuple[str, ...],
+    what: str,
 ) -> str:
+    """The column that is wanted, else the first that is called as in `known`, in any case.
+
+    Args:
+        source: Of the columns, for errors.
+        columns: To choose from.
+        wanted: The name of one of them, if it was said.
+        known: Names by which it is found.
+        what: `text` or `label`.
+
+    Raises:
+        ForeignDataError: There is none.
+    """
     if wanted is not None:
         if wanted in columns:
             return wanted
-        raise DataError(f"{path} has no column {wanted!r}; its columns are {columns}")
+        raise ForeignDataError(
+            f"{source} has no column {wanted!r}; its columns are {list(columns)}"
+        )
     for name in known:
         for column in columns:
             if column.strip().lower() == name:
                 return column
-    raise DataError(
-        f"{path}: no column looks like the {what}; its columns are {columns}, "
+    raise ForeignDataError(
+        f"{source}: no column looks like the {what}; its columns are {list(columns)}, "
         f"name one with --{what}-column"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from training.data.problems import Problems, counted, lines_shown
 from training.errors import DataError
 
 _DAY = pd.Timedelta(days=1)
@@ -42,16 +43,35 @@ class TimeCells:
     texts: Sequence[str]
     lines: Sequence[int]
     """Line of each, for errors."""
+    unit: str = "line"
+    """What those count, as `training.data.problems.Problems.unit`."""
 
     def error(self, row: int, problem: str) -> DataError:
         """An error that names file, line, column and cell."""
         return DataError(
-            f"{self.source}, line {self.lines[row]}, column {self.column!r}: {problem}, "
+            f"{self.source}, {self.unit} {self.lines[row]}, column {self.column!r}: {problem}, "
             f"got {self.texts[row]!r}"
         )
 
+    def note(self, problems: Problems, row: int, kind: str, problem: str) -> None:
+        """Tell of a row that cannot be used; the cell is added to the message."""
+        message = f"{problem}, got {self.texts[row]!r}"
+        problems.bad_row(kind, self.lines[row], message, self.column)
 
-def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.DatetimeIndex:
+    def chosen(self, rows: np.ndarray) -> "TimeCells":
+        """Those of some rows."""
+        return TimeCells(
+            self.source,
+            self.column,
+            [self.texts[row] for row in rows],
+            [self.lines[row] for row in rows],
+            self.unit,
+        )
+
+
+def parse_times(
+    cells: TimeCells, time_format: str | None = None, problems: Problems | None = None
+) -> pd.DatetimeIndex:
     """Read times; offsets from UTC are applied and dropped.
 
     Behind the year stands the month. Otherwise day and month may stand in either order where only
@@ -60,9 +80,10 @@ def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.Datetime
     Args:
         cells: As they stand in the file.
         time_format: As for `strptime`; guessed by default.
+        problems: Told of the cells that are no times, which become NaT; by default they raise.
 
     Raises:
-        DataError: A cell is no time, or could be either of two; names it.
+        DataError: A cell could be either of two times, or, without `problems`, is none; names it.
     """
     tries: list[dict[str, Any]] = [{"format": time_format} if time_format else {}]
     if not time_format and not all(map(_YEAR_FIRST.match, cells.texts)):
@@ -80,9 +101,13 @@ def parse_times(cells: TimeCells, time_format: str | None = None) -> pd.Datetime
         return ascending[0]
     best = min(parsed, key=lambda times: int(times.isna().sum()))
     if best.hasnans:
-        row = int(np.flatnonzero(best.isna())[0])
+        found = problems or Problems(cells.source)
         expected = f"a time like {time_format}" if time_format else "a time"
-        raise cells.error(row, f"expected {expected} (see --time-format)")
+        for row in np.flatnonzero(best.isna()):
+            cells.note(found, int(row), "time", f"expected {expected} (see --time-format)")
+        if problems is None:
+            found.close_rows()
+            found.raise_errors()
     return best
 
 
@@ -127,17 +152,40 @@ def _unevenness(times: pd.DatetimeIndex) -> float:
     return float(steps.mean() / max(1.0, float(np.median(steps))))
 
 
-def require_ascending(times: pd.DatetimeIndex, cells: TimeCells) -> None:
-    """Raise DataError, naming the row, where a time is not after the one before it."""
-    steps = np.diff(times.asi8)
-    if (steps > 0).all():
-        return
-    row = int(np.flatnonzero(steps <= 0)[0]) + 1
-    if steps[row - 1] == 0:
-        raise cells.error(
-            row, f"expected each time once, but line {cells.lines[row - 1]} has it too"
+def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> np.ndarray:
+    """The rows in the order of time, each time once.
+
+    Args:
+        times: Of the rows.
+        cells: For messages.
+        problems: Told of repeated times, of which the first stays, and of those out of order.
+    """
+    latest = np.maximum.accumulate(times.asi8)
+    early = np.flatnonzero(times.asi8[1:] < latest[:-1]) + 1
+    order = np.argsort(times.asi8, kind="stable")
+    if len(early):
+        first = int(early[0])
+        more = counted(len(early) - 1, "more such row")
+        lines = [cells.lines[int(row)] for row in early[1:]]
+        also = f" (and {more}, {lines_shown(lines, cells.unit)})" if lines else ""
+        problem = (
+            f"expected a time after {pd.Timestamp(latest[first - 1])} of a {cells.unit} before"
         )
-    raise cells.error(row, f"expected a time after {times[row - 1]} of the line before (sort them)")
+        if problems.sort_rows:
+            rows = counted(len(early), "row")
+            problems.note(
+                f"rows sorted by time (--sort-rows): {rows} stood behind a later one, "
+                f"{lines_shown([cells.lines[int(row)] for row in early], cells.unit)}"
+            )
+        else:
+            problems.error(f"{cells.error(first, problem)}{also}; sort the rows", "--sort-rows")
+    ordered = times.asi8[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    firsts = np.searchsorted(ordered, ordered[again])
+    for row, other in zip(order[again], order[firsts], strict=True):
+        message = f"expected each time once, but {cells.unit} {cells.lines[int(other)]} has it too"
+        cells.note(problems, int(row), "repeated", message)
+    return np.delete(order, again)
 
 
 def infer_frequency(times: pd.DatetimeIndex) -> str:
@@ -160,26 +208,46 @@ def infer_frequency(times: pd.DatetimeIndex) -> str:
     return str(pd.tseries.frequencies.to_offset(step).freqstr)
 
 
-def complete(times: pd.DatetimeIndex, cells: TimeCells) -> TimeAxis:
+def complete(
+    times: pd.DatetimeIndex,
+    cells: TimeCells,
+    problems: Problems | None = None,
+    frequency: str | None = None,
+) -> TimeAxis:
     """Find the spacing and the times missing from it.
 
     Args:
-        times: Of the rows, ascending, two or more.
-        cells: For errors.
+        times: Of the rows, ascending, two or more where the spacing is not known.
+        cells: For messages.
+        problems: Told of times that do not fit the spacing, whose place is then -1; by default
+            they raise.
+        frequency: The spacing, where it is known.
 
     Raises:
-        DataError: A time does not fit the spacing of the others; names it.
+        DataError: Nearly all times would be missing, or, without `problems`, one does not fit the
+            spacing of the others; names it.
     """
-    frequency = infer_frequency(times)
-    _require_filled(times, frequency, cells)
+    found = problems or Problems(cells.source)
+    most = "" if frequency else " (as most are)"
+    frequency = frequency or infer_frequency(times)
+    if len(times) > 1:
+        _require_filled(times, frequency, cells)
     whole = pd.date_range(times[0], times[-1], freq=frequency).as_unit("ns")
     places = whole.get_indexer(times)
-    if (places < 0).any():
-        row = int(np.flatnonzero(places < 0)[0])
-        raise cells.error(
-            row, f"expected times every {frequency} (as most are) counted from {times[0]}"
-        )
+    message = f"expected times every {frequency}{most} counted from {times[0]}"
+    for row in np.flatnonzero(places < 0):
+        cells.note(found, int(row), "spacing", message)
+    if problems is None:
+        found.close_rows()
+        found.raise_errors()
     return TimeAxis(whole, frequency, places)
+
+
+def gaps(axis: TimeAxis) -> list[tuple[int, int]]:
+    """The gaps between the rows: the place of the first missing time, and how many there are."""
+    places = np.sort(axis.places[axis.places >= 0])
+    steps = np.diff(places)
+    return [(int(places[row]) + 1, int(steps[row]) - 1) for row in np.flatnonzero(steps > 1)]
 
 
 def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -> None:
@@ -201,42 +269,6 @@ def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -
         f"{needed:,.0f}, and at "
         f"most {allowed:,} may; correct the time, or leave out the rows on one side of the gap",
     )
-
-
-def season_length(frequency: str) -> int:
-    """Steps of the season most natural for a spacing: a day, a week, or a year.
-
-    Hours and minutes repeat by the day, days by the week, weeks and months by the year; spacings
-    below a minute by the hour.
-    """
-    plain = frequency.partition("-")[0]
-    name = plain.lstrip("0123456789")
-    count = int(plain.removesuffix(name) or 1)
-    per_year = {"W": 52, "MS": 12, "ME": 12, "QS": 4, "QE": 4, "YS": 1, "YE": 1}
-    if name in per_year:
-        return max(1, round(per_year[name] / count))
-    if name in ("D", "B"):
-        return max(1, round((7 if name == "D" else 5) / count))
-    step = pd.Timedelta(count, name)
-    period = _DAY if step >= pd.Timedelta(minutes=1) else pd.Timedelta(hours=1)
-    return max(1, round(float(period / step)))
-
-
-def calendar_columns(times: pd.DatetimeIndex, frequency: str) -> dict[str, np.ndarray]:
-    """Sine and cosine, (N,) each, of the cycles longer than the spacing, by column name."""
-    step = (times[-1] - times[0]) / max(1, len(times) - 1)
-    seconds = (times - times.normalize()) / _DAY
-    cycles = {
-        "day": (_DAY, seconds),
-        "week": (7 * _DAY, (times.day_of_week + seconds) / 7),
-        "year": (365 * _DAY, (times.day_of_year - 1 + seconds) / 365.25),
-    }
-    columns = {}
-    for name, (length, phase) in cycles.items():
-        if length >= 2 * step and not (frequency == "B" and name == "day"):
-            angle = 2 * np.pi * np.asarray(phase, np.float64)
-            columns[f"{name}_sin"], columns[f"{name}_cos"] = np.sin(angle), np.cos(angle)
-    return columns
 
 
 def _months(times: pd.DatetimeIndex, months: int) -> str:

@@ -30,7 +30,7 @@ from training.forecasting.data import ForecastingData, load_forecasting_data
 from training.forecasting.evaluation import evaluate_forecasts, make_predictor
 from training.forecasting.forecast_errors import ForecastErrors, measure
 from training.forecasting.run import ForecastingRun
-from training.forecasting.sets import Borders
+from training.forecasting.sources.sets import Borders
 from training.forecasting.windows import Windows
 from training.plots.picture import save_figure
 from training.runs.directory import RunWriter
@@ -70,7 +70,14 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
     """
     console = console or Console(quiet=True)
     run = ForecastingRun.open(config.run_path)
-    data = _data_of(run, config.data)
+    if config.data is None and run.given is not None:
+        raise RunDirectoryError(
+            f"{run.path} was trained on a table in memory; name a file with the same rows with "
+            "--data"
+        )
+    settings = run.config.data
+    settings = replace(settings, data=config.data) if config.data else settings
+    data = data_of_run(run, load_forecasting_data(settings))
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
         folds = backtest(run, data, config.folds, console)
@@ -198,10 +205,16 @@ def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
     save_figure(figure, path)
 
 
-def _data_of(run: ForecastingRun, path: Path | None) -> ForecastingData:
-    """The series as it is now, with the scale and the borders that the run was made with."""
-    config = run.config.data
-    data = load_forecasting_data(replace(config, data=path) if path else config)
+def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
+    """A series as it is now, with the scale and the borders that a run was made with.
+
+    Args:
+        run: Complete.
+        data: The series, prepared with the settings of the run.
+
+    Raises:
+        RunDirectoryError: It has other columns, or does not begin as the series of the run.
+    """
     if data.series.columns != run.columns:
         raise RunDirectoryError(
             f"{data.series.source}: expected the columns of the run, {', '.join(run.columns)}, "

@@ -34,6 +34,11 @@ class SeriesConfig:
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
     Default: all."""
+    drop_bad: bool = False
+    """Leave out rows with repeated or unreadable times or off the spacing, and columns that never
+    vary; read cells that are no numbers as missing."""
+    sort_rows: bool = False
+    """Put rows in the order of their times, where they are not."""
     calendar: bool = False
     """Add sine and cosine of the time of day, week and year as input columns, which
     --no-channel-independent reads."""

@@ -7,22 +7,12 @@ import numpy as np
 
 from training.data.digest import data_digest
 from training.data.series import Series
-from training.errors import DataError
 from training.forecasting.config import SeriesConfig
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.preprocessor import SeriesPreprocessor
-from training.forecasting.sets import Borders, borders_of, load_series, published_borders, steps_of
+from training.forecasting.sources.series_check import series_problems, usable_series, window_origins
+from training.forecasting.sources.sets import Borders, borders_of, load_series, published_borders
 from training.forecasting.windows import Windows
-
-PARTS = ("train", "validation", "test")
-_LARGEST = 1e30
-"""Beyond it differences and sums of values come near the largest float32."""
-_LEAST_DEVIATION = 1e-30
-_FARTHEST = 1e15
-"""The square of which, summed over a window, still is a float32."""
-_COARSE = 0.01
-"""A note is given if neighbouring float32 numbers differ by more than this share of the
-deviation."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +69,7 @@ class ForecastingData:
     def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
         """As `windows`, with the forecast steps in rows `begin` to `end - 1`."""
         lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
-        origins = np.arange(max(begin, lookback), end - horizon + 1)
-        seen = np.isfinite(self.standardised_targets).any(axis=1)
-        count = np.concatenate([[0], np.cumsum(seen)])
-        origins = origins[count[origins + horizon] > count[origins]]
+        origins = window_origins(self.standardised_targets, begin, end, lookback, horizon)
         return Windows(self.raw, self.standardised_targets, origins, lookback, horizon)
 
 
@@ -92,7 +79,10 @@ def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
     Raises:
         DataError: The series cannot be used; says why.
     """
-    return prepare(load_series(config), config)
+    problems = series_problems(config)
+    series = load_series(config, problems)
+    problems.raise_errors()
+    return prepare(series, config)
 
 
 def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
@@ -101,124 +91,14 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     Raises:
         DataError: Too few rows, or a column that is constant.
     """
+    problems = series_problems(config, series)
+    series, shape, season = usable_series(series, config, problems)
+    problems.raise_errors()
     borders = borders_of(series, config)
-    lookback, horizon, season = steps_of(series, config)
-    _require_rows(series, borders, lookback, horizon)
-    if season > borders.train:
-        raise DataError(
-            f"{series.source}: expected a season of at most the {borders.train} training rows, got "
-            f"{season}; set --season"
-        )
-    names = config.target or tuple(
-        name for name in series.columns if not (config.calendar and _is_calendar(name))
-    )
-    targets = tuple(series.column(name) for name in names)
-    _require_variation(series, borders, targets)
-    data = ForecastingData(
-        replace(series, notes=series.notes + _precision_notes(series, borders)),
+    return ForecastingData(
+        replace(series, notes=(*series.notes, *problems.notes)),
         borders,
-        ForecastShape(lookback, horizon, len(series.columns), targets),
+        shape,
         season,
-        SeriesPreprocessor.fit(series.values[: borders.train], targets),
+        SeriesPreprocessor.fit(series.values[: borders.train], shape.targets),
     )
-    for part in PARTS:
-        if not len(data.windows(part)):
-            raise DataError(
-                f"{series.source}: no window of the {part} part has a value to forecast; all of "
-                "them are missing"
-            )
-    return data
-
-
-def _is_calendar(name: str) -> bool:
-    return name in {
-        f"{cycle}_{wave}" for cycle in ("day", "week", "year") for wave in ("sin", "cos")
-    }
-
-
-def _require_rows(series: Series, borders: Borders, lookback: int, horizon: int) -> None:
-    least = {"train": lookback + horizon, "validation": horizon, "test": horizon}
-    for part, rows in least.items():
-        begin, end = borders.part(part)
-        if end - begin < rows:
-            what = (
-                f"look-back {lookback} + horizon {horizon}"
-                if part == "train"
-                else f"the horizon of {horizon}"
-            )
-            raise DataError(
-                f"{series.source}: the {part} part has {end - begin} of {len(series)} rows, "
-                f"expected at least {rows} ({what}); lower --lookback or --horizon, or change "
-                "--validation-fraction and --test-fraction"
-            )
-
-
-def _require_variation(series: Series, borders: Borders, targets: tuple[int, ...]) -> None:
-    train = series.values[: borders.train]
-    for number, name in enumerate(series.columns):
-        values = train[:, number]
-        values = values[np.isfinite(values)]
-        if not len(values):
-            raise DataError(
-                f"{series.source}, column {name!r}: expected values in the training rows (1 to "
-                f"{borders.train}), got only missing ones; leave the column out"
-            )
-        if values.min() == values.max():
-            raise DataError(
-                f"{series.source}, column {name!r}: expected values that vary, got "
-                f"{values[0]:g} in all training rows (1 to {borders.train}); leave the column out"
-            )
-        _require_float32(f"{series.source}, column {name!r}", series.values[:, number], values)
-    for number in targets:
-        for part in ("validation", "test"):
-            begin, end = borders.part(part)
-            if not np.isfinite(series.values[begin:end, number]).any():
-                raise DataError(
-                    f"{series.source}, column {series.columns[number]!r}: expected values in the "
-                    f"{part} rows ({begin + 1} to {end}), got only missing ones"
-                )
-
-
-def _require_float32(column: str, values: np.ndarray, train: np.ndarray) -> None:
-    """Raise DataError where float32, which models read, could not resolve the variation."""
-    largest = float(np.nanmax(np.abs(values)))
-    if largest > _LARGEST:
-        raise DataError(
-            f"{column}: expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
-            "numbers as float32: divide the column by a constant"
-        )
-    deviation, apart = float(train.std()), _apart(train)
-    if deviation <= apart or deviation < _LEAST_DEVIATION:
-        raise DataError(
-            f"{column}: expected values whose standard deviation is above {_LEAST_DEVIATION:g} and "
-            f"above the distance between neighbouring float32 numbers of their size, {apart:g}, as "
-            f"which models read them; got {deviation:g}: subtract or multiply by some number"
-        )
-    away = np.abs(values - train.mean()) / deviation
-    if np.nanmax(away) > _FARTHEST:
-        row = int(np.nanargmax(away))
-        raise DataError(
-            f"{column}: expected values within {_FARTHEST:.0e} standard deviations of the training "
-            f"rows, {deviation:g}, got {values[row]:g} in row {row + 1}; if that means a missing "
-            "value, leave the cell empty"
-        )
-
-
-def _precision_notes(series: Series, borders: Borders) -> tuple[str, ...]:
-    """What a reader should know of columns that float32 numbers resolve but coarsely."""
-    notes = []
-    for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
-        train = column[np.isfinite(column)]
-        share = _apart(train) / float(train.std())
-        if share > _COARSE:
-            notes.append(
-                f"column {name!r}: models read numbers as float32, which at its size are "
-                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
-                "constant from the column for better forecasts"
-            )
-    return tuple(notes)
-
-
-def _apart(values: np.ndarray) -> float:
-    """The distance between neighbouring float32 numbers of the size of the largest value."""
-    return float(np.spacing(np.float32(np.abs(values).max())))

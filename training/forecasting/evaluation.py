@@ -11,6 +11,7 @@ from training.errors import DataError
 from training.forecasting.conformal import LEVELS, MEDIAN, interval_offsets, quantiles
 from training.forecasting.data import ForecastingData
 from training.forecasting.forecast_errors import CHUNK, ErrorSums, ForecastErrors
+from training.forecasting.sources.series_check import calibration_problem
 from training.forecasting.windows import Windows
 
 Predictor = Callable[[np.ndarray], np.ndarray]
@@ -67,14 +68,11 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
 def require_calibration(data: ForecastingData) -> None:
     """Raise DataError where the validation part cannot calibrate some step of some column."""
     windows = data.windows("validation")
-    for step in range(windows.horizon):
-        seen = np.isfinite(windows.targets[windows.origins + step]).any(axis=0)
-        if not seen.all():
-            raise DataError(
-                f"{data.series.source}, column {data.target_columns[int(seen.argmin())]!r}: "
-                f"expected a value {step + 1} steps ahead in some validation window, to calibrate "
-                "intervals, got only missing ones; raise --validation-fraction"
-            )
+    problem = calibration_problem(
+        windows.targets, data.target_columns, windows.origins, windows.horizon
+    )
+    if problem:
+        raise DataError(f"{data.series.source}, {problem}")
 
 
 def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:

@@ -16,6 +16,18 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
+class WindowErrors:
+    """Of each window, on the standardised scale; missing values count nowhere."""
+
+    squared: np.ndarray
+    """(N, K) float32: sums over the steps of squared errors."""
+    absolute: np.ndarray
+    """(N, K) float32: likewise of absolute errors."""
+    count: np.ndarray
+    """(N,): values compared with, of all columns."""
+
+
+@dataclass(frozen=True)
 class ForecastErrors:
     """Means over the windows, on the standardised scale; NaN where nothing was seen."""
 
@@ -25,6 +37,8 @@ class ForecastErrors:
     """(H, K): mean absolute error."""
     count: np.ndarray
     """(H, K): values compared with."""
+    windows: WindowErrors
+    """The same window by window."""
 
     @property
     def mse(self) -> float:
@@ -66,19 +80,26 @@ class ErrorSums:
         self._squared = np.zeros((horizon, columns))
         self._absolute = np.zeros((horizon, columns))
         self._count = np.zeros((horizon, columns), int)
+        self._windows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def add(self, targets: np.ndarray, forecasts: np.ndarray) -> None:
         """Add a batch, (B, H, K) both; NaN among the targets is left out."""
         residual = (targets - forecasts).astype(np.float64)
-        self._count += np.isfinite(residual).sum(axis=0)
-        self._squared += np.nansum(residual**2, axis=0)
-        self._absolute += np.nansum(np.abs(residual), axis=0)
+        seen = np.isfinite(residual)
+        absolute = np.abs(np.where(np.isnan(residual), 0, residual))
+        squared = absolute**2
+        self._count += seen.sum(axis=0)
+        self._squared += squared.sum(axis=0)
+        self._absolute += absolute.sum(axis=0)
+        by_window = (of.sum(axis=1).astype(np.float32) for of in (squared, absolute))
+        self._windows.append((*by_window, seen.sum(axis=(1, 2))))
 
     def means(self) -> ForecastErrors:
         """The errors so far."""
+        windows = WindowErrors(*map(np.concatenate, zip(*self._windows, strict=True)))
         with np.errstate(invalid="ignore"):
             return ForecastErrors(
-                self._squared / self._count, self._absolute / self._count, self._count
+                self._squared / self._count, self._absolute / self._count, self._count, windows
             )
 
 

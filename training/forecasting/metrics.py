@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from training.forecasting.data import PARTS, ForecastingData
+from training.forecasting.data import ForecastingData
 from training.forecasting.evaluation import Evaluation
 from training.forecasting.forecast_errors import ForecastErrors
+from training.forecasting.sources.sets import PARTS
 
 
 def data_summary(data: ForecastingData) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """From a series to a run directory: the forecasting pipeline."""
 
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,12 +12,13 @@ import tensorflow as tf
 from rich.console import Console
 
 from training.config import to_dict
+from training.data.series import Series
 from training.forecasting import pictures as forecast_pictures
 from training.forecasting import report as forecasting_report
 from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.conformal import LEVELS, MEDIAN, quantiles
-from training.forecasting.data import PARTS, ForecastingData, load_forecasting_data
+from training.forecasting.data import ForecastingData, load_forecasting_data, prepare
 from training.forecasting.evaluation import (
     Predictor,
     calibrate,
@@ -25,6 +27,8 @@ from training.forecasting.evaluation import (
     require_calibration,
 )
 from training.forecasting.forecast_errors import CHUNK, ForecastErrors
+from training.forecasting.future.recent import FILE as LAST_WINDOW
+from training.forecasting.future.recent import last_window
 from training.forecasting.losses import forecast_loss, point_metrics
 from training.forecasting.metrics import (
     data_summary,
@@ -33,7 +37,9 @@ from training.forecasting.metrics import (
     interval_summary,
 )
 from training.forecasting.network.model import build_forecaster, initialise_linear
+from training.forecasting.outcomes import stored_errors
 from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
+from training.forecasting.sources.sets import PARTS
 from training.forecasting.windows import WindowBatches
 from training.loop.fit import FitResult
 from training.loop.replicas import Replicas, make_replicas
@@ -46,7 +52,11 @@ _STORED_WINDOWS = 64
 
 
 def train_forecasting(
-    config: ForecastingConfig, console: Console | None = None, resume: bool = False
+    config: ForecastingConfig,
+    console: Console | None = None,
+    resume: bool = False,
+    series: Series | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> ForecastingRun | None:
     """Train a forecaster and write its run directory.
 
@@ -57,7 +67,9 @@ def train_forecasting(
     Args:
         config: Every setting.
         console: Where to show progress; none is shown by default.
-        resume: Continue from the checkpoint of an interrupted run of this name, if there is one.
+        resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
+        series: Of these settings where it has been read, and its notes shown.
+        given: Of a series that no setting names, what `config.json` is to say of it.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -74,15 +86,16 @@ def train_forecasting(
     started = time.perf_counter()
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
-        _train(load_forecasting_data(config.data), config, replicas, None, Console(quiet=True))
+        _train(_data(series, config), config, replicas, None, Console(quiet=True))
         replicas.wait()
         return None
-    name = run_name(config, "forecasting", config.data.data or "co2")
-    with TrainingRunWriter(config, "forecasting", name, resume) as writer:
+    built_in = "co2" if given is None or series is None else series.name
+    name = run_name(config, "forecasting", config.data.data or built_in)
+    with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
         with console.status("reading the data ..."):
-            data = _noting_unread(load_forecasting_data(config.data), config)
+            data = _noting_unread(_data(series, config), config)
             require_calibration(data)
-        _describe(data, console)
+        _describe(data, () if series is None else series.notes, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data)
         model, result = _train(data, config, replicas, writer, console)
@@ -120,9 +133,14 @@ def train_forecasting(
         }
         writer.write_json("series.json", to_dict(_description(data)))
         data.preprocessor.save(writer.path / "scaler.json")
+        kept = last_window(data.series, list(data.shape.targets), data.shape.lookback)
+        np.savez(writer.path / LAST_WINDOW, times=kept.times.asi8, values=kept.values)
         np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
         np.savez_compressed(
             writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)
+        )
+        np.savez_compressed(
+            writer.path / "test_errors.npz", **stored_errors(data, test.errors, baselines.results)
         )
         writer.write_model(model, result)
         learning_curves.draw_curves(
@@ -133,6 +151,12 @@ def train_forecasting(
         writer.write_json("metrics.json", metrics)
         replicas.wait()
         return ForecastingRun.open(writer.publish())
+
+
+def _data(series: Series | None, config: ForecastingConfig) -> ForecastingData:
+    if series is None:
+        return load_forecasting_data(config.data)
+    return prepare(series, config.data)
 
 
 def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bool:
@@ -231,7 +255,7 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
     return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
 
 
-def _describe(data: ForecastingData, console: Console) -> None:
+def _describe(data: ForecastingData, shown: Collection[str], console: Console) -> None:
     series, shape = data.series, data.shape
     console.print(
         f"data {series.name}: {len(series):,} rows every {series.frequency}, "
@@ -244,4 +268,6 @@ def _describe(data: ForecastingData, console: Console) -> None:
     split = "published borders" if data.published else "split by time"
     console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
     for note in series.notes:
+        if note in shown:
+            continue
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

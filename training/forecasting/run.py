@@ -6,26 +6,32 @@ Besides what every run holds (`training.runs.directory`):
 series.json                columns, targets, frequency, season, look-back, horizon, borders
 scaler.json                mean and deviation of the training rows
 calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
+last_window.npz            the end of the series, from which a forecast begins:
+                           :mod:`training.forecasting.future.recent`
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
+test_errors.npz            errors of every test window, of the model and of the baselines: see
+                           training.forecasting.outcomes
 *.png                      forecasts, errors, coverage, residuals, learning curves
 =========================  ====================================================================
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 
 from training.config import from_dict
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.forecasting.config import ForecastingConfig
-from training.forecasting.network import model as forecasting_model  # noqa: F401  registers the layers model.keras holds
 from training.forecasting.network.config import ForecastShape
-from training.forecasting.preprocessor import SeriesPreprocessor
 from training.runs.directory import TaskRun
+
+if TYPE_CHECKING:
+    import keras
+
+    from training.forecasting.preprocessor import SeriesPreprocessor
 
 
 @dataclass(frozen=True)
@@ -89,21 +95,23 @@ class ForecastingRun(TaskRun):
     @cached_property
     def levels(self) -> tuple[float, ...]:
         """The Q levels of the quantiles, ascending, .5 among them."""
-        return tuple(self._arrays("calibration.npz")["levels"].tolist())
+        return tuple(self.arrays("calibration.npz")["levels"].tolist())
 
     @cached_property
     def offsets(self) -> np.ndarray:
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
-        return np.asarray(self._arrays("calibration.npz")["offsets"], np.float32)
+        return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
 
-    def preprocessor(self) -> SeriesPreprocessor:
+    def preprocessor(self) -> "SeriesPreprocessor":
         """Raw windows to what the model reads, as in training."""
+        from training.forecasting.preprocessor import SeriesPreprocessor
+
         try:
             return SeriesPreprocessor.load(self.path / "scaler.json")
         except DataError as error:
             raise RunDirectoryError(str(error)) from error
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch: standardised history (B, L, C) to (B, H, K, Q or 1).
 
         Raises:
@@ -122,16 +130,30 @@ class ForecastingRun(TaskRun):
 
     def test_windows(self, count: int) -> np.ndarray:
         """(n, L, C) float32 raw histories, evenly from the test part; at most `count`."""
-        histories = self._arrays("test_windows.npz")["histories"]
+        histories = self.arrays("test_windows.npz")["histories"]
         return np.asarray(histories[evenly(len(histories), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of `test_windows`."""
-        stored = self._arrays("test_windows.npz")
+        stored = self.arrays("test_windows.npz")
         rows = evenly(len(stored["forecasts"]), count)
         return stored["forecasts"][rows], stored["quantiles"][rows]
 
-    def _arrays(self, name: str) -> dict[str, Any]:
+    def test_errors(self) -> dict[str, Any]:
+        """What :mod:`training.forecasting.outcomes` stored of the test windows."""
+        if not (self.path / "test_errors.npz").is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "
+                "have; train again with this version"
+            )
+        return self.arrays("test_errors.npz")
+
+    def arrays(self, name: str) -> dict[str, Any]:
+        """The arrays of one of its .npz files.
+
+        Raises:
+            RunDirectoryError: it is missing or damaged.
+        """
         path = self.path / name
         try:
             with np.load(path, allow_pickle=False) as arrays:

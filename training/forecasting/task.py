@@ -1,19 +1,37 @@
 """Forecasting as a task; see `training.task`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 
+from training.errors import TrainingError
 from training.forecasting.backtest_config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
+from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
-from training.task import Command, Task
+from training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
+    from training.data.check import DataCheck
+    from training.data.series import Series
+    from training.forecasting.future.command import ForecastJob
     from training.forecasting.run import ForecastingRun
     from training.forecasting.servable import ForecastingServable
+    from training.outcomes import Outcomes
+
+
+def _check_forecast(config: ForecastConfig, console: Console) -> "ForecastJob":
+    from training.forecasting.future.command import check_forecast
+
+    return check_forecast(config, console)
+
+
+def _forecast(job: "ForecastJob", console: Console) -> None:
+    from training.forecasting.future.command import run_forecast
+
+    run_forecast(job, console)
 
 
 def _backtest(config: BacktestConfig, console: Console) -> None:
@@ -26,20 +44,34 @@ def _backtest(config: BacktestConfig, console: Console) -> None:
     console.print(f"\nreport  {folder / 'backtest.md'}", markup=False, highlight=False)
 
 
-class ForecastingTask:
+class ForecastingTask(Task):
     """A series in, its next steps with intervals out."""
 
     config_type = ForecastingConfig
     presets = PRESETS
-    commands = (Command("backtest", BacktestConfig, _backtest),)
+    commands = (
+        Command("forecast", ForecastConfig, _forecast, _check_forecast),
+        Command("backtest", BacktestConfig, _backtest),
+    )
+    scored_columns: Mapping[str, Sequence[str]] = {}
+
+    def check(self, config: ForecastingConfig) -> "DataCheck":
+        """Read the series, and look at times, gaps and columns."""
+        from training.forecasting.check import check_forecasting
+
+        return check_forecasting(config)
 
     def train(
-        self, config: ForecastingConfig, console: Console, resume: bool
+        self,
+        config: ForecastingConfig,
+        console: Console,
+        resume: bool,
+        data: "Series | None" = None,
     ) -> "ForecastingRun | None":
         """Train a forecaster."""
         from training.forecasting.pipeline import train_forecasting
 
-        return train_forecasting(config, console, resume)
+        return train_forecasting(config, console, resume, data)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""
@@ -63,6 +95,20 @@ class ForecastingTask:
         if warning:
             console.print(f"\n{warning}", style="bold red", highlight=False)
 
+    def verdict(self, run: "ForecastingRun") -> Verdict | None:
+        """That a baseline has a lower squared error on the validation part."""
+        own = run.metrics["model"]["validation"]["mse"]
+        floors = run.metrics["baselines"]
+        name = min(floors, key=lambda name: float(floors[name]["validation"]["mse"]))
+        best = floors[name]["validation"]["mse"]
+        if best >= own:
+            return None
+        problem = (
+            f"{name} does better on the validation part: a mean squared error of {best:.4f} "
+            f"against {own:.4f}"
+        )
+        return Verdict(problem, () if run.config.model.linear_skip else ("--linear-skip",))
+
     def open_run(self, path: Path) -> "ForecastingRun":
         """Open a run directory."""
         from training.forecasting.run import ForecastingRun
@@ -74,6 +120,20 @@ class ForecastingTask:
         from training.forecasting.servable import ForecastingServable
 
         return ForecastingServable(run)
+
+    def scorer(self, run: "ForecastingRun") -> NoReturn:
+        """None: a forecaster reads a series, not rows."""
+        raise TrainingError(
+            f"{run.path}: expected a run that answers rows, got a forecaster, which reads a series"
+        )
+
+    def outcomes(
+        self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
+    ) -> "Outcomes":
+        """Errors of whole windows."""
+        from training.forecasting.outcomes import file_outcomes, held_out_outcomes
+
+        return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 
 
 TASK: Task = ForecastingTask()

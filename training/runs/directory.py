@@ -1,4 +1,4 @@
-"""What a training run leaves behind.
+"""What a training run leaves behind; needs TensorFlow only for the model and the settings.
 
 =========================  ====================================================================
 config.json                task, version and settings; `training.config.from_dict` reads them
@@ -16,6 +16,7 @@ A run is built in `.<name>.partial-<random>` beside its final place and renamed 
 whole, so that under its own name there is either a complete run or none.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -23,17 +24,17 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import keras
+from training.errors import RunDirectoryError
+from training.runs.run_config import read_config
 
-import keras_gru
-from training.config import from_dict
-from training.errors import ConfigError, RunDirectoryError
+if TYPE_CHECKING:
+    import keras
 
 MANIFEST = "manifest.json"
 
@@ -89,6 +90,13 @@ class RunDirectory:
         return str(values.get("task")) if isinstance(values, dict) else "unknown"
 
     @cached_property
+    def given(self) -> dict[str, Any] | None:
+        """What is known of data that were given in memory; None where the settings name them."""
+        values = self._json("config.json")
+        given = values.get("given") if isinstance(values, dict) else None
+        return given if isinstance(given, dict) else None
+
+    @cached_property
     def metrics(self) -> dict[str, Any]:
         """What the run achieved."""
         return cast(dict[str, Any], self._json("metrics.json"))
@@ -98,12 +106,16 @@ class RunDirectory:
         """One record per epoch."""
         return cast(list[dict[str, Any]], self._json("history.json"))
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch.
 
         Raises:
             RunDirectoryError: The file is damaged.
         """
+        import keras
+
+        import keras_gru  # noqa: F401  knows the layers that the file holds
+
         path = self.path / "model.keras"
         try:
             # From Python 3.12 on, HDF5's way of reading goes around the archive's check sums.
@@ -114,6 +126,22 @@ class RunDirectory:
             return keras.models.load_model(path, compile=False)
         except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
             raise RunDirectoryError(f"cannot load {path}: {error}") from error
+
+    def digest(self, names: Iterable[str]) -> str:
+        """SHA-256, in hexadecimal, of some of its files.
+
+        Raises:
+            RunDirectoryError: One cannot be read.
+        """
+        whole = hashlib.sha256()
+        for name in names:
+            try:
+                with (self.path / name).open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise RunDirectoryError(f"cannot read {self.path / name}: {error}") from error
+            whole.update(f"{name} {digest}\n".encode())
+        return whole.hexdigest()
 
     def _json(self, name: str) -> Any:
         try:
@@ -135,36 +163,6 @@ class TaskRun(RunDirectory, ABC):
         return cast(ConfigT, read_config(self._json("config.json"), {task: config_type}, self.path))
 
 
-def read_config(values: Any, config_types: Mapping[str, type], source: Path) -> Any:
-    """The settings that a run or a checkpoint was written with.
-
-    Args:
-        values: JSON values; of training.config.to_dict, with the task and the version.
-        config_types: The dataclass of each task that will do.
-        source: Where the values come from, for messages.
-
-    Raises:
-        RunDirectoryError: They are of another task or major version, or not as expected.
-    """
-    values = dict(values) if isinstance(values, dict) else {}
-    task = values.pop("task", None)
-    if task not in config_types:
-        raise RunDirectoryError(
-            f"{source}: expected a {' or '.join(config_types)} run, got task {task!r}"
-        )
-    made_by = str(values.pop("keras_gru", keras_gru.__version__))
-    if made_by.partition(".")[0] != keras_gru.__version__.partition(".")[0]:
-        raise RunDirectoryError(
-            f"{source}: expected a run of the major version of keras_gru "
-            f"{keras_gru.__version__}, got one of {made_by}; train again with this version, "
-            "or use it with the version that wrote it"
-        )
-    try:
-        return from_dict(config_types[task], values)
-    except ConfigError as error:
-        raise RunDirectoryError(f"{source}: {error}") from error
-
-
 class RunWriter:
     """Builds a run aside and puts it in place when whole; a context manager.
 
@@ -176,8 +174,7 @@ class RunWriter:
     """
 
     def __init__(self, runs_dir: Path, name: str):
-        self.final = runs_dir / name
-        self.path = self.final  # until entered
+        self.final = self.path = runs_dir / name  # the latter until entered
 
     def __enter__(self: WriterT) -> WriterT:
         try:

@@ -3,22 +3,23 @@
 import glob
 import itertools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
-
-import keras_gru
 from training.config import TaskConfig, to_dict
 from training.errors import DivergenceError, InterruptedRun, RunDirectoryError
 from training.loop.checkpoint import Checkpoint, checkpoint_path
 from training.loop.fit import FitResult
 from training.runs.directory import RunWriter
 from training.runs.lock import RunLock
+from training.runs.run_config import package_version
+
+if TYPE_CHECKING:
+    import keras
 
 
 def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
@@ -45,11 +46,21 @@ class TrainingRunWriter(RunWriter):
         task: What is trained for.
         name: Name of the new run, from `run_name`.
         resume: Whether to go on from a checkpoint; else there must be none.
+        given: What is known of data that no setting names, as JSON values.
     """
 
-    def __init__(self, config: TaskConfig, task: str, name: str, resume: bool):
+    def __init__(
+        self,
+        config: TaskConfig,
+        task: str,
+        name: str,
+        resume: bool,
+        given: Mapping[str, Any] | None = None,
+    ):
         super().__init__(config.run.runs_dir, name)
-        self._settings = {"task": task, "keras_gru": keras_gru.__version__, **to_dict(config)}
+        self._settings = {"task": task, "keras_gru": package_version(), **to_dict(config)}
+        if given is not None:
+            self._settings["given"] = dict(given)
         self._named = config.run.name is not None
         self._resume = resume
         self._place(self.final)
@@ -106,7 +117,7 @@ class TrainingRunWriter(RunWriter):
         """
         return Checkpoint(self._checkpoint, self._settings, variables, data=data)
 
-    def write_model(self, model: keras.Model, result: FitResult) -> None:
+    def write_model(self, model: "keras.Model", result: FitResult) -> None:
         """Write the model and how its training went, epoch by epoch."""
         model.save(self.path / "model.keras")
         self.write_json("history.json", [to_dict(record) for record in result.epochs])

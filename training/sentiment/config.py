@@ -22,12 +22,19 @@ class SentimentDataConfig:
     """What to learn from."""
 
     data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Folder of a known data set, or your .csv, .tsv or .jsonl (.gz); default: generated
-    reviews."""
+    """Folder of a known set, or your .csv, .tsv or .jsonl (.gz); default: generated reviews."""
     text_column: OptionalName = None
     """Column with the text; detected if called text, sentence, review, ..."""
     label_column: OptionalName = None
     """Column with the label; detected if called label, sentiment, class, ..."""
+    drop_bad: bool = False
+    """Leave out rows of your file that cannot be used: without text or label, or malformed."""
+    drop_duplicates: bool = False
+    """Keep the first row of each text, and none of texts with more than one label."""
+    drop_small_classes: bool = False
+    """Leave out classes with fewer than three rows."""
+    merge_labels: bool = False
+    """Make one class of labels that differ in case, blanks or the form of a number only."""
     phrases: bool = False
     """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
     reviews: int = 6000

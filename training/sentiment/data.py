@@ -1,6 +1,5 @@
 """Labelled texts, split into training, validation and test rows that share no text."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,11 +7,13 @@ from hashlib import sha256
 
 import numpy as np
 
-from training.data.text_files import read_text_file
+from training.data.problems import Problems
+from training.data.text_table import TextTable
 from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import CLASSES, Row, read_corpus
-from training.sentiment.grammar import generate_reviews
+from training.sentiment.sources.corpora import CLASSES, Row, read_corpus, text_key
+from training.sentiment.sources.grammar import generate_reviews
+from training.sentiment.sources.labelled_file import class_problem, read_labelled_file, read_table
 
 FOLDS = 10
 
@@ -53,41 +54,94 @@ class SentimentData:
             yield part.labels
 
 
-def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData:
-    """Read or generate the rows and split them.
+@dataclass(frozen=True)
+class SentimentRows:
+    """The rows of a source before they are split; a part without official rows is None."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: list[Row]
+    validation: list[Row] | None = None
+    test: list[Row] | None = None
+    made_up: bool = False
+
+    @property
+    def all_rows(self) -> list[Row]:
+        """Those of all parts."""
+        return [*self.train, *(self.validation or ()), *(self.test or ())]
+
+
+def load_sentiment_data(
+    config: SentimentDataConfig, seed: int, table: TextTable | None = None
+) -> SentimentData:
+    """Read or generate the rows, or take those given, and split them.
 
     An official split is kept. Otherwise the split is drawn under the seed, stratified by class, or
     is that of a fold: its tenth of the rows for the test, the next fold's for validation. Training
     rows whose text also stands in another part are dropped.
 
+    Args:
+        config: Where the rows are, and how to split them.
+        seed: Of generated reviews and of the split.
+        table: The rows, where they are not to be read.
+
     Raises:
         DataError: The source cannot be used; says why.
     """
-    classes: tuple[str, ...] = CLASSES
-    validation = test = None
-    notes: tuple[str, ...] = ()
-    if config.data is None:
-        name = "grammar"
-        reviews = generate_reviews(config.reviews, seed)
-        train = [Row(review.text, review.label, str(review.group)) for review in reviews]
-    elif not config.data.exists():
-        raise DataError(f"--data: there is no file or folder {config.data}")
-    elif config.data.is_dir():
-        corpus = read_corpus(config.data, config.phrases)
-        name, train, validation, test = corpus.name, corpus.train, corpus.validation, corpus.test
-        notes = corpus.notes
-    else:
-        if config.phrases:
-            raise DataError(f"--phrases is for a folder with SST-2, got the file {config.data}")
-        name = config.data.name.split(".")[0]
-        labelled = read_text_file(config.data, config.text_column, config.label_column)
-        classes = _class_order({row.label for row in labelled})
-        numbers = {label: number for number, label in enumerate(classes)}
-        train = [Row(row.text, numbers[row.label]) for row in labelled]
-    _require_classes(train, classes, str(config.data or name))
+    name = "grammar" if table is None else table.name
+    unit = "line" if table is None else "row"
+    problems = Problems(str(config.data or name), config.drop_bad, unit=unit)
+    source = read_rows(config, seed, problems, table)
+    problems.raise_errors()
+    return split_rows(source, config, seed, problems)
 
+
+def read_rows(
+    config: SentimentDataConfig, seed: int, problems: Problems, table: TextTable | None = None
+) -> SentimentRows:
+    """Read or generate the rows, or take those given.
+
+    Args:
+        config: What to read.
+        seed: Of generated rows.
+        problems: Told of what is wrong with the user's own rows.
+        table: The rows, where they are not to be read.
+
+    Raises:
+        DataError: The source cannot be read.
+    """
+    if table is not None:
+        if config.data is not None or config.phrases:
+            raise DataError("--data and --phrases are for files; the rows are given as a table")
+        return SentimentRows(table.name, *read_table(table, config, problems))
+    if config.data is None:
+        reviews = generate_reviews(config.reviews, seed)
+        rows = [Row(review.text, review.label, str(review.group)) for review in reviews]
+        return SentimentRows("grammar", CLASSES, rows, made_up=True)
+    if not config.data.exists():
+        raise DataError(f"--data: there is no file or folder {config.data}")
+    if config.data.is_dir():
+        corpus = read_corpus(config.data, config.phrases)
+        problems.notes += corpus.notes
+        return SentimentRows(corpus.name, CLASSES, corpus.train, corpus.validation, corpus.test)
+    if config.phrases:
+        raise DataError(f"--phrases is for a folder with SST-2, got the file {config.data}")
+    return SentimentRows(config.data.name.split(".")[0], *read_labelled_file(config, problems))
+
+
+def split_rows(
+    source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
+) -> SentimentData:
+    """Split rows as `load_sentiment_data` does.
+
+    Raises:
+        DataError: Too few classes, or too few rows for each part.
+    """
+    name, classes = source.name, source.classes
+    train, validation, test = source.train, source.validation, source.test
+    _require_classes(train, classes, str(config.data or name), 3)
     if config.fold is not None:
-        if test is not None or config.data is None:
+        if test is not None or validation is not None or source.made_up:
             raise DataError(f"--fold is for rows without an official split; {name} has one")
         train, validation, test = _fold(train, config.fold)
     rng = np.random.default_rng(seed)
@@ -105,18 +159,22 @@ def load_sentiment_data(config: SentimentDataConfig, seed: int) -> SentimentData
     for part, before in (("validation", validation), ("training", train)):
         dropped = len(before) - len(parts[part])
         if dropped:
-            notes += (f"{dropped:,} {part} rows dropped: their text is also held out elsewhere",)
+            problems.note(f"{dropped:,} {part} rows dropped: their text is also held out elsewhere")
     for part, rows in (("validation", parts["validation"]), ("test", test)):
         if not rows:
             raise DataError(
                 f"{config.data or name}: expected at least one row for {part}, got none; are too "
                 "many texts the same, or is --text-column the wrong one?"
             )
-    _require_classes(
-        parts["training"], classes, f"what is left of {config.data or name} for training"
-    )
+    left = f"what is left of {config.data or name} for training"
+    _require_classes(parts["training"], classes, left, 1)
     return SentimentData(
-        name, classes, _part(parts["training"]), _part(parts["validation"]), _part(test), notes
+        name,
+        classes,
+        _part(parts["training"]),
+        _part(parts["validation"]),
+        _part(test),
+        tuple(problems.notes),
     )
 
 
@@ -187,39 +245,18 @@ def _fold(rows: Sequence[Row], fold: int) -> tuple[list[Row], list[Row], list[Ro
     )
 
 
-def _require_classes(rows: Sequence[Row], classes: tuple[str, ...], source: str) -> None:
-    if len(classes) < 2:
-        raise DataError(
-            f"{source}: expected at least two classes, got only {', '.join(map(repr, classes))}"
-        )
+def _require_classes(
+    rows: Sequence[Row], classes: tuple[str, ...], source: str, fewest: int
+) -> None:
     counts = np.bincount([row.label for row in rows], minlength=len(classes))
-    for name, count in zip(classes, counts, strict=True):
-        if count < 3:
-            raise DataError(
-                f"{source}: class {name!r} has {count} rows, expected at least 3 "
-                "(training, validation and test need one each)"
-            )
-
-
-def _class_order(labels: set[str]) -> tuple[str, ...]:
-    """Numbers by value, names by alphabet; nan is no number, and has no place among them."""
-    try:
-        values = {label: float(label) for label in labels}
-    except ValueError:
-        return tuple(sorted(labels))
-    if any(map(math.isnan, values.values())):
-        return tuple(sorted(labels))
-    return tuple(sorted(labels, key=lambda label: (values[label], label)))
+    problem = class_problem(dict(zip(classes, counts.tolist(), strict=True)), fewest)
+    if problem:
+        raise DataError(f"{source}: {problem}")
 
 
 def _without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
     taken = {text_key(row.text) for row in others}
     return [row for row in rows if text_key(row.text) not in taken]
-
-
-def text_key(text: str) -> str:
-    """What two texts have in common that count as the same: all but case and blanks."""
-    return " ".join(text.casefold().split())
 
 
 def _part(rows: Sequence[Row]) -> LabelledTexts:

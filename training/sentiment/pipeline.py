@@ -1,6 +1,8 @@
 """From labelled texts to a run directory: the sentiment pipeline."""
 
 import time
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -49,7 +51,11 @@ OBJECTIVE = Objective(
 
 
 def train_sentiment(
-    config: SentimentConfig, console: Console | None = None, resume: bool = False
+    config: SentimentConfig,
+    console: Console | None = None,
+    resume: bool = False,
+    data: SentimentData | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> SentimentRun:
     """Train a classifier and write its run directory.
 
@@ -60,7 +66,9 @@ def train_sentiment(
     Args:
         config: Every setting.
         console: Where to show progress; none is shown by default.
-        resume: Continue from the checkpoint of an interrupted run of this name, if there is one.
+        resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
+        data: Of these settings where they have been read, and their notes shown.
+        given: Of data that no setting names, what `config.json` is to say of them.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -74,11 +82,14 @@ def train_sentiment(
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
-    name = run_name(config, "sentiment", config.data.data or "grammar")
-    with TrainingRunWriter(config, "sentiment", name, resume) as writer:
+    built_in = "grammar" if given is None or data is None else data.name
+    name = run_name(config, "sentiment", config.data.data or built_in)
+    with TrainingRunWriter(config, "sentiment", name, resume, given) as writer:
         keras.utils.set_random_seed(config.training.seed)
-        with console.status("reading the data ..."):
-            data = load_sentiment_data(config.data, config.training.seed)
+        shown = () if data is None else data.notes
+        if data is None:
+            with console.status("reading the data ..."):
+                data = load_sentiment_data(config.data, config.training.seed)
         with console.status("learning words ...") as status:
             words = sentiment_words(data, config, writer.path.parent, status.update)
             vocabulary = words.vocabulary
@@ -87,7 +98,7 @@ def train_sentiment(
                 name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
             }
-        _describe(data, console)
+        _describe(data, shown, console)
         model = build_sentiment_model(
             config.model,
             len(vocabulary),
@@ -176,8 +187,10 @@ def _baselines(
     return floors
 
 
-def _describe(data: SentimentData, console: Console) -> None:
+def _describe(data: SentimentData, shown: Collection[str], console: Console) -> None:
     rows = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
     console.print(f"data {data.name}: {rows} rows", markup=False, highlight=False)
     for note in data.notes:
+        if note in shown:
+            continue
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

@@ -1,15 +1,26 @@
-"""What a trained text classifier answers to many rows."""
+"""What a trained text classifier answers to many rows: to word ids, and to the texts of a table."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import keras
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
+from keras_gru import portable
 from training.loop.batches import LengthBucketedBatches
+from training.scoring.class_columns import class_columns
+from training.scoring.scorer import BatchLimits, RowError
+from training.sentiment.run import SentimentRun
+from training.words.vocabulary import PADDING, TextPreprocessor
 
 EVALUATION_BATCH = 256
 """Rows per batch where no gradient is needed."""
+_SLICE = 512
+"""Texts tokenized at once, by one core."""
+_FILES = ("config.json", "model.keras", "classes.json", "vocabulary.txt", "temperature.json")
 
 
 def predict_logits(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -24,3 +35,130 @@ def predict_logits(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray
     restored = np.empty_like(answers)
     restored[batches.length_order()] = answers
     return restored
+
+
+class SentimentScorer:
+    """The model of a sentiment run; answers as the exported model does.
+
+    A missing text is read as an empty one. Of an empty text the answer is what the model says
+    before it has read a word.
+
+    Args:
+        run: Complete.
+    """
+
+    inputs = ("text",)
+    limits = BatchLimits(steps=1 << 14, rows=512, in_flight=2)  # the fastest on two cores
+
+    def __init__(self, run: SentimentRun) -> None:
+        self.identity = {"run": run.digest(_FILES)}
+        self._classes = np.array(run.classes, object)
+        self.answers = pa.schema(
+            [("label", pa.string()), ("probability", pa.float32())]
+            + [(name, pa.float32()) for name in class_columns(run.classes)]
+        )
+        self._preprocessor = run.preprocessor()
+        self._scores = _scores(run.load_model(), run.temperature.value)
+
+    def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
+        """Tokenize texts, in the background.
+
+        Raises:
+            RowError: The column holds no texts.
+        """
+        return TokenizedTexts(self, rows.column("text"), self._preprocessor)
+
+    def answer(self, ids: np.ndarray) -> pa.RecordBatch:
+        """Label texts of word ids, (B, T) int32, padded with 0."""
+        scores = self._scores(ids).numpy()
+        labels = pa.array(self._classes[scores.argmax(axis=1)], pa.string())
+        return pa.RecordBatch.from_arrays(
+            [labels, pa.array(scores.max(axis=1)), *(pa.array(column) for column in scores.T)],
+            schema=self.answers,
+        )
+
+
+class TokenizedTexts:
+    """N texts as word ids.
+
+    Args:
+        scorer: Answers them.
+        texts: A string array; missing ones are read as empty.
+        preprocessor: From text to word ids.
+    """
+
+    def __init__(self, scorer: SentimentScorer, texts: pa.Array, preprocessor: TextPreprocessor):
+        self._scorer = scorer
+        self._parts = _tokenized(_strings(texts), preprocessor)
+
+    @functools.cached_property
+    def _ids(self) -> tuple[np.ndarray, np.ndarray]:
+        """All word ids, (sum of lengths,) int32, and the lengths, (N,) int64."""
+        flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for ids, counts in self._parts:
+            flat.append(ids)
+            lengths.append(counts)
+        return np.concatenate(flat), np.concatenate(lengths)
+
+    @functools.cached_property
+    def _starts(self) -> np.ndarray:
+        """Where in the ids each text begins, (N,)."""
+        starts: np.ndarray = np.cumsum(self.lengths) - self.lengths
+        return starts
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each text, (N,) int64."""
+        lengths: np.ndarray = self._ids[1]
+        return lengths
+
+    def answer(self, rows: np.ndarray) -> pa.RecordBatch:
+        """The labels of some of the texts."""
+        lengths = self.lengths[rows]
+        padded = np.full((len(rows), max(1, lengths.max())), PADDING, np.int32)  # (B, T)
+        steps = np.arange(padded.shape[1])
+        there = steps < lengths[:, np.newaxis]
+        padded[there] = self._ids[0][(self._starts[rows][:, np.newaxis] + steps)[there]]
+        return self._scorer.answer(padded)
+
+
+def _strings(texts: pa.Array) -> np.ndarray:
+    """Texts as bytes, missing ones as empty; whole numbers as their digits."""
+    kind = texts.type
+    if pa.types.is_dictionary(kind):
+        texts, kind = texts.dictionary_decode(), kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (is_text or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise RowError(0, "text", f"expected texts, got {kind}")
+    strings: np.ndarray = (
+        texts.cast(pa.large_string())
+        .fill_null("")
+        .cast(pa.large_binary())
+        .to_numpy(zero_copy_only=False)
+    )
+    return strings
+
+
+def _scores(model: keras.Model, temperature: float) -> Any:
+    """From word ids (B, T) to probabilities (B, C), as the exported model computes them."""
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
+    def scores(ids: tf.Tensor) -> tf.Tensor:
+        return tf.nn.softmax(tf.cast(model(ids, training=False), tf.float32) / temperature)
+
+    with portable():  # else XLA would compile for every shape, which few files would repay
+        return scores.get_concrete_function()
+
+
+def _tokenized(
+    texts: np.ndarray, preprocessor: TextPreprocessor
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Word ids and their counts, slice by slice; begun at once, on TensorFlow's own threads."""
+
+    def read(part: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        ids = preprocessor.ragged_ids(part)
+        return ids.flat_values, ids.row_lengths()
+
+    slices = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_SLICE)
+    parts = slices.map(read, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return iter(parts.as_numpy_iterator())

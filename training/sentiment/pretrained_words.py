@@ -9,11 +9,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from training.data.file_content import read_utf8
 from training.errors import DataError
 from training.sentiment.config import PretrainingConfig
-from training.sentiment.corpora import imdb_unlabelled
-from training.sentiment.data import text_key
+from training.sentiment.sources.corpora import text_key
+from training.sentiment.sources.unlabelled import read_unlabelled
 from training.words.latent_semantics import latent_semantic_vectors
 from training.words.vectors import word_vectors
 from training.words.vocabulary import RESERVED, TokenIndex, index_tokens
@@ -93,22 +92,6 @@ def pretrained_words(
     words = PretrainedWords(tuple(index.tokens[:count]), vectors, len(texts))
     _write(path, words)
     return words
-
-
-def read_unlabelled(path: Path) -> list[str]:
-    """Texts without their labels: a folder with IMDB, or a .txt file with one text per line.
-
-    Raises:
-        DataError: The path is neither, or cannot be read.
-    """
-    if path.is_dir():
-        return imdb_unlabelled(path)
-    if not path.name.endswith((".txt", ".txt.gz")):
-        raise DataError(
-            "--unlabelled: expected a folder with imdb_unsup.tsv.gz, or a file ending in .txt or "
-            f".txt.gz with one text per line; got {path}"
-        )
-    return [line.strip() for line in read_utf8(path).split("\n") if line.strip()]
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray] | None:

@@ -108,6 +108,9 @@ def write_report(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in predictions),
     )
+    writer.write_json(
+        "test_baselines.json", {floor.name: floor.test_predictions.tolist() for floor in floors}
+    )
     result = trained.result
     learning_curves.draw_curves(
         result.epochs, result.best_epoch, ("loss", "accuracy"), writer.path / "curves.png"

@@ -7,6 +7,7 @@ classes.json               class names, in the order of the model's outputs
 vocabulary.txt             one token per line; the line number from 0 is the id
 temperature.json           what the logits are divided by: see training.classification.temperature
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
+test_baselines.json        the class number that each simple model answers to these rows
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows
 calibration.png            confidence against accuracy on the test rows
@@ -18,18 +19,20 @@ gates.png                  gates and answers along a few test rows, where any ar
 import json
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import keras
+import numpy as np
 
 from training.classification.temperature import Temperature
 from training.config import from_dict
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.runs.directory import TaskRun
-from training.sentiment import combination  # noqa: F401  register the layers model.keras holds
-from training.sentiment import model as sentiment_model  # noqa: F401  register the layers model.keras holds
 from training.sentiment.config import SentimentConfig
-from training.words.vocabulary import TextPreprocessor, Vocabulary, load_vocabulary
+
+if TYPE_CHECKING:
+    import keras
+
+    from training.words.vocabulary import TextPreprocessor, Vocabulary
 
 
 class LabelledPrediction(NamedTuple):
@@ -75,18 +78,22 @@ class SentimentRun(TaskRun):
             raise RunDirectoryError(f"{self.path / name}: {error}") from error
 
     @cached_property
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> "Vocabulary":
         """The words the model knows."""
+        from training.words.vocabulary import load_vocabulary
+
         try:
             return load_vocabulary(self.path / "vocabulary.txt")
         except (DataError, ValueError) as error:
             raise RunDirectoryError(str(error)) from error
 
-    def preprocessor(self) -> TextPreprocessor:
+    def preprocessor(self) -> "TextPreprocessor":
         """Text to word ids, as in training."""
+        from training.words.vocabulary import TextPreprocessor
+
         return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
 
-    def load_model(self) -> keras.Model:
+    def load_model(self) -> "keras.Model":
         """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
 
         Raises:
@@ -110,3 +117,13 @@ class SentimentRun(TaskRun):
                     yield LabelledPrediction(**json.loads(line))
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise RunDirectoryError(f"cannot read {path}: {error}") from error
+
+    def baseline_predictions(self) -> dict[str, np.ndarray]:
+        """Class numbers (N,) that the simple models answer to the test rows, by their names."""
+        name = "test_baselines.json"
+        if not (self.path / name).is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
+                "train again with this version, or compare on a file with --data"
+            )
+        return {floor: np.array(numbers) for floor, numbers in self._json(name).items()}

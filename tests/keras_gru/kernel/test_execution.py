@@ -82,8 +82,8 @@ def test_plan_projects_in_the_loop_where_that_saves_memory_traffic():
 def test_asking_for_a_path_that_cannot_run_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"path.*one of.*'fast'"):
         GRU(3, path="fast")
-    with pytest.raises(ValueError, match=r"`path` needs the path 'fused'.*layer_norm=True"):
-        GRU(3, path="xla", layer_norm=True)
+    with pytest.raises(ValueError, match=r"`path` needs the path 'fused'.*unroll=True"):
+        GRU(3, path="xla", unroll=True)
     with pytest.raises(ValueError, match=r"cuDNN.*no GPU" if not execution.on_gpu() else "mask"):
         GRU(3, path="cudnn")(np.zeros((2, 4, 5), "float32"), mask=np.ones((2, 4), bool))
     model = keras.Sequential([keras.layers.Input((None, 5)), GRU(3, path="xla")])

@@ -157,4 +157,4 @@ def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path)
 def test_a_recurrent_mask_is_refused():
     rows = forward_pass.Rows(tf.zeros((1, 2, 3)), tf.zeros((1, 4)), None, None, (1, 1, 1))
     with pytest.raises(ValueError, match=r"`rows\.recurrent_mask`"):
-        infer_exported(rows, *[None] * 3, Convention(), False, False)
+        infer_exported(rows, *[None] * 4, Convention(), False, False)

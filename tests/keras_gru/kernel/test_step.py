@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_gru import GRUCell
 from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.plain_loop import infer_rows, plain_weights
 from keras_gru.kernel.recurrence import Mode, Rows
@@ -57,7 +58,7 @@ def test_a_mask_that_cannot_be_honoured_is_an_error(reset_after):
     with pytest.raises(ValueError, match="`recurrent_mask` needs one recurrent kernel per gate"):
         step_backward(h, saved, h, few.transposed(), convention, MASK)
     rows = Rows(x, h, None, None, MASK)
-    plain = plain_weights(*weights, reset_after, few_rows=True)
+    plain = plain_weights(*weights, (None, None), reset_after, few_rows=True)
     with pytest.raises(ValueError, match=r"`rows.recurrent_mask` .* must be None, got a mask"):
         infer_rows(rows, plain, Mode(convention, False, False, 8), True, True)
 
@@ -73,3 +74,16 @@ def test_layer_normalisation_needs_a_kernel_per_gate(reset_after):
         joint_step(joint, h, few._replace(gain=by_gate.gain), Convention(reset_after))
     with pytest.raises(ValueError, match=r"`weights.recurrent` of a joint step .* kernel per gate"):
         joint_step(joint, h, by_gate._replace(gain=None), Convention(reset_after))
+
+
+@pytest.mark.parametrize(("reset_after", "products"), [(True, 2), (False, 3)])
+@pytest.mark.parametrize("rows", [None, 64])
+def test_a_cell_cuts_no_kernel_where_rows_are_unknown_or_many(rows, reset_after, products):
+    """Cutting the recurrent kernel gate by gate would copy it at every call."""
+    cell = GRUCell(64, reset_after=reset_after)
+    cell.build((None, 4))
+    graph = tf.function(lambda x, h: cell(x, [h])[0]).get_concrete_function(
+        tf.TensorSpec((rows, 4)), tf.TensorSpec((rows, 64))
+    )
+    kinds = [operation.type for operation in graph.graph.get_operations()]
+    assert kinds.count("MatMul") == products

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import serving.commands.predict
@@ -29,9 +30,21 @@ def predict(*argv):
 def test_table(url, capsys):
     assert predict("--url", url, "--model", "text", "great film", "awful") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["text", "label", "probability", "scores"]
+    assert lines[0].split() == ["text", "label", "probability", "negative", "positive"]
     assert lines[1].split() == ["great", "film", "positive", "0.7311", "0.2689", "0.7311"]
     assert lines[2].split() == ["awful", "negative", "0.7311", "0.7311", "0.2689"]
+
+
+def test_names_of_many_classes_stand_beside_their_scores(capsys):
+    classes = [f"class {number}" for number in range(9)]
+    scores = np.array([[0.0, 0.1, 0.02, 0.03, 0.4, 0.05, 0.06, 0.07, 0.27]], np.float32)
+    outputs = {"label": np.array([b"class 4"], object), "scores": scores}
+    serving.commands.predict._print_table({}, outputs, classes)
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "class 4 0.4, class 8 0.27, class 1 0.1, class 7 0.07, class 6 0.06, class 5 0.05 ..."
+        in said
+    )
 
 
 def test_json_output(url, capsys):
@@ -124,6 +137,24 @@ def test_usage_errors(server, capsys, argv, said):
 def test_what_the_server_does_not_have_is_a_usage_error(url, capsys, argv, said):
     assert predict("--url", url, *argv, "t") == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "over_rest", "over_grpc"),
+    [
+        (["--model", "txt"], "the server has the models affine, echo, half/plus:two, text", ""),
+        (["--model", "affine", "--version", "9"], "model affine has the versions ", "3, 1"),
+        (["--model", "affine", "--label", "nix"], "1 (the label stable)", "the versions 3, 1"),
+    ],
+)
+@pytest.mark.parametrize("command", ["predict", "explain", "stream"])
+def test_what_the_server_has_is_listed(server, capsys, command, argv, over_rest, over_grpc):
+    assert main([command, "--url", server.rest, *argv, "t"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert over_rest in line
+    assert main([command, "--url", server.grpc, *argv, "t"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert over_grpc in line
 
 
 @pytest.mark.parametrize("error", [NotFound, FailedPrecondition, InvalidArgument])

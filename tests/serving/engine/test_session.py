@@ -15,6 +15,7 @@ import tensorflow as tf
 from serving.engine import session
 from serving.engine.session import GraphSession, SessionOptions
 from serving.errors import Code, DeadlineExceeded, InvalidArgument, NotFound, ServingError
+from serving.graph_names import without_node_names
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,8 @@ def refused(cplusplus, directory, tags=("serve",)):
     with pytest.raises(ServingError) as caught:
         GraphSession(directory, tags=tags)
     here = caught.value.code, str(caught.value)
-    assert here == cplusplus(directory, tags)
+    code, message = cplusplus(directory, tags)
+    assert here == (code, without_node_names(message))
     return here
 
 
@@ -222,7 +224,7 @@ def test_broken_variables(tmp_path, models, cplusplus, file, content, code, text
     found = refused(cplusplus, copy)
     assert found[0] == code
     assert text in found[1]
-    assert "RestoreV2}}]]" in found[1]
+    assert "RestoreV2" not in found[1]
 
 
 def test_variables_that_are_not_there(tmp_path, models):

@@ -71,7 +71,10 @@ def test_patience_ends_and_nothing_is_lost():
         with budget.hold() as held:
             await held.grow(10 * MIB)
             for _ in range(3):
-                with budget.hold() as other, pytest.raises(ResourceExhausted, match="10 allows"):
+                with (
+                    budget.hold() as other,
+                    pytest.raises(ResourceExhausted, match="mib=10; try"),
+                ):
                     await other.grow(MIB)
             waiting = asyncio.create_task(budget.hold().grow(MIB))
             await asyncio.sleep(0.01)

@@ -38,7 +38,7 @@ JSONL = "".join(json.dumps({"id": 1, "text": t, "class": c}) + "\n" for t, c in 
     ],
 )
 def test_reads_each_format(tmp_path, name, content):
-    assert read_text_file(write(tmp_path / name, content)) == ROWS
+    assert [row[:2] for row in read_text_file(write(tmp_path / name, content))] == ROWS
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
@@ -51,12 +51,13 @@ def test_texts_of_a_hundred_thousand_words(tmp_path, suffix):
                          for t, k in ((text, "long"), ("x", "short"))),
     }[suffix]  # fmt: skip
     expected = [(text, "long"), ("x", "short")]
-    assert read_text_file(write(tmp_path / f"a.{suffix}", content)) == expected
+    rows = read_text_file(write(tmp_path / f"a.{suffix}", content))
+    assert [row[:2] for row in rows] == expected
 
 
 def test_named_columns_win_over_known_names(tmp_path):
     path = write(tmp_path / "a.csv", "text,label,body,kind\nx,1,hello,greeting\n")
-    assert read_text_file(path, "body", "kind") == [("hello", "greeting")]
+    assert read_text_file(path, "body", "kind") == [("hello", "greeting", 2)]
 
 
 def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):

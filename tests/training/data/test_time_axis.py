@@ -2,15 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.time_axis import (
-    TimeCells,
-    calendar_columns,
-    complete,
-    infer_frequency,
-    parse_times,
-    require_ascending,
-    season_length,
-)
+from training.data.calendar import calendar_columns, season_length
+from training.data.problems import Problems
+from training.data.time_axis import TimeCells, complete, in_order, infer_frequency, parse_times
 from training.errors import DataError
 
 
@@ -75,9 +69,12 @@ def test_a_cell_that_is_no_time_is_named():
     ],
 )
 def test_times_that_do_not_ascend(texts, message):
-    times = parse_times(cells(texts))
+    problems = Problems("f.csv")
+    order = in_order(parse_times(cells(texts)), cells(texts), problems)
+    problems.close_rows()
     with pytest.raises(DataError, match=message):
-        require_ascending(times, cells(texts))
+        problems.raise_errors()
+    assert sorted(order) == list(range(len(set(texts))))
 
 
 @pytest.mark.parametrize(

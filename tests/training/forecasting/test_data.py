@@ -7,8 +7,8 @@ import pytest
 from training.data.series import Series
 from training.errors import DataError
 from training.forecasting.config import SeriesConfig
-from training.forecasting.data import PARTS, load_forecasting_data, prepare
-from training.forecasting.sets import Borders
+from training.forecasting.data import load_forecasting_data, prepare
+from training.forecasting.sources.sets import PARTS, Borders
 from training.forecasting.windows import WindowBatches, Windows
 
 CONFIG = SeriesConfig(lookback=12, horizon=4)
@@ -104,7 +104,7 @@ def test_calendar_columns_are_inputs_only(tmp_path):
     assert len(data.series.columns) == 9
     frame["day_sin"] = 0.0
     frame.to_csv(path, index=False)
-    with pytest.raises(DataError, match="has a column 'day_sin' already"):
+    with pytest.raises(DataError, match="already has a column 'day_sin'"):
         load_forecasting_data(SeriesConfig(path, calendar=True))
 
 

@@ -6,10 +6,12 @@ from matplotlib.image import imread
 
 from training.forecasting.data import load_forecasting_data
 from training.forecasting.evaluation import Evaluation, Interval
-from training.forecasting.forecast_errors import ForecastErrors
+from training.forecasting.forecast_errors import ForecastErrors, WindowErrors
 from training.forecasting.metrics import interval_summary
 from training.forecasting.pictures import draw_coverage, draw_residuals
 from training.forecasting.report import coverage_remarks, not_better_than_naive, write_markdown
+
+NO_WINDOWS = WindowErrors(*np.zeros((2, 0, 2), np.float32), np.zeros(0, int))
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
     data = load_forecasting_data(forecasting_run.config.data)
     residuals = np.full((59, 2), 0.0645, np.float32)
     residuals[::2] = np.nextafter(residuals[::2], np.float32(1))
-    errors = ForecastErrors(*np.zeros((2, 6, 2)), np.full((6, 2), 59))
+    errors = ForecastErrors(*np.zeros((2, 6, 2)), np.full((6, 2), 59), NO_WINDOWS)
     draw_residuals(data, Evaluation(errors, (), residuals), tmp_path / "residuals.png")
     assert imread(tmp_path / "residuals.png").std() > 0.03
 
@@ -75,7 +77,8 @@ def test_coverage_of_a_step_never_seen_is_unknown(tmp_path):
     interval = Interval(0.8, inside, count, np.ones((3, 1)))
     np.testing.assert_array_equal(interval.by_horizon(), [1.0, np.nan, 0.5])
     assert interval.coverage == 0.75
-    test = Evaluation(ForecastErrors(inside, inside, count), (interval, interval), np.ones((2, 1)))
+    errors = ForecastErrors(inside, inside, count, NO_WINDOWS)
+    test = Evaluation(errors, (interval, interval), np.ones((2, 1)))
     assert interval_summary(test)[0]["by_horizon"] == [1.0, None, 0.5]
     draw_coverage(test, tmp_path / "coverage.png")
     assert imread(tmp_path / "coverage.png").std() > 0.03

@@ -24,7 +24,9 @@ def test_holds_what_it_promises(forecasting_run):
     }  # fmt: skip
     assert names == pictures | {
         "config.json", "series.json", "scaler.json", "calibration.npz", "test_windows.npz",
-        "model.keras", "metrics.json", "history.json", "report.md", "manifest.json",
+        "last_window.npz",
+        "test_errors.npz", "model.keras", "metrics.json", "history.json", "report.md",
+        "manifest.json",
     }  # fmt: skip
     run = ForecastingRun.open(str(forecasting_run.path))
     assert run.shape == ForecastShape(24, 6, 2, (0, 1))

@@ -21,7 +21,8 @@ def test_holds_what_it_promises(tiny_run):
     names = {path.name for path in tiny_run.path.iterdir()}
     assert names == {
         "config.json", "classes.json", "vocabulary.txt", "model.keras", "metrics.json",
-        "history.json", "test_predictions.jsonl", "curves.png", "confusion_matrix.png",
+        "history.json", "test_predictions.jsonl", "test_baselines.json", "curves.png",
+        "confusion_matrix.png",
         "temperature.json", "calibration.png", "accuracy_by_length.png", "gates.png",
         "report.md", "manifest.json",
     }  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from training.data.digest import data_digest
 from training.errors import ConfigError, DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import Row
 from training.sentiment.data import fixed_folds, hold_out, load_sentiment_data
+from training.sentiment.sources.corpora import Row
 
 
 def write_csv(path, rows):
@@ -74,7 +74,10 @@ def test_classes_have_the_same_order_in_every_process(tmp_path):
     ("rows", "message"),
     [
         ([(f"t{i}", "only") for i in range(9)], "at least two classes, got only 'only'"),
-        ([*((f"t{i}", "a") for i in range(9)), ("x", "b")], "class 'b' has 1 rows"),
+        (
+            [*((f"t{i}", "a") for i in range(9)), ("x", "b")],
+            "class 'b' has 1 row, expected at least 3",
+        ),
     ],
 )
 def test_too_few_classes_or_rows(tmp_path, rows, message):

@@ -58,7 +58,7 @@ def train_tagging(config, console, resume):
         writer.write_model(model, result)
         answered = model.predict(parts["test"].tokens, verbose=0).argmax(-1)
         right = float(np.mean(answered == parts["test"].tags))
-        np.savez(writer.path / "test.npz", tokens=parts["test"].tokens)
+        np.savez(writer.path / "test.npz", **parts["test"]._asdict(), answered=answered)
         metrics = {"model": {"test": {"accuracy": right}}, **run_summary(result, seed, started)}
         writer.write_text("report.md", f"# Tagging\n\n{right:.1%} of the tags are right.\n")
         writer.write_json("metrics.json", metrics)

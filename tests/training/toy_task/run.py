@@ -16,9 +16,12 @@ class TaggingRun(TaskRun):
     def config(self):
         return self._read_config("tagging", TaggingConfig)
 
-    def test_tokens(self):
+    def test_rows(self):
         with np.load(self.path / "test.npz") as arrays:
-            return arrays["tokens"]
+            return dict(arrays)
+
+    def test_tokens(self):
+        return self.test_rows()["tokens"]
 
 
 class Tagger(tf.Module):

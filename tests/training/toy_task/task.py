@@ -1,16 +1,20 @@
 """Tagging as a task."""
 
 from tests.training.toy_task.config import TaggingConfig, TaggingDataConfig
+from training.task import Task
 
 PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
 
+SCORED = {"tokens": ("tokens", "digits")}
 
-class TaggingTask:
+
+class TaggingTask(Task):
     config_type = TaggingConfig
     presets = PRESETS
     commands = ()
+    scored_columns = SCORED
 
-    def train(self, config, console, resume):
+    def train(self, config, console, resume, data=None):
         from tests.training.toy_task.pipeline import train_tagging
 
         return train_tagging(config, console, resume)
@@ -27,6 +31,16 @@ class TaggingTask:
         from tests.training.toy_task.run import TaggingServable
 
         return TaggingServable(run)
+
+    def scorer(self, run):
+        from tests.training.toy_task.scorer import TaggingScorer
+
+        return TaggingScorer(run)
+
+    def outcomes(self, run, data, like):
+        from tests.training.toy_task.outcomes import tagging_outcomes
+
+        return tagging_outcomes(run, data)
 
 
 TASK = TaggingTask()

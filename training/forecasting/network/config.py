@@ -40,6 +40,13 @@ class ForecasterConfig:
         causal = self.normalisation in ("none", "difference")
         return self.architecture == "one_shot" and causal and not self.linear_skip
 
+    def require_lookback(self, steps: int) -> None:
+        """Raise ConfigError where a segment is longer than what is read."""
+        if self.architecture == "segment" and self.segment > steps:
+            raise ConfigError(
+                f"--segment must be at most the look-back of {steps} steps, got {self.segment}"
+            )
+
     def __post_init__(self) -> None:
         for flag, value in (("--units", self.units), ("--segment", self.segment)):
             if value < 1:

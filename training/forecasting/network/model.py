@@ -14,7 +14,6 @@ import numpy as np
 from keras import ops
 
 from keras_gru import GRU
-from training.errors import ConfigError
 from training.forecasting.network.config import ForecasterConfig, ForecastShape
 from training.forecasting.network.feedback_gru import FeedbackGRU
 from training.forecasting.network.segment_gru import SegmentGRU
@@ -124,10 +123,7 @@ def _segment(
     config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, _: int
 ) -> Any:
     w = config.segment
-    if w > shape.lookback:
-        raise ConfigError(
-            f"--segment must be at most the look-back of {shape.lookback} steps, got {w}"
-        )
+    config.require_lookback(shape.lookback)
     inputs, made = shape.lookback // w, math.ceil(shape.horizon / w)
     independent = config.channel_independent and config.channel_embedding
     x = ops.reshape(x[:, -inputs * w :], (-1, inputs, w * x.shape[-1]))

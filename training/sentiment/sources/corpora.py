@@ -52,6 +52,11 @@ class Row(NamedTuple):
     """Rows of one group must stay in one part of a split (IMDB: the movie)."""
 
 
+def text_key(text: str) -> str:
+    """What two texts have in common that count as the same: all but case and blanks."""
+    return " ".join(text.casefold().split())
+
+
 @dataclass(frozen=True)
 class Corpus:
     """A set as published: parts it has no official split for are None."""

@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from statsmodels.datasets import co2
 
+from training.data.calendar import calendar_columns, season_length
+from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_file import read_series
-from training.data.time_axis import calendar_columns, season_length
-from training.errors import DataError
+from training.errors import DataError, ForeignDataError
 from training.forecasting.config import SeriesConfig
 
+PARTS = ("train", "validation", "test")
 _ETT_COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 _ETT_STEPS_PER_HOUR = {"ETTh1": 1, "ETTh2": 1, "ETTm1": 4, "ETTm2": 4}
 _TENTHS_ROWS = {"weather": 52_696, "exchange_rate": 7_588}
@@ -35,22 +36,42 @@ class Borders(NamedTuple):
         return begin[name], getattr(self, name)
 
 
-def load_series(config: SeriesConfig) -> Series:
+def load_series(config: SeriesConfig, problems: Problems) -> Series:
     """Read the series that the settings name, with calendar columns if wanted.
+
+    Args:
+        config: What to read.
+        problems: Told of rows and cells that cannot be used.
 
     Raises:
         DataError: The file cannot be used; says why.
     """
+    series = None
     if config.data is None:
         series = _weekly_co2()
-    else:
-        keep_rows = config.data.name.split(".")[0] in (*_ETT_STEPS_PER_HOUR, *_TENTHS_ROWS)
-        series = read_series(config.data, config.time_column, config.time_format, keep_rows)
-        if keep_rows and published_borders(series) is None:  # only called like a public set
-            series = read_series(config.data, config.time_column, config.time_format)
+    elif config.data.name.split(".")[0] in (*_ETT_STEPS_PER_HOUR, *_TENTHS_ROWS):
+        try:
+            series = read_series(config.data, config.time_column, config.time_format, True)
+        except DataError:
+            series = None
+        if series is not None and published_borders(series) is None:
+            series = None  # only called like a public set
+    if series is None:
+        assert config.data is not None
+        reading = config.data, config.time_column, config.time_format
+        series = read_series(*reading, problems=problems)
+    return as_wanted(series, config)
+
+
+def as_wanted(series: Series, config: SeriesConfig) -> Series:
+    """The series, if it has the columns to forecast, with calendar columns if wanted.
+
+    Raises:
+        ForeignDataError: It has not.
+    """
     for name in config.target:
         if name not in series.columns:
-            raise DataError(
+            raise ForeignDataError(
                 f"--target: {series.source} has no column {name!r}; its columns are "
                 f"{', '.join(series.columns)}"
             )
@@ -86,6 +107,8 @@ def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
 
 
 def _weekly_co2() -> Series:
+    from statsmodels.datasets import co2  # takes a second
+
     table = co2.load_pandas().data
     values = table.to_numpy(np.float64)
     missing = int(np.isnan(values).sum())

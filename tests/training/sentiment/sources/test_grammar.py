@@ -6,7 +6,7 @@ import pytest
 
 from training.sentiment.config import SentimentDataConfig
 from training.sentiment.data import load_sentiment_data
-from training.sentiment.grammar import generate_reviews
+from training.sentiment.sources.grammar import generate_reviews
 
 
 def bag(text: str) -> tuple[str, ...]:

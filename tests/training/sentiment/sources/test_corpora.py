@@ -5,8 +5,8 @@ import pytest
 
 from training.errors import DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.corpora import read_corpus
 from training.sentiment.data import load_sentiment_data
+from training.sentiment.sources.corpora import read_corpus
 
 
 def write_mr(folder, negative, positive):

@@ -1,0 +1,1 @@
+"""How fast the rows of a file are scored, beside the bare model."""

@@ -1,0 +1,63 @@
+"""The layers of models that `gru-train` wrote, known to Keras by name before they are imported.
+
+`import keras_gru` is then enough for `keras.models.load_model("runs/NAME/model.keras")`. What
+stands for a layer imports the package that holds it when a model with it is loaded, not before:
+this package does not need `training`.
+"""
+
+import importlib
+from typing import Any
+
+import keras
+
+PACKAGE = "training"
+"""As which its layers are registered."""
+MODULES = {
+    "AttentionPooling": "training.sentiment.pooling",
+    "EpochDecay": "training.loop.learning_rate",
+    "FeedbackGRU": "training.forecasting.network.feedback_gru",
+    "LastPooling": "training.sentiment.pooling",
+    "MaskedMaxPooling": "training.sentiment.pooling",
+    "MaskedMeanPooling": "training.sentiment.pooling",
+    "NgramLogits": "training.words.ngram_model",
+    "SegmentGRU": "training.forecasting.network.segment_gru",
+    "WindowNormalisation": "training.forecasting.network.window_normalisation",
+    "WordDropout": "training.sentiment.model",
+    "WordEmbedding": "training.words.embedding",
+    "WordIds": "training.sentiment.text_model",
+}
+
+
+class TrainedLayer:
+    """Stands for a layer of `training` until a model with it is loaded.
+
+    Args:
+        name: Of the class.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def from_config(self, config: dict[str, Any]) -> Any:
+        """The layer that Keras asks for.
+
+        Raises:
+            ImportError: What training needs is not installed; says how to install it.
+        """
+        module = MODULES[self._name]
+        try:
+            layer = getattr(importlib.import_module(module), self._name)
+        except ImportError as error:
+            raise ImportError(
+                f"this model holds the layer {self._name} of {module}, which needs {error.name}; "
+                "install it with pip install 'keras-gru[train]'",
+                name=error.name,
+            ) from error
+        return layer.from_config(config)
+
+
+def register() -> None:
+    """Tell Keras of the layers that are not imported yet."""
+    known = keras.saving.get_custom_objects()
+    for name in MODULES:
+        known.setdefault(f"{PACKAGE}>{name}", TrainedLayer(name))

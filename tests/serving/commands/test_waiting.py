@@ -1,0 +1,39 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.serving.conftest import REPOSITORY
+
+pty = pytest.importorskip("pty")  # not on Windows
+
+
+def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
+    path = models / "affine" / "1"
+    command = [sys.executable, "-m", "serving", "inspect", str(path), "--json"]
+    terminal, end = pty.openpty()
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=end) as process:
+        os.close(end)
+        said = b""
+        while True:
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not piece:
+                break
+            said += piece
+        out = process.stdout.read()
+    os.close(terminal)
+    assert process.returncode == 0
+    assert b"reading" in said
+    assert b"0:00:0" in said
+    assert out.startswith(b"{")
+
+
+def test_other_readers_of_errors_get_none_of_it(models):
+    command = [sys.executable, "-m", "serving", "inspect", str(models / "affine" / "1")]
+    done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True)
+    assert done.returncode == 0
+    assert done.stderr == b""

@@ -1,0 +1,136 @@
+"""`gru-train forecast`, as a user runs it."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.training.conftest import write_waves
+from training.__main__ import main
+from training.forecasting.future.forecast import future_times
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture(scope="module")
+def waves(tmp_path_factory):
+    return write_waves(tmp_path_factory.mktemp("data") / "waves.csv")
+
+
+@pytest.fixture(scope="module")
+def forecast(forecasting_run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("forecast") / "forecast.csv"
+    assert main(["forecast", str(forecasting_run.path), "--output", str(path)]) == 0
+    return pd.read_csv(path, parse_dates=["ds"])
+
+
+def test_the_file_has_times_and_intervals_in_raw_units(forecast, waves):
+    names = ["unique_id", "ds", "forecast", "lo-80", "hi-80", "lo-95", "hi-95"]
+    assert list(forecast.columns) == names
+    known = pd.read_csv(waves, parse_dates=["time"])
+    expected = known["time"].iloc[-1] + pd.to_timedelta(np.arange(1, 7), unit="h")
+    for name in ("up", "down"):
+        rows = forecast[forecast["unique_id"] == name]
+        assert rows["ds"].tolist() == expected.tolist()
+        assert (rows["forecast"] - known[name].mean()).abs().max() < 3 * known[name].std()
+    assert (forecast["lo-95"] <= forecast["lo-80"]).all()
+    assert (forecast["lo-80"] <= forecast["forecast"]).all()
+    assert (forecast["forecast"] <= forecast["hi-80"]).all()
+    assert (forecast["hi-80"] <= forecast["hi-95"]).all()
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv.gz"])
+def test_every_kind_of_output(forecasting_run, forecast, tmp_path, kind):
+    path = tmp_path / f"forecast.{kind}"
+    command = ["forecast", str(forecasting_run.path), "--output", str(path)]
+    assert main(command) == 0
+    read = {"jsonl": lambda p: pd.read_json(p, lines=True), "parquet": pd.read_parquet}
+    table = read.get(kind, lambda p: pd.read_csv(p, parse_dates=["ds"]))(path)
+    table["ds"] = pd.to_datetime(table["ds"]).astype(forecast["ds"].dtype)
+    pd.testing.assert_frame_equal(table, forecast, check_dtype=False, rtol=1e-6)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert main(command) == 2
+    assert main([*command, "--overwrite"]) == 0
+
+
+def test_columns_go_by_name(forecasting_run, forecast, waves, tmp_path, capsys):
+    table = pd.read_csv(waves)
+    data, output = tmp_path / "swapped.csv", tmp_path / "out.csv"
+    table[["down", "up", "time"]].assign(weather="fine").to_csv(data, index=False)
+    command = ["forecast", str(forecasting_run.path), "--data", str(data), "--output", str(output)]
+    assert main(command) == 0
+    assert "note: columns that the model does not know: weather" in capsys.readouterr().out
+    pd.testing.assert_frame_equal(pd.read_csv(output, parse_dates=["ds"]), forecast)
+
+
+def test_the_screen_shows_all_of_it(forecasting_run, forecast, capsys):
+    assert main(["forecast", str(forecasting_run.path)]) == 0
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.split("\n") if line.startswith((" up", " down"))]
+    assert len(rows) == 12
+    assert rows[0][1:3] == ["2021-05-14", "08:00"]
+    shown = [float(row[3].replace(",", "")) for row in rows]
+    np.testing.assert_allclose(shown, forecast["forecast"], rtol=1e-4)
+    assert "…" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--horizon", "9"], "--horizon must be 1 to 6, the steps that"),
+        (["--output", "{tmp}/a.xlsx"], "expected a file name ending in .csv"),
+        (["--output", "{tmp}/none/a.csv"], "there is no folder"),
+        (["--data", "{tmp}/none.csv"], "there is no file"),
+        (["--data", "{tmp}/other.csv"], "has no column 'down'; its columns are ['time', 'up']"),
+    ],
+)
+def test_errors_are_one_line_and_soon_there(forecasting_run, waves, tmp_path, arguments, message):
+    pd.read_csv(waves).drop(columns="down").to_csv(tmp_path / "other.csv", index=False)
+    program = (
+        "import sys; from training.__main__ import main; status = main(sys.argv[1:]); "
+        "heavy = {'keras', 'matplotlib', 'sklearn', 'tensorflow'} & set(sys.modules); "
+        "sys.exit(status if not heavy else repr(heavy))"
+    )
+    arguments = [each.format(tmp=tmp_path) for each in arguments]
+    done = subprocess.run(
+        [sys.executable, "-c", program, "forecast", str(forecasting_run.path), *arguments],
+        cwd=REPOSITORY, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["other.csv"]
+
+
+def test_runs_that_cannot_forecast(forecasting_run, tiny_run, tmp_path, capsys):
+    assert main(["forecast", str(tiny_run.path)]) == 2
+    assert "expected a forecasting run, got task 'sentiment'" in capsys.readouterr().err
+    assert main(["forecast", str(tmp_path / "none")]) == 2
+    assert "there is no run directory" in capsys.readouterr().err
+    old = shutil.copytree(forecasting_run.path, tmp_path / "old")
+    manifest = (old / "manifest.json").read_text().split("\n")
+    kept = [line for line in manifest if "last_window.npz" not in line]
+    (old / "manifest.json").write_text("\n".join(kept))
+    (old / "last_window.npz").unlink()
+    assert main(["forecast", str(old)]) == 2
+    assert "give the newest values with --data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("last", "frequency", "expected"),
+    [
+        ("2024-01-31", "ME", ["2024-02-29", "2024-03-31"]),
+        ("2023-12-01", "MS", ["2024-01-01", "2024-02-01"]),
+        ("2024-03-01", "B", ["2024-03-04", "2024-03-05"]),
+        ("2024-02-24", "W-SAT", ["2024-03-02", "2024-03-09"]),
+        ("2023-10-01", "QS-OCT", ["2024-01-01", "2024-04-01"]),
+        ("2024-02-28 23:45", "15min", ["2024-02-29 00:00", "2024-02-29 00:15"]),
+    ],
+)
+def test_times_follow_the_spacing(last, frequency, expected):
+    times = future_times(pd.Timestamp(last), frequency, 2)
+    assert times.tolist() == [pd.Timestamp(each) for each in expected]

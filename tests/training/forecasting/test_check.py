@@ -1,0 +1,159 @@
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.training.conftest import write_waves
+from training.errors import DataError, ForeignDataError
+from training.forecasting.check import check_forecasting
+from training.forecasting.config import ForecastingConfig, SeriesConfig
+from training.forecasting.data import load_forecasting_data
+from training.forecasting.network.config import ForecasterConfig
+
+MODEL = ForecasterConfig(units=4, segment=6)
+
+
+def config(path, **settings):
+    return ForecastingConfig(
+        data=SeriesConfig(path, **{"lookback": 24, "horizon": 6, **settings}), model=MODEL
+    )
+
+
+def table(rows=300):
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=rows), "b": rng.normal(size=rows)}
+    index = pd.date_range("2021-05-01", periods=rows, freq="h", name="time")
+    return pd.DataFrame(
+        {name: map(str, values) for name, values in columns.items()}, index.map(str)
+    )
+
+
+def write(path, frame):
+    frame.to_csv(path, index_label="time")
+    return path
+
+
+@pytest.fixture
+def spoilt(tmp_path):
+    """A table with one of each problem, and the line of each."""
+    frame = table()
+    frame["flat"], frame["empty"] = "7", ""
+    frame.iloc[10, 0], frame.iloc[20, 1], frame.iloc[21, 1] = "x1", "soon", "later"
+    times = list(frame.index)
+    times[30], times[41] = "no time", times[40]
+    times[50], times[51] = times[51], times[50]
+    times[60] = times[60].replace(":00:00", ":07:00")
+    frame.index = times
+    return write(tmp_path / "s.csv", frame.drop(index=times[100:104]))
+
+
+def test_all_problems_come_at_once_with_counts_and_first_lines(spoilt):
+    found = check_forecasting(config(spoilt))
+    errors = [error.replace(f"{spoilt}, ", "") for error in found.errors]
+    starts = [
+        r"line 53, column 'time': expected a time after 2021-05-03 03:00:00 of a line before.*sort",
+        r"line 12, column 'a': expected a number or an empty cell, got 'x1'$",
+        r"line 22, column 'b': expected .*got 'soon' \(and 1 more such cell, line 23\)$",
+        r"line 32, column 'time': expected a time \(see --time-format\), got 'no time'$",
+        r"line 43, column 'time': expected each time once, but line 42 has it too",
+        r"line 62, column 'time': expected times every h .*:07:00'$",
+        r"column 'flat': expected values that vary, got 7",
+        r"column 'empty': expected values in the training rows",
+    ]
+    assert len(errors) == len(starts)
+    for error, start in zip(errors, starts, strict=True):
+        assert re.match(start, error), error
+    assert set(found.remedies) == {"--drop-bad", "--sort-rows"}
+    assert found.data is None
+    with pytest.raises(DataError, match="problems keep it from"):
+        load_forecasting_data(config(spoilt).data)
+
+
+def test_without_what_is_dropped_the_series_is_as_a_clean_file_has_it(spoilt, tmp_path):
+    found = check_forecasting(config(spoilt, drop_bad=True, sort_rows=True))
+    assert found.errors == ()
+    data = load_forecasting_data(config(spoilt, drop_bad=True, sort_rows=True).data)
+    expected = table().astype(float)
+    expected.iloc[10, 0] = expected.iloc[20, 1] = expected.iloc[21, 1] = np.nan
+    expected.iloc[[50, 51]] = expected.iloc[[51, 50]].to_numpy()  # their times were swapped
+    expected.iloc[[30, 41, 60, 100, 101, 102, 103]] = np.nan
+    assert data.series.columns == ("a", "b")
+    np.testing.assert_array_equal(data.series.values, expected.to_numpy())
+    notes = "\n".join(data.series.notes)
+    for said in (
+        "rows sorted by time (--sort-rows): 1 row stood behind a later one, line 53",
+        "2 cells read as missing (--drop-bad), lines 22, 23, column 'b'",
+        "1 row dropped (--drop-bad), line 43, column 'time': expected each time once",
+        "column 'flat' dropped (--drop-bad): expected values that vary",
+        "column 'empty' dropped (--drop-bad)",
+    ):
+        assert said in notes
+    assert found.notes == data.series.notes
+
+
+def test_gaps_are_counted_and_the_longest_is_named(tmp_path):
+    frame = table()
+    path = write(tmp_path / "s.csv", frame.drop(index=frame.index[[10, 50, 51, 52, 90]]))
+    (note,) = check_forecasting(config(path)).notes
+    assert note == (
+        "5 times are missing from the file and were added as missing values, in 3 gaps, the "
+        f"longest of 3 from {frame.index[50]}"
+    )
+
+
+def test_a_short_series_says_what_is_needed_and_what_is_there(tmp_path):
+    found = check_forecasting(config(write(tmp_path / "s.csv", table(40))))
+    (error,) = found.errors
+    assert "the train part has 28 of 40 rows, expected at least 30 (look-back 24 + " in error
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lookback": 5}, "--segment must be at most the look-back of 5 steps, got 6"),
+        ({"season": 211}, "expected a season of at most the 210 training rows, got 211"),
+    ],
+)
+def test_settings_that_do_not_fit_the_series(tmp_path, settings, message):
+    found = check_forecasting(config(write(tmp_path / "s.csv", table()), **settings))
+    assert message in found.errors[0]
+
+
+def test_a_column_that_cannot_be_calibrated(tmp_path):
+    frame = table()
+    frame.iloc[210:236, 0] = ""  # of the validation rows, 210 to 239, the last three remain
+    frame.iloc[237:240, 0] = ""
+    (error,) = check_forecasting(config(write(tmp_path / "s.csv", frame))).errors
+    assert "column 'a': expected a value 1 steps ahead in some validation window" in error
+
+
+def test_the_table_tells_each_series(tmp_path):
+    found = check_forecasting(config(write_waves(tmp_path / "waves.csv")))
+    assert found.summary.startswith("320 times every h from 2021-05-01 00:00:00 to 2021-05-14 07:")
+    up, down = found.table().rows
+    assert up[:5] == ("up", "317", "3", "2021-05-01", "2021-05-14 07:00:00")
+    assert down[:3] == ("down", "320", "0")
+    values = pd.read_csv(tmp_path / "waves.csv")["up"].dropna()
+    assert [float(cell) for cell in up[5:]] == pytest.approx(
+        [values.min(), values.median(), values.max()], rel=1e-4
+    )
+
+
+def test_texts_are_another_task_s(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,body\n" + "".join(f"{i},some words\n" for i in range(9)))
+    with pytest.raises(ForeignDataError, match="column 'body': expected a number"):
+        check_forecasting(config(path))
+
+
+def test_one_row_for_each_series_and_time_is_recognised(tmp_path):
+    path = tmp_path / "long.csv"
+    times = pd.date_range("2021-01-01", periods=50).strftime("%Y-%m-%d")
+    rows = [f"S{k},{time},{k}.5\n" for k in range(3) for time in times]
+    path.write_text("unique_id,ds,y\n" + "".join(rows))
+    (error,) = check_forecasting(config(path)).errors
+    assert "got several rows for a time, told apart by 'unique_id'" in error
+    wide = pd.read_csv(path).pivot(index="ds", columns="unique_id", values="y")
+    assert "table.pivot(index='ds', columns='unique_id')" in error
+    assert wide.shape == (50, 3)

@@ -1,0 +1,159 @@
+"""`gru-train predict`: from a file to a file, with the answers of the run's model."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.waiting import wait_until
+from training.__main__ import main
+from training.scoring.engine import score_table
+from training.sentiment.task import TASK
+from training.task import TASKS
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+def predict(run, data, output, *more):
+    return main(["predict", str(run), "--data", str(data), "--output", str(output), *more])
+
+
+def write(path, texts, column="body"):
+    with path.open("w", newline="", encoding="utf-8") as lines:
+        csv.writer(lines).writerows([["id", column], *enumerate(texts)])
+    return path
+
+
+@pytest.fixture
+def texts(tiny_run):
+    return [*(row.text for row in tiny_run.test_predictions()), "", 'a, b\n"c"', "long " * 500]
+
+
+def test_a_file_gets_the_answers_of_the_model(tiny_run, tmp_path, texts, capsys):
+    data = write(tmp_path / "in.csv", texts)
+    output = tmp_path / "out.parquet"
+    assert predict(tiny_run.path, data, output, "--text-column", "body") == 0
+    table = pq.read_table(output)
+    assert table.column_names == ["id", "body", "label", "probability", *tiny_run.classes]
+    assert table["id"].to_pylist() == list(range(len(texts)))
+    assert table["body"].to_pylist() == texts
+    expected = score_table(TASK.scorer(tiny_run), pa.table({"text": texts}))
+    assert table.select(expected.column_names).equals(expected)
+    said = capsys.readouterr().out
+    assert f"{len(texts)} rows; " in said
+    assert f"output  {output}" in said
+    assert [path.name for path in tmp_path.iterdir() if path.name[0] == "."] == []
+
+
+def test_a_column_called_as_an_answer_is_kept_under_another_name(tiny_run, tmp_path):
+    data = tmp_path / "in.jsonl"
+    data.write_text(json.dumps({"text": "good", "label": "known", "nr": 1}) + "\n")
+    assert predict(tiny_run.path, data, tmp_path / "out.jsonl", "--keep", "nr,label") == 0
+    row = json.loads((tmp_path / "out.jsonl").read_text())
+    assert list(row) == ["nr", "input_label", "label", "probability", *tiny_run.classes]
+    assert row["input_label"] == "known"
+
+
+WITHOUT_TENSORFLOW = """
+import sys
+from training.__main__ import main
+status = main(sys.argv[1:])
+heavy = {"tensorflow", "keras", "pandas", "matplotlib", "sklearn", "scipy"} & set(sys.modules)
+assert not heavy, heavy
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"run": "none"}, "there is no run directory none"),
+        ({"--text-column": "text"}, "in.csv has no column 'text'; its columns are id, body"),
+        ({"--data": "bad.csv"}, "bad.csv, line 3: expected 2 cells as in the header, got 1"),
+        ({"--output": "out.doc"}, "--output out.doc: expected a file name ending in .csv"),
+        ({"--keep": "nr"}, "--keep: in.csv has no column 'nr'"),
+    ],
+)
+def test_what_cannot_work_is_said_before_tensorflow_is_loaded(tiny_run, tmp_path, change, message):
+    write(tmp_path / "in.csv", ["good"])
+    (tmp_path / "bad.csv").write_text("id,body\n1,good\n2\n")
+    options = {"--data": "in.csv", "--output": "out.csv", "--text-column": "body", **change}
+    run = options.pop("run", str(tiny_run.path))
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TENSORFLOW, "predict", run,
+         *(word for pair in options.items() for word in pair)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("gru-train: error: ")
+
+
+def test_numbers_are_read_as_texts_and_other_values_refused(tiny_run, tmp_path, capsys):
+    data = tmp_path / "in.jsonl"
+    data.write_text('{"text": 5}\n{"text": 7}\n')
+    assert predict(tiny_run.path, data, tmp_path / "out.csv") == 0
+    data.write_text('{"text": true}\n')
+    assert predict(tiny_run.path, data, tmp_path / "other.csv") == 2
+    assert "column 'text': expected texts, got bool" in capsys.readouterr().err
+
+
+def test_a_forecaster_answers_no_rows(forecasting_run, tmp_path, capsys):
+    data = write(tmp_path / "in.csv", ["good"])
+    assert predict(forecasting_run.path, data, tmp_path / "out.csv") == 2
+    assert "this one reads a series" in capsys.readouterr().err
+
+
+def test_killed_and_run_again_it_gives_the_same_file(tiny_run, tmp_path, texts):
+    data = write(tmp_path / "in.csv", [f"{text} {i}" for i in range(700) for text in texts])
+    whole, killed = tmp_path / "whole.csv", tmp_path / "killed.csv"
+    assert predict(tiny_run.path, data, whole, "--text-column", "body", "--keep", "id") == 0
+    command = [sys.executable, "-m", "training", "predict", str(tiny_run.path), "--data", str(data),
+               "--output", str(killed), "--text-column", "body", "--keep", "id"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    for ending, status in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
+        begun = len(list(tmp_path.glob(".killed.csv.partial-*/*.parquet")))
+        with subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        ) as process:
+            wait_until(lambda: len(list(tmp_path.glob(".killed.csv.partial-*/*.parquet"))) > begun)  # noqa: B023
+            process.send_signal(ending)
+            said = process.stderr.read()
+        assert process.returncode == status, said
+        assert not killed.exists()
+    assert "Run the same command again to continue" in said
+    assert predict(tiny_run.path, data, killed, "--text-column", "body", "--keep", "id") == 0
+    assert killed.read_bytes() == whole.read_bytes()
+
+
+def test_a_new_task_gets_it_the_same_way(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.task")
+    assert main(["tagging", "--runs-dir", str(tmp_path), "--name", "toy", "--epochs", "1"]) == 0
+    data = tmp_path / "in.parquet"
+    rows = [[5, 3, 4], [1], [9, 9, 9, 9, 2]]
+    pq.write_table(pa.table({"digits": rows, "tags": ["a", "b", "c"]}), data)
+    assert predict(tmp_path / "toy", data, tmp_path / "out.parquet") == 0
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.column_names == ["digits", "input_tags", "tags", "sure"]
+    assert [len(tags) for tags in table["tags"].to_pylist()] == [3, 1, 5]
+    assert predict(tmp_path / "toy", data, tmp_path / "no.csv", "--text-column", "digits") == 2
+    assert "--text-column: expected a model that reads a text;" in capsys.readouterr().err
+    pq.write_table(pa.table({"digits": [[1], []]}), data)
+    assert predict(tmp_path / "toy", data, tmp_path / "no.csv") == 2
+    assert f"{data}, row 2, column 'digits': expected digits, got []" in capsys.readouterr().err
+
+
+def test_help_tells_of_columns_and_gives_examples(capsys):
+    assert main(["predict", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for part in ("--text-column", "input_", "class_", "gru-train predict runs/tickets --data"):
+        assert part in said

@@ -1,0 +1,176 @@
+"""`gru-train check`, and the same check before a training."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.training.conftest import write_waves
+from training.__main__ import main
+from training.sentiment.run import SentimentRun
+from training.task import TASKS
+
+REPOSITORY = Path(__file__).parents[2]
+GOOD = "text,label\n" + "".join(f"good {i},x\ngood -{i},y\n" for i in range(1, 9))
+BAD = GOOD + ",x\nno label,\nalone,z\n"
+TINY = ["--epochs", "1", "--units", "4", "--embedding-size", "4"]
+HEAVY = {"h5py", "keras", "matplotlib", "sklearn", "tensorflow"}
+
+
+def write(path, content):
+    path.write_text(content)
+    return str(path)
+
+
+def in_fresh_process(*arguments):
+    """Exit status, output, errors, and which heavy modules were imported."""
+    program = (
+        "import sys\nfrom training.__main__ import main\nstatus = main(sys.argv[1:])\n"
+        f"print('imported:', *({HEAVY!r} & set(sys.modules)))\nsys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=REPOSITORY, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    out, _, imported = done.stdout.rpartition("imported:")
+    return done.returncode, out, done.stderr, imported.split()
+
+
+@pytest.mark.parametrize("command", ["check", "sentiment"])
+def test_errors_in_texts_come_without_tensorflow(tmp_path, command):
+    path = write(tmp_path / "bad.csv", BAD)
+    arguments = [path] if command == "check" else ["--data", path]
+    status, out, errors, imported = in_fresh_process(command, *arguments)
+    assert status == 2
+    assert imported == []
+    for said in (
+        "line 18: the text is empty",
+        "line 19: the label is missing",
+        "class 'z' has 1 row",
+        "--drop-bad --drop-small-classes",
+    ):
+        assert said in (out if command == "check" else errors)
+    assert "TensorFlow" not in out + errors
+
+
+@pytest.mark.parametrize("command", ["check", "forecasting"])
+def test_errors_in_a_series_come_without_tensorflow(tmp_path, command):
+    path = write_waves(tmp_path / "waves.csv")
+    lines = path.read_text().splitlines()
+    lines[7], lines[9] = lines[7].replace(",", ",x", 1), lines[8]
+    path.write_text("\n".join(lines))
+    settings = ["--lookback", "24", "--horizon", "6", "--segment", "6"]
+    arguments = [str(path)] if command == "check" else ["--data", str(path)]
+    status, out, errors, imported = in_fresh_process(command, *arguments, *settings)
+    assert status == 2
+    assert imported == []
+    for said in ("line 8, column 'up': expected a number", "line 9 has it too", "--drop-bad"):
+        assert said in (out if command == "check" else errors)
+
+
+def test_an_error_in_the_data_is_there_within_two_seconds(tmp_path):
+    """Of processor time, so that a busy machine makes no difference."""
+    path = write(tmp_path / "bad.csv", BAD)
+    before = os.times()
+    status, *_ = in_fresh_process("sentiment", "--data", path)
+    after = os.times()
+    assert status == 2
+    spent = [after[k] - before[k] for k in (2, 3)]  # of children, user and system
+    assert sum(spent) < 2
+
+
+def test_a_file_of_texts_is_shown_and_the_next_line_trains_on_it(tmp_path, capsys):
+    path = write(tmp_path / "my tickets.csv", BAD.replace("text,label", "body,kind"))
+    settings = ["--label-column", "kind", "--drop-bad", "--drop-small-classes"]
+    assert main(["check", path, *settings]) == 0
+    out = capsys.readouterr().out
+    assert "16 texts in 2 classes; 12 train, 2 validation, 2 test" in out
+    assert "x         8  50.0%" in out
+    assert "1 row dropped (--drop-bad), line 18: the text is empty" in out
+    (line,) = (line for line in out.splitlines() if line.startswith("next "))
+    program, *command = shlex.split(line.removeprefix("next "))
+    assert (program, command[:3]) == ("gru-train", ["sentiment", "--data", path])
+    assert main([*command, *TINY, "--runs-dir", str(tmp_path), "--name", "run"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("1 row dropped (--drop-bad), line 18") == 1
+    assert out.index("1 row dropped") < out.index("TensorFlow 2.")
+    run = SentimentRun.open(tmp_path / "run")
+    config = json.loads((run.path / "config.json").read_text())
+    assert config["data"]["drop_bad"] is config["data"]["drop_small_classes"] is True
+    assert "dropped (--drop-bad), line 18" in (run.path / "report.md").read_text("utf-8")
+    assert "dropped (--drop-bad), line 18" in " ".join(run.metrics["data"]["notes"])
+
+
+def test_without_what_cannot_be_used_the_check_says_how_to_go_on(tmp_path, capsys):
+    path = write(tmp_path / "bad.csv", BAD)
+    assert main(["check", path]) == 2
+    out = capsys.readouterr().out
+    assert "training would fail" in out
+    line = out.splitlines()[-1].partition("gru-train ")[2]
+    assert main(shlex.split(line)) == 0
+
+
+def test_the_task_follows_from_the_columns(tmp_path, capsys):
+    waves = str(write_waves(tmp_path / "waves.csv"))
+    assert main(["check", waves]) == 0
+    assert f"next    gru-train forecasting --data {waves}" in capsys.readouterr().out
+    assert main(["check", waves, "--task", "sentiment"]) == 2
+    assert "no column looks like the text" in capsys.readouterr().err
+    odd = write(tmp_path / "odd.csv", "a,b\n" + "words,more words\n" * 9)
+    assert main(["check", odd]) == 2
+    error = capsys.readouterr().err
+    assert "sentiment: " in error
+    assert "forecasting: " in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "chess"], "--task must be one of sentiment, forecasting, got 'chess'"),
+        (["--no-such-setting", "3"], "no training takes these settings: --no-such-setting 3"),
+        (["--text-column", "body"], "has no column 'body'"),
+        (["--max-tokens", "0"], "--max-tokens must be at least 1"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line(tmp_path, capsys, arguments, message):
+    assert main(["check", write(tmp_path / "a.csv", GOOD), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_file_would_fail_too(tmp_path, capsys):
+    assert main(["check", str(tmp_path / "none.csv")]) == 2
+    assert "there is no file or folder" in capsys.readouterr().out
+
+
+def test_help_has_examples(capsys):
+    assert main(["check", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "gru-train check tickets.csv --text-column body" in out
+    assert main(["--help"]) == 0
+    assert "check" in capsys.readouterr().out
+
+
+def test_a_task_with_nothing_to_check_trains_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS, "tagging", "tests.training.toy_task.task")
+    run = ["--runs-dir", str(tmp_path), "--name", "a", "--epochs", "1"]
+    assert main(["tagging", "--preset", "few", *run]) == 0
+    assert (tmp_path / "a" / "metrics.json").exists()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = [sys.executable, "-m", "training", "sentiment", "--help"]
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdout.close()
+        time.sleep(0.1)
+        said = process.stderr.read()
+    assert said == ""
+    assert process.returncode == 141

@@ -1,0 +1,89 @@
+"""What a training says comes next fits what came of it."""
+
+import shlex
+from types import SimpleNamespace
+
+import pytest
+
+from tests.training.conftest import write_waves
+from training.__main__ import main
+from training.command_line import _again, _served
+from training.forecasting.config import ForecastingConfig
+from training.forecasting.network.config import ForecasterConfig
+from training.forecasting.run import ForecastingRun
+from training.forecasting.task import TASK as FORECASTING
+from training.sentiment.config import ClassifierConfig, SentimentConfig, SentimentDataConfig
+from training.sentiment.task import TASK as SENTIMENT
+
+
+def classifier(own, best, ngrams=False):
+    floors = {"majority class": 0.5, "bag of words": best}
+    metrics = {
+        "model": {"validation": {"accuracy": own}},
+        "baselines": {name: {"validation_accuracy": value} for name, value in floors.items()},
+    }
+    config = SentimentConfig(model=ClassifierConfig(ngrams=ngrams))
+    return SimpleNamespace(metrics=metrics, config=config)
+
+
+def forecaster(own, best, linear_skip=False):
+    floors = {"seasonal naive": 2.0, "ridge regression": best}
+    metrics = {
+        "model": {"validation": {"mse": own}},
+        "baselines": {name: {"validation": {"mse": value}} for name, value in floors.items()},
+    }
+    config = ForecastingConfig(model=ForecasterConfig(linear_skip=linear_skip))
+    return SimpleNamespace(metrics=metrics, config=config)
+
+
+def test_a_classifier_below_a_baseline_is_offered_its_better_setting():
+    problem, flags = SENTIMENT.verdict(classifier(0.91, 0.943))
+    assert problem == "bag of words does better on the validation rows: 94.3% against 91.0%"
+    assert flags == ("--ngrams",)
+    assert SENTIMENT.verdict(classifier(0.91, 0.943, ngrams=True)).flags == ()
+    assert SENTIMENT.verdict(classifier(0.95, 0.943)) is None
+    assert SENTIMENT.verdict(classifier(0.943, 0.943)) is None
+
+
+def test_a_forecaster_above_a_baseline_is_offered_its_better_setting():
+    problem, flags = FORECASTING.verdict(forecaster(1.2925, 0.4298))
+    assert "ridge regression does better on the validation part" in problem
+    assert "0.4298 against 1.2925" in problem
+    assert flags == ("--linear-skip",)
+    assert FORECASTING.verdict(forecaster(1.2925, 0.4298, linear_skip=True)).flags == ()
+    assert FORECASTING.verdict(forecaster(0.1, 0.4298)) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "served"),
+    [("tickets.csv.gz", "tickets"), ("Zoë's tickets.csv", "Zoë-s-tickets"), ("..csv", "sentiment")],
+)
+def test_a_model_is_called_like_the_data(tmp_path, path, served):
+    config = SentimentConfig(data=SentimentDataConfig(data=tmp_path / path))
+    assert _served(SimpleNamespace(config=config), "sentiment") == served
+    assert _served(SimpleNamespace(config=SentimentConfig()), "sentiment") == "sentiment"
+
+
+def test_the_next_training_has_the_same_settings_but_the_name():
+    given = ["sentiment", "--name", "first", "--data", "a b.csv", "--units", "8"]
+    wanted = ["gru-train", "sentiment", "--data", "a b.csv", "--units", "8", "--ngrams"]
+    assert _again("sentiment", given, ("--ngrams",)) == wanted
+    equals = ["sentiment", "--name=first", *given[3:]]
+    assert _again("sentiment", equals, ("--ngrams",)) == wanted
+
+
+def test_a_training_below_a_baseline_does_not_end_in_a_plain_export(tmp_path, capsys):
+    data = write_waves(tmp_path / "waves.csv")
+    sizes = ["--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6"]
+    command = ["forecasting", *sizes, "--data", str(data), "--validation-fraction", "0.25",
+               "--epochs", "1", "--runs-dir", str(tmp_path / "my runs")]  # fmt: skip
+    assert main([*command, "--name", "first"]) == 0
+    *_, again, export = capsys.readouterr().out.splitlines()
+    run = tmp_path / "my runs" / "first"
+    assert shlex.split(export.removeprefix("or"), comments=True) == [
+        "gru-serve", "export", str(run), "--to", "models/waves"]  # fmt: skip
+    program, *arguments = shlex.split(again.removeprefix("next"))
+    assert (program, arguments) == ("gru-train", [*command, "--linear-skip"])
+    assert main(arguments) == 0
+    (second,) = (path for path in run.parent.iterdir() if path != run)
+    assert ForecastingRun.open(second).config.model.linear_skip

@@ -1,0 +1,118 @@
+"""`gru-train check DATA`: what is wrong with data, before anything is trained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import join
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from training.config import OptionalName
+from training.data.check import DataCheck
+from training.errors import ConfigError, DataError, ForeignDataError
+from training.presets import preset_in
+from training.task import Task
+
+WOULD_FAIL = 2
+
+
+@dataclass(frozen=True)
+class CheckConfig:
+    """Look at data before training: all that is wrong with them, and a table of what is in them.
+
+    Any setting of the training may follow DATA and is checked with it:
+
+    gru-train check tickets.csv --text-column body --label-column category
+
+    gru-train check sales.csv --target revenue --horizon 28
+
+    gru-train check tickets.csv --drop-bad --merge-labels
+
+    Exit status: 0 where training would begin, 2 where it would fail.
+    """
+
+    path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    """A file or folder, as --data of a training."""
+    task: OptionalName = None
+    """What to train on it, as sentiment or forecasting; default: what its columns are fit for."""
+    debug: bool = False
+    """Show where an error arose."""
+
+
+def run_check(
+    config: CheckConfig, settings: Sequence[str], tasks: Mapping[str, Task], console: Console
+) -> int:
+    """Check data and prints what was found.
+
+    Args:
+        config: The file, and perhaps the task.
+        settings: Further flags, those of the training.
+        tasks: By name.
+        console: Where to print.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        DataError: No task can read the data.
+        ConfigError: No such task, or a setting out of range.
+    """
+    if config.task is not None and config.task not in tasks:
+        raise ConfigError(f"--task must be one of {', '.join(tasks)}, got {config.task!r}")
+    flags = ["--data", str(config.path), *settings]
+    name, found = _check(flags, tasks if config.task is None else {config.task: tasks[config.task]})
+    found.print(console)
+    if found.errors:
+        console.print("\ntraining would fail", style="bold red")
+        if found.remedies:
+            further = dict.fromkeys(found.remedies)
+            line = join(["gru-train", "check", str(config.path), *settings, *further])
+            console.print(f"to leave such rows out  {line}", markup=False, highlight=False)
+        return WOULD_FAIL
+    line = join(["gru-train", name, "--data", str(config.path), *settings])
+    console.print(f"\nnext    {line}", markup=False, highlight=False)
+    return 0
+
+
+def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCheck]:
+    """The first task whose settings these can be and whose columns the file has."""
+    foreign: dict[str, ForeignDataError] = {}
+    for name, task in tasks.items():
+        settings = _settings(flags, task, quiet=len(tasks) > 1)
+        if settings is None:
+            continue
+        try:
+            found = task.check(settings)
+        except ForeignDataError as error:
+            foreign[name] = error
+            continue
+        if found is not None:
+            return name, found
+    if len(foreign) == 1:
+        raise next(iter(foreign.values()))
+    if foreign:
+        reasons = "".join(f"\n  {name}: {error}" for name, error in foreign.items())
+        raise DataError(f"{flags[1]}: no task can be trained on it{reasons}")
+    raise ConfigError(
+        f"no training takes these settings: {join(flags[2:])}; `gru-train {next(iter(tasks))} "
+        "--help` shows what there is"
+    )
+
+
+def _settings(flags: Sequence[str], task: Task, quiet: bool) -> Any:
+    """The settings of a task; None where it does not have these."""
+    try:
+        return tyro.cli(
+            task.config_type,
+            prog="gru-train check DATA",
+            default=preset_in(flags, task.presets, task.config_type()),
+            args=list(flags),
+            config=(tyro.conf.OmitArgPrefixes,),
+            console_outputs=not quiet,
+        )
+    except SystemExit:
+        if not quiet:
+            raise
+        return None

@@ -1,0 +1,85 @@
+"""Whether one forecaster's errors are smaller than another's, by more than chance.
+
+Diebold and Mariano (1995), "Comparing Predictive Accuracy", Journal of Business & Economic
+Statistics 13: the mean difference of two losses over its standard error. Forecasts of H steps
+overlap, so that differences H - 1 windows apart are still related; their autocovariances up to
+there count in the variance. Harvey, Leybourne and Newbold (1997), "Testing the equality of
+prediction mean squared errors", International Journal of Forecasting 13, correct it for few rows
+and take the quantiles of Student's t. As in R, `forecast::dm.test`.
+
+With few windows for their overlap that test finds differences where there are none: of 24 steps
+and five times as many windows at the level 5 % in 15 % of the cases. Below 20 windows per step the
+variance is therefore estimated from the lowest frequencies only, with as many degrees of freedom:
+Lazarus, Lewis, Stock and Watson (2018), "HAR Inference: Recommendations for Practice", Journal of
+Business & Economic Statistics 36; for this test Coroneo and Iacone (2020), "Comparing predictive
+accuracy in small samples using fixed-smoothing asymptotics", Journal of Applied Econometrics 35.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.fft import dct
+
+FEWEST_WINDOWS, MANY_WINDOWS = 3, 20
+"""Per step of the overlap: for any test, and for the test in its first form."""
+
+
+class MeanTest(NamedTuple):
+    """The mean of values in time, tested against zero."""
+
+    mean: float
+    error: float
+    """Its standard error."""
+    degrees: int
+    """Of freedom."""
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided."""
+        if self.error == 0:
+            return float(self.mean == 0)
+        return float(2 * stats.t.sf(abs(self.mean) / self.error, self.degrees))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Of the mean."""
+        half = float(stats.t.ppf((1 + level) / 2, self.degrees)) * self.error
+        return self.mean - half, self.mean + half
+
+
+def diebold_mariano(differences: np.ndarray, overlap: int) -> MeanTest | None:
+    """Test whether the mean of loss differences is zero.
+
+    Args:
+        differences: (N,) in the order of time.
+        overlap: H, steps that each forecasts; 1 for one step ahead.
+
+    Returns:
+        The test; None where there are fewer than three windows per step of the overlap, which
+        say too little.
+    """
+    count = len(differences)
+    if count < FEWEST_WINDOWS * overlap:
+        return None
+    mean = float(differences.mean())
+    if count >= MANY_WINDOWS * overlap:
+        variance = _variance(differences - mean, overlap)
+        if variance > 0:
+            corrected = (count + 1 - 2 * overlap + overlap * (overlap - 1) / count) / count
+            return MeanTest(mean, float(np.sqrt(variance / corrected)), count - 1)
+    degrees = max(2, count // (2 * overlap))
+    return MeanTest(mean, _low_frequency_error(differences - mean, degrees), degrees)
+
+
+def _variance(centred: np.ndarray, overlap: int) -> float:
+    """Of the mean; the sum of autocovariances may be below zero."""
+    count = len(centred)
+    covariances = [centred[lag:] @ centred[: count - lag] / count for lag in range(overlap)]
+    return float((covariances[0] + 2 * sum(covariances[1:])) / count)
+
+
+def _low_frequency_error(centred: np.ndarray, frequencies: int) -> float:
+    """Standard error of the mean from that many lowest cosine waves."""
+    count = len(centred)
+    waves = dct(centred, type=2)[1 : frequencies + 1] / np.sqrt(2 * count)
+    return float(np.sqrt(np.mean(waves**2) / count))

@@ -1,0 +1,67 @@
+"""Names of classes that probably mean the same class."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+_MOST_LABELS = 300
+"""With more, comparing each with each other takes too long."""
+_SHORTEST = 4
+_RARE = 0.2
+"""Share of another label's rows up to which a label one letter apart counts as its misspelling."""
+_DIGITS = re.compile(r"\d+")
+
+
+def spellings(counts: Mapping[str, int]) -> list[list[str]]:
+    """Labels that differ in case, blanks or the form of a number only.
+
+    Args:
+        counts: Rows by label.
+
+    Returns:
+        Groups of two or more, in each the most frequent first.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for label in sorted(counts, key=lambda label: (-counts[label], label)):
+        groups[_key(label)].append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Rare labels that are one letter away from a far more frequent one, each with that one.
+
+    Labels that differ in digits alone are left out, as `ward 1` and `ward 2`.
+
+    Args:
+        counts: Rows by label.
+    """
+    if len(counts) > _MOST_LABELS:
+        return []
+    found = []
+    for label in sorted(counts):
+        for other in sorted(counts):
+            if counts[label] <= _RARE * counts[other] and _one_apart(_key(label), _key(other)):
+                found.append((label, other))
+    return found
+
+
+def _key(label: str) -> str:
+    try:
+        number = float(label)
+    except ValueError:
+        return " ".join(label.casefold().split())
+    return label if math.isnan(number) else f"{number:g}"
+
+
+def _one_apart(one: str, other: str) -> bool:
+    """Whether one insertion, deletion, replacement or swap of neighbours makes them equal."""
+    if min(len(one), len(other)) < _SHORTEST or one == other:
+        return False
+    if _DIGITS.sub("", one) == _DIGITS.sub("", other):
+        return False
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return max(len(one), len(other)) == 1 or (len(one) == 2 and one == other[::-1])

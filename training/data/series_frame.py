@@ -1,0 +1,97 @@
+"""A series from a table in memory: pandas, Polars or PyArrow."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from training.data.frames import as_frame
+from training.data.problems import Problems
+from training.data.series import Series
+from training.data.series_file import ExpectedSeries, SeriesRows, evenly_spaced, series_columns
+from training.errors import DataError
+
+LONG = ("unique_id", "ds", "y")
+"""Columns of a table with a row for each series and time."""
+NAME = "table"
+"""What a series without a file is called."""
+
+
+def series_of_frame(
+    data: Any,
+    time_column: str | None,
+    time_format: str | None,
+    problems: Problems,
+    expected: ExpectedSeries | None = None,
+) -> Series:
+    """The series in a table, as `training.data.series_file.read_series` reads it from a file.
+
+    Args:
+        data: A column of times, or an index of them, and columns of numbers; or long, with the
+            columns `unique_id`, `ds` and `y`.
+        time_column: The column of times; found as in a file by default.
+        time_format: Of times that are texts; guessed by default.
+        problems: Told of rows that cannot be used.
+        expected: The series that it must go on with.
+
+    Raises:
+        DataError: The table is not so; names the column.
+    """
+    table = _wide(_pandas(data), problems)
+    names = [str(name) for name in table.columns]
+    time, columns, notes = series_columns(problems.source, names, time_column, expected)
+    table.columns = pd.Index(names)
+    if not columns:
+        raise DataError(
+            f"{problems.source}: expected columns of numbers beside the times {time!r}, got none"
+        )
+    values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
+    texts = ["" if pd.isna(value) else str(value) for value in table[time]]
+    rows = SeriesRows(time, columns, texts, range(len(texts)), values)
+    series = evenly_spaced(rows, NAME, time_format, problems, expected)
+    return Series(
+        series.name, series.source, series.columns, series.values, series.times, series.frequency,
+        (*notes, *series.notes),
+    )  # fmt: skip
+
+
+def _pandas(data: Any) -> pd.DataFrame:
+    """The table, with the times of its index as a column."""
+    if isinstance(data, pd.Series) and isinstance(data.index, pd.DatetimeIndex):
+        data = data.to_frame(data.name or "y")
+    frame = as_frame(data)
+    if frame is None:
+        raise DataError(
+            "data: expected a table with a column of times and columns of numbers, got "
+            f"{type(data).__name__}"
+        )
+    table = frame.to_pandas()
+    if isinstance(table.index, pd.DatetimeIndex):
+        return table.reset_index(names=table.index.name or "ds")
+    return table.copy(deep=False)
+
+
+def _wide(table: pd.DataFrame, problems: Problems) -> pd.DataFrame:
+    """A column for each series, of a table that is long."""
+    if set(table.columns) != set(LONG):
+        return table
+    repeated = table[table.duplicated(["unique_id", "ds"])]
+    if len(repeated):
+        first = repeated.iloc[0]
+        raise DataError(
+            f"{problems.source}: expected each time of a series once, got "
+            f"{first['ds']} of {first['unique_id']!r} again"
+        )
+    return table.pivot(index="ds", columns="unique_id", values="y").reset_index()
+
+
+def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
+    """The values as float64, NaN where they are missing."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    wrong = (numbers.isna() & column.notna()) | np.isinf(numbers.astype(np.float64))
+    for row in np.flatnonzero(wrong):
+        cell = column.iloc[row]
+        problems.bad_cell(int(row), name, f"expected a finite number, got {cell!r:.40}")
+    values = np.array(numbers.to_numpy(np.float64, na_value=np.nan))
+    values[np.asarray(wrong)] = np.nan
+    return values

@@ -1,0 +1,21 @@
+"""Labelled texts that are in memory already, as a training takes them in place of a file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from training.data.text_files import LabelledRow
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Labelled texts, with parts for validation and test where they are not to be drawn."""
+
+    rows: Sequence[LabelledRow]
+    """To train on, and to draw those parts from that are not given."""
+    validation: Sequence[LabelledRow] | None = None
+    test: Sequence[LabelledRow] | None = None
+    name: str = "table"
+    """What it is called in reports and run names."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """What `config.json` is to say of it, as JSON values: a table has no path."""

@@ -1,0 +1,280 @@
+"""A forecaster to train on tables and to ask what comes next."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from rich.console import Console
+
+from training.data.problems import Problems
+from training.data.series import Series
+from training.data.series_frame import NAME, series_of_frame
+from training.errors import DataError
+from training.estimators.run_estimator import (
+    RunEstimator,
+    begun,
+    load_tensorflow,
+    progress_console,
+)
+from training.estimators.settings import Settings, in_python, takes
+from training.forecasting.config import ForecastingConfig, SeriesConfig
+from training.forecasting.presets import PRESETS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SETTINGS = Settings(
+    ForecastingConfig,
+    PRESETS,
+    {
+        "data": "give the data to fit",
+        "time_column": "give it to fit as time=",
+        "time_format": "give it to fit",
+        "debug": "errors of Python show where they arose",
+    },
+)
+
+
+class Times(NamedTuple):
+    """Where the times of a table are, and how they are written; None: found by itself."""
+
+    column: str | None = None
+    format: str | None = None
+
+
+_FOUND = Times()
+
+
+@takes(SETTINGS)
+class Forecaster(RunEstimator):
+    """A GRU forecaster, as `gru-train forecasting` trains it.
+
+    It writes the same run directory, and with the same rows and settings gets the same weights.
+    Other columns than those in `target` are read up to the present only: what is known of the
+    future (holidays, prices) cannot be given yet.
+
+    Args:
+        **settings: Any option of `gru-train forecasting` by its name without dashes
+            (`target=["load"]`, `horizon=48`, `lookback=336`, `linear_skip=True`,
+            `runs_dir="runs"`, `name="load"`), and `preset` to begin with others than the
+            defaults.
+
+    Attributes:
+        run_: The run directory (`training.forecasting.run.ForecastingRun`).
+
+    Example:
+        >>> forecaster = Forecaster(horizon=24).fit(load)
+        >>> forecaster.predict()  # the 24 hours behind the last one
+    """
+
+    _task = "forecasting"
+    _settings = SETTINGS
+    _model: Any = None
+    _series: Series | None = None
+
+    def __init__(self, **settings: Any):
+        self._set(settings)
+
+    def fit(
+        self,
+        data: Any = None,
+        *,
+        time: str | None = None,
+        time_format: str | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Trains, and writes a run directory.
+
+        Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
+        on with `resume`.
+
+        Args:
+            data: A table (pandas, Polars, PyArrow, ...) with a column or an index of times, evenly
+                spaced, and columns of numbers, where missing values may be; or a long one with the
+                columns `unique_id`, `ds` and `y`; or the path of a file as for `--data`.
+                By default what the preset reads, else the weekly CO2 of Mauna Loa.
+            time: The column of times; found by itself when called date, time, ds, ...
+            time_format: Of times that are texts, as `%d.%m.%Y`; found by itself where it is
+                unambiguous.
+            progress: Show how it goes; by default in a terminal or a notebook only.
+
+        Raises:
+            TrainingError: Settings, data or run directory cannot be used; no run is left behind.
+        """
+        with in_python():
+            values = {**vars(self), "target": _listed(self.target)}
+            columns = {"time_column": time, "time_format": time_format}
+            named = {name: value for name, value in columns.items() if value is not None}
+            if data is None or isinstance(data, str | os.PathLike):
+                section = named if data is None else {"data": data, **named}
+                return self._train(self._settings.config(values, data=section), progress)
+            config = self._settings.config(values, data={"data": None})
+            return self._train(config, progress, data, Times(time, time_format))
+
+    @classmethod
+    def resume(
+        cls, path: str | os.PathLike[str], data: Any = None, *, progress: bool | None = None
+    ) -> Self:
+        """Go on with a training that was killed, to the weights it would have had.
+
+        Args:
+            path: Where the run was to be, as `runs/NAME`.
+            data: The same table as before, where it was given in memory.
+            progress: As for `fit`.
+
+        Raises:
+            CheckpointError: There is no checkpoint, or the data are others.
+        """
+        config, given = begun(path, cls._task, ForecastingConfig)
+        if given is not None and data is None:
+            raise DataError(f"{path} was begun with data given in memory; give them again")
+        if given is None and data is not None:
+            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        with in_python():
+            estimator = cls(**cls._settings.values(config))
+            return estimator._train(config, progress, data, _times(given), resume=True)
+
+    def predict(self, horizon: int | None = None, *, data: Any = None) -> "pd.DataFrame":
+        """Forecast what comes next.
+
+        Args:
+            horizon: Steps; by default all that the model was trained for, which is the most.
+            data: Newer values of the same columns, found by name, or the path of a file with
+                them; by default the forecast begins behind the series of the training. Rows at
+                the end that have no value yet are left out, and too few rows are put behind the
+                end of that series where they go on with it.
+
+        Returns:
+            A row for each column and step, as statsforecast has them: `unique_id`, the column;
+            `ds`, the time; `forecast`; and the bounds `lo-80`, `hi-80`, `lo-95` and
+            `hi-95`.
+
+        Raises:
+            ConfigError: The model forecasts fewer steps.
+            DataError: The data do not fit the run, or are too few.
+        """
+        from training.forecasting.future.forecast import forecast
+        from training.forecasting.future.recent import (
+            expected_series,
+            recent_of_file,
+            recent_of_run,
+            recent_of_series,
+        )
+
+        run = self._run()
+        with in_python():
+            if data is None:
+                recent = recent_of_run(run)
+            elif isinstance(data, str | os.PathLike):
+                recent = recent_of_file(run, Path(data))
+            else:
+                problems = Problems("data", unit="row")
+                expected = expected_series(run)
+                series = series_of_frame(data, *_times(run.given), problems, expected)
+                problems.raise_errors()
+                recent = recent_of_series(run, series)
+            load_tensorflow()
+            if self._model is None:
+                self._model = run.load_model()
+            table = forecast(run, recent, horizon, self._model)
+        for note in recent.notes:
+            Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
+        return table
+
+    def cross_validation(self, data: Any = None, *, folds: int = 5) -> "pd.DataFrame":
+        """Errors at several origins in time, through the test part, beside refitted baselines.
+
+        The network stays as it was trained; it has never seen the test part. The ridge regression
+        and the exponential smoothing are fitted anew on all rows before each fold.
+
+        Args:
+            data: The series of the training, which may have grown since; needed where the
+                estimator was loaded and the series was given in memory.
+            folds: Parts of the test windows, in the order of time.
+
+        Returns:
+            A row for each fold and model: `fold`, `model`, `first_time`, `last_time`,
+            `windows`, `mse` and `mae` on standardised values; for the network also the
+            shares of values inside its intervals, `inside-80` and `inside-95`.
+
+        Raises:
+            TrainingError: The data are not those of the run.
+        """
+        import pandas as pd
+
+        from training.forecasting.backtest import backtest, data_of_run
+        from training.forecasting.data import load_forecasting_data, prepare
+
+        run = self._run()
+        with in_python():
+            settings, series = run.config.data, self._series
+            if isinstance(data, str | os.PathLike):
+                settings, series = replace(settings, data=Path(data)), None
+            elif data is not None:
+                series = self._read(data, settings, _times(run.given))
+            elif series is None and run.given is not None:
+                raise DataError(
+                    f"{run.path} was trained on a table in memory; give it again as `data`"
+                )
+            prepared = prepare(series, settings) if series else load_forecasting_data(settings)
+            found = backtest(run, data_of_run(run, prepared), folds, Console(quiet=True))
+        rows = []
+        for number, fold in enumerate(found, start=1):
+            when = {"first_time": pd.Timestamp(fold.first_time), "last_time": fold.last_time}
+            for name, errors in fold.errors.items():
+                row = {"fold": number, "model": name, **when, "windows": fold.windows}
+                row |= {"mse": errors.mse, "mae": errors.mae}
+                if name == next(iter(fold.errors)):
+                    row |= {f"inside-{100 * k:g}": share for k, share in fold.coverage.items()}
+                rows.append(row)
+        table = pd.DataFrame(rows)
+        return table.assign(last_time=pd.to_datetime(table["last_time"]))
+
+    def _train(
+        self,
+        config: ForecastingConfig,
+        progress: bool | None,
+        data: Any = None,
+        times: Times = _FOUND,
+        resume: bool = False,
+    ) -> Self:
+        console = progress_console(progress)
+        self._series, given = None, None
+        if data is not None:
+            self._series = self._read(data, config.data, times)
+            given = {"time": times.column, "time_format": times.format}
+            for note in self._series.notes:
+                console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        load_tensorflow()
+        from training.forecasting.pipeline import train_forecasting
+
+        run = train_forecasting(config, console, resume, self._series, given)
+        return self._finish(run, console)
+
+    def _read(self, data: Any, settings: SeriesConfig, times: Times) -> Series:
+        """The series in a table, with calendar columns if the settings want them."""
+        from training.forecasting.sources.sets import as_wanted
+
+        problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
+        series = series_of_frame(data, *times, problems)
+        problems.raise_errors()
+        return as_wanted(series, settings)
+
+    def _fitted(self, run: Any) -> None:
+        super()._fitted(run)
+        self._model = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_model": None}  # read again from the run
+
+
+def _times(given: Mapping[str, Any] | None) -> Times:
+    """Those of a run, from what is known of its table."""
+    return Times() if given is None else Times(given.get("time"), given.get("time_format"))
+
+
+def _listed(target: Any) -> Any:
+    """One column is as good as a list of one."""
+    return (target,) if isinstance(target, str) else target

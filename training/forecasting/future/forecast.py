@@ -1,0 +1,88 @@
+"""The next steps of a series, with times and intervals."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from training.errors import ConfigError
+from training.forecasting.future.recent import Recent
+from training.forecasting.run import ForecastingRun
+
+if TYPE_CHECKING:
+    import keras
+
+ID, TIME, VALUE = "unique_id", "ds", "forecast"
+"""Columns of a forecast, called as in statsforecast; then `lo-80`, `hi-80` and so on."""
+
+
+def forecast(
+    run: ForecastingRun,
+    recent: Recent,
+    horizon: int | None = None,
+    model: "keras.Model | None" = None,
+) -> pd.DataFrame:
+    """Forecast what follows, in raw units.
+
+    Args:
+        run: Complete.
+        recent: Of this run, the steps before the forecast.
+        horizon: Steps to forecast; by default all that the model was trained for.
+        model: Of the run, where it is loaded already.
+
+    Returns:
+        A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
+        the time; `forecast`; and the bounds of the intervals, the narrower first.
+
+    Raises:
+        ConfigError: The model forecasts fewer steps.
+    """
+    import tensorflow as tf
+
+    from training.forecasting.conformal import quantiles
+
+    steps = require_horizon(run, horizon)
+    preprocessor = run.preprocessor()
+    history = preprocessor.standardise(tf.constant(recent.values[np.newaxis]))
+    answers = (model or run.load_model())(history, training=False)
+    served = quantiles(answers, run.offsets, run.levels)
+    values = preprocessor.restore(served).numpy()[0, :steps]  # (H, K, Q)
+    times = future_times(recent.times[-1], run.frequency, steps)
+    return pd.concat(
+        [
+            pd.DataFrame({ID: name, TIME: times, **_columns(values[:, number], run.levels)})
+            for number, name in enumerate(run.target_columns)
+        ],
+        ignore_index=True,
+    )
+
+
+def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
+    """The steps to forecast; raises ConfigError where the model cannot."""
+    most = run.shape.horizon
+    if horizon is None:
+        return most
+    if not 1 <= horizon <= most:
+        raise ConfigError(
+            f"--horizon must be 1 to {most}, the steps that {run.path} was trained for, got "
+            f"{horizon}; train with --horizon {horizon} for more"
+            if horizon > most
+            else f"--horizon must be 1 to {most}, got {horizon}"
+        )
+    return horizon
+
+
+def future_times(last: pd.Timestamp, frequency: str, steps: int) -> pd.DatetimeIndex:
+    """The times that follow, spaced as the series is."""
+    return pd.date_range(last, periods=steps + 1, freq=frequency)[1:].as_unit("ns")
+
+
+def _columns(quantiles: np.ndarray, levels: tuple[float, ...]) -> dict[str, np.ndarray]:
+    """Forecast and bounds by column name, of the quantiles (H, Q) of a series."""
+    middle = levels.index(0.5)
+    columns = {VALUE: quantiles[:, middle]}
+    for inner in range(1, middle + 1):
+        low, high = middle - inner, middle + inner
+        share = f"{100 * (levels[high] - levels[low]):g}"
+        columns |= {f"lo-{share}": quantiles[:, low], f"hi-{share}": quantiles[:, high]}
+    return columns

@@ -1,0 +1,159 @@
+"""The steps from which a forecast of the future begins; needs no TensorFlow."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from training.data.calendar import CALENDAR_COLUMNS, calendar_columns
+from training.data.series import Series
+from training.data.series_file import ExpectedSeries, read_series
+from training.errors import DataError, RunDirectoryError
+from training.forecasting.run import ForecastingRun
+
+FILE = "last_window.npz"
+"""Of a run: `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns."""
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The last L steps before a forecast."""
+
+    times: pd.DatetimeIndex
+    """(L,)."""
+    values: np.ndarray
+    """(L, C) float32 in raw units, NaN where a value is missing."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the forecast should know."""
+
+
+def last_window(series: Series, targets: list[int], lookback: int) -> Recent:
+    """What a run keeps of its series.
+
+    Args:
+        series: Of the run.
+        targets: Numbers of the columns that are forecast.
+        lookback: L.
+    """
+    end = _end(series.values[:, targets])
+    kept = slice(max(0, end - lookback), end)
+    return Recent(series.times[kept].as_unit("ns"), series.values[kept].astype(np.float32))
+
+
+def recent_of_run(run: ForecastingRun) -> Recent:
+    """The end of the series that a run was trained on.
+
+    Raises:
+        RunDirectoryError: The run is of an earlier version, which kept none.
+    """
+    if not (run.path / FILE).is_file():
+        raise RunDirectoryError(
+            f"{run.path} holds no end of its series, as runs of earlier versions; give the newest "
+            "values with --data"
+        )
+    kept = run.arrays(FILE)
+    return Recent(pd.DatetimeIndex(kept["times"].astype("M8[ns]")), kept["values"])
+
+
+def expected_series(run: ForecastingRun) -> ExpectedSeries:
+    """What newer values must be like: the columns of the run, those it adds itself left out."""
+    made = CALENDAR_COLUMNS if run.config.data.calendar else ()
+    return ExpectedSeries(tuple(name for name in run.columns if name not in made), run.frequency)
+
+
+def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
+    """The end of newer values in a file.
+
+    Raises:
+        DataError: As `recent_of_series`, or the file cannot be used.
+    """
+    settings = run.config.data
+    expected = expected_series(run)
+    return recent_of_series(
+        run, read_series(path, settings.time_column, settings.time_format, expected=expected)
+    )
+
+
+def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
+    """The end of newer values of the series of a run.
+
+    Rows at the end without a value of any column that is forecast are what is to be forecast, and
+    are left out. Too few rows are put behind the end of the run's own series where they go on
+    with it.
+
+    Args:
+        run: Complete.
+        series: With the columns of `expected_series`, in that order.
+
+    Raises:
+        DataError: There are too few rows, or a column has no value in those read.
+    """
+    notes = list(series.notes)
+    targets = [series.column(name) for name in run.target_columns if name in series.columns]
+    end = _end(series.values[:, targets])
+    if not end:
+        raise DataError(
+            f"{series.source}: expected values of {', '.join(run.target_columns)}, got none"
+        )
+    times, values = series.times[:end], series.values[:end]
+    left = len(series) - end
+    if left:
+        notes.append(
+            f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
+            f"left out; the forecast begins behind {times[-1]}"
+        )
+    if run.config.data.calendar:
+        steps = pd.date_range(end=times[-1], periods=len(times) + 1, freq=run.frequency)
+        made = calendar_columns(steps, run.frequency)
+        added = [made[name][1:] for name in run.columns if name not in series.columns]
+        values = np.column_stack([values, *added])
+    lookback = run.shape.lookback
+    if len(times) < lookback:
+        times, values, before = _behind_run(run, times, values, series.source)
+        notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
+    recent = Recent(times[-lookback:], values[-lookback:].astype(np.float32), tuple(notes))
+    _require_values(run, recent, series.source)
+    return recent
+
+
+def _end(targets: np.ndarray) -> int:
+    """The number of rows until the last with any value, of (rows, K)."""
+    seen = np.flatnonzero(np.isfinite(targets).any(axis=1))
+    return int(seen[-1]) + 1 if len(seen) else 0
+
+
+def _behind_run(
+    run: ForecastingRun, times: pd.DatetimeIndex, values: np.ndarray, source: str
+) -> tuple[pd.DatetimeIndex, np.ndarray, int]:
+    """The rows with the end of the run's own series before them, and how many those are."""
+    lookback = run.shape.lookback
+    try:
+        kept = recent_of_run(run)
+    except RunDirectoryError:
+        kept = None
+    joined = None
+    if kept is not None and kept.times[0] <= times[0]:
+        before = kept.times < times[0]
+        joined = kept.times[before].append(times)
+        whole = pd.date_range(joined[0], joined[-1], freq=run.frequency)
+        if len(whole) != len(joined) or len(joined) < lookback:
+            joined = None
+    if kept is None or joined is None:
+        ends = "" if kept is None else f", or rows that go on from {kept.times[-1]}"
+        raise DataError(
+            f"{source}: expected at least the {lookback} steps that the model reads{ends}; got "
+            f"{len(times)} from {times[0]} to {times[-1]}"
+        )
+    return joined.as_unit("ns"), np.vstack([kept.values[before], values]), int(before.sum())
+
+
+def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:
+    read = run.shape.targets if run.config.model.channel_independent else range(len(run.columns))
+    for number in read:
+        if not np.isfinite(recent.values[:, number]).any():
+            raise DataError(
+                f"{source}, column {run.columns[number]!r}: expected a value in the "
+                f"{len(recent.times)} steps that the model reads, {recent.times[0]} to "
+                f"{recent.times[-1]}; got none"
+            )

@@ -1,0 +1,1 @@
+"""Where series come from, and whether they can be trained on."""

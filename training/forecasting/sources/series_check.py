@@ -1,0 +1,243 @@
+"""Whether a series can be trained on: rows, columns, windows; needs no TensorFlow."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from training.data.problems import Problems
+from training.data.series import Series
+from training.forecasting.config import SeriesConfig
+from training.forecasting.network.config import ForecastShape
+from training.forecasting.sources.sets import PARTS, Borders, borders_of, steps_of
+
+_LARGEST = 1e30
+"""Beyond it differences and sums of values come near the largest float32."""
+_LEAST_DEVIATION = 1e-30
+_FARTHEST = 1e15
+"""The square of which, summed over a window, still is a float32."""
+_COARSE = 0.01
+"""A note is given if neighbouring float32 numbers differ by more than this share of the
+deviation."""
+_MUCH = 0.5
+
+
+def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
+    """Where to collect what is wrong with a series of these settings."""
+    source = str(config.data or "co2") if series is None else series.source
+    return Problems(source, config.drop_bad, config.sort_rows)
+
+
+def usable_series(
+    series: Series, config: SeriesConfig, problems: Problems
+) -> tuple[Series, ForecastShape, int]:
+    """What a network reads and forecasts of a series, and the season.
+
+    Args:
+        series: As read.
+        config: The split, the steps and the columns to forecast.
+        problems: Told of what keeps the series from being trained on; columns that cannot be used
+            are left out where bad rows are.
+    """
+    borders = borders_of(series, config)
+    lookback, horizon, season = steps_of(series, config)
+    enough = _has_rows(series, borders, lookback, horizon, problems)
+    if enough and season > borders.train:
+        problems.error(
+            f"{series.source}: expected a season of at most the {borders.train} training rows, got "
+            f"{season}; set --season"
+        )
+    if borders.train > 1:
+        series = _usable_columns(series, config, borders, problems)
+    names = _target_names(series, config)
+    targets = tuple(series.column(name) for name in names)
+    shape = ForecastShape(lookback, horizon, len(series.columns), targets)
+    if not problems.errors:
+        _check_windows(series, borders, shape, problems)
+    return series, shape, season
+
+
+def window_origins(
+    targets: np.ndarray, begin: int, end: int, lookback: int, horizon: int
+) -> np.ndarray:
+    """First steps to forecast of the windows that have any value to compare with.
+
+    Args:
+        targets: (rows, K), NaN where a value is missing.
+        begin: The first row that may be forecast.
+        end: The row after the last.
+        lookback: Steps read.
+        horizon: Steps forecast.
+    """
+    origins = np.arange(max(begin, lookback), end - horizon + 1)
+    count = np.concatenate([[0], np.cumsum(np.isfinite(targets).any(axis=1))])
+    return origins[count[origins + horizon] > count[origins]]
+
+
+def calibration_problem(
+    targets: np.ndarray, names: tuple[str, ...], origins: np.ndarray, horizon: int
+) -> str | None:
+    """What keeps validation windows from calibrating some step of some column.
+
+    Args:
+        targets: (rows, K), NaN where a value is missing.
+        names: Of the K columns.
+        origins: Of the validation windows, from `window_origins`.
+        horizon: Steps forecast.
+    """
+    for step in range(horizon):
+        seen = np.isfinite(targets[origins + step]).any(axis=0)
+        if not seen.all():
+            return (
+                f"column {names[int(seen.argmin())]!r}: expected a value {step + 1} steps ahead in "
+                "some validation window, to calibrate intervals, got only missing ones; raise "
+                "--validation-fraction"
+            )
+    return None
+
+
+def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
+    return config.target or tuple(
+        name for name in series.columns if not (config.calendar and _is_calendar(name))
+    )
+
+
+def _is_calendar(name: str) -> bool:
+    return name in {
+        f"{cycle}_{wave}" for cycle in ("day", "week", "year") for wave in ("sin", "cos")
+    }
+
+
+def _has_rows(
+    series: Series, borders: Borders, lookback: int, horizon: int, problems: Problems
+) -> bool:
+    """Whether each part has the rows of a window; of those that have not the first is told."""
+    least = {"train": lookback + horizon, "validation": horizon, "test": horizon}
+    for part, rows in least.items():
+        begin, end = borders.part(part)
+        if end - begin < rows:
+            what = (
+                f"look-back {lookback} + horizon {horizon}"
+                if part == "train"
+                else f"the horizon of {horizon}"
+            )
+            problems.error(
+                f"{series.source}: the {part} part has {end - begin} of {len(series)} rows, "
+                f"expected at least {rows} ({what}); lower --lookback or --horizon, or change "
+                "--validation-fraction and --test-fraction"
+            )
+            return False
+    return True
+
+
+def _usable_columns(
+    series: Series, config: SeriesConfig, borders: Borders, problems: Problems
+) -> Series:
+    """The series; where bad columns are dropped, without them."""
+    names = _target_names(series, config)
+    bad = dict[int, str]()
+    for number, name in enumerate(series.columns):
+        problem = _column_problem(series, number, borders, name in names)
+        if problem:
+            bad[number] = problem
+            if not problems.drop_bad or name in config.target:
+                remedy = None if name in config.target else "--drop-bad"
+                problems.error(f"{series.source}, column {name!r}: {problem}", remedy)
+    kept = [number for number in range(len(series.columns)) if number not in bad]
+    if not problems.errors and not any(series.columns[number] in names for number in kept):
+        problems.error(f"{series.source}: no column can be forecast; {next(iter(bad.values()))}")
+    if problems.errors:
+        return series
+    for number, problem in bad.items():
+        problems.note(f"column {series.columns[number]!r} dropped (--drop-bad): {problem}")
+    if bad:
+        columns = tuple(series.columns[number] for number in kept)
+        series = replace(series, columns=columns, values=series.values[:, kept])
+    _note_columns(series, borders, problems)
+    return series
+
+
+def _column_problem(series: Series, number: int, borders: Borders, is_target: bool) -> str | None:
+    """What keeps a column from being read, or from being forecast where it is to be."""
+    column = series.values[:, number]
+    train = column[: borders.train]
+    train = train[np.isfinite(train)]
+    if not len(train):
+        return (
+            f"expected values in the training rows (1 to {borders.train}), got only missing ones; "
+            "leave the column out"
+        )
+    if train.min() == train.max():
+        return (
+            f"expected values that vary, got {train[0]:g} in all training rows (1 to "
+            f"{borders.train}); leave the column out"
+        )
+    problem = _float32_problem(column, train)
+    if problem or not is_target:
+        return problem
+    for part in ("validation", "test"):
+        begin, end = borders.part(part)
+        if end > begin and not np.isfinite(column[begin:end]).any():
+            return (
+                f"expected values in the {part} rows ({begin + 1} to {end}), got only missing ones"
+            )
+    return None
+
+
+def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
+    """What keeps models, which read numbers as float32, from seeing what varies."""
+    largest = float(np.nanmax(np.abs(values)))
+    if largest > _LARGEST:
+        return (
+            f"expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
+            "numbers as float32: divide the column by a constant"
+        )
+    deviation, apart = float(train.std()), _apart(train)
+    if deviation <= apart or deviation < _LEAST_DEVIATION:
+        return (
+            f"expected values whose standard deviation is above {_LEAST_DEVIATION:g} and "
+            f"above the distance between neighbouring float32 numbers of their size, {apart:g}, as "
+            f"which models read them; got {deviation:g}: subtract or multiply by some number"
+        )
+    away = np.abs(values - train.mean()) / deviation
+    if np.nanmax(away) > _FARTHEST:
+        row = int(np.nanargmax(away))
+        return (
+            f"expected values within {_FARTHEST:.0e} standard deviations of the training "
+            f"rows, {deviation:g}, got {values[row]:g} in row {row + 1}; if that means a missing "
+            "value, leave the cell empty"
+        )
+    return None
+
+
+def _check_windows(
+    series: Series, borders: Borders, shape: ForecastShape, problems: Problems
+) -> None:
+    values = series.values[:, list(shape.targets)]
+    for part in PARTS:
+        begin, end = borders.part(part)
+        if not len(window_origins(values, begin, end, shape.lookback, shape.horizon)):
+            problems.error(
+                f"{series.source}: no window of the {part} part has a value to forecast; all of "
+                "them are missing"
+            )
+
+
+def _note_columns(series: Series, borders: Borders, problems: Problems) -> None:
+    """Remarks on columns that float32 numbers resolve but coarsely, or that are mostly missing."""
+    for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
+        train = column[np.isfinite(column)]
+        share = _apart(train) / float(train.std())
+        if share > _COARSE:
+            problems.note(
+                f"column {name!r}: models read numbers as float32, which at its size are "
+                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
+                "constant from the column for better forecasts"
+            )
+        missing = 1 - len(train) / len(column)
+        if missing > _MUCH:
+            problems.note(f"column {name!r}: {missing:.0%} of its training rows are missing")
+
+
+def _apart(values: np.ndarray) -> float:
+    """The distance between neighbouring float32 numbers of the size of the largest value."""
+    return float(np.spacing(np.float32(np.abs(values).max())))

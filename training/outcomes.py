@@ -1,0 +1,104 @@
+"""What models answer to test rows, as a comparison of runs needs it.
+
+A measure is a function of the means of some columns, one value per row: accuracy of the mean of
+one column (right or not), macro F1 of three per class. So a comparison can draw rows anew, or leave
+one out, without knowing what the rows or the measures are.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How good answers are, by one measure."""
+
+    name: str
+    columns: np.ndarray
+    """(N, D) float64: what each row contributes."""
+    of_means: Callable[[np.ndarray], np.ndarray]
+    """From means of the columns (..., D) to the measure (...)."""
+    higher_is_better: bool
+    style: str = ".4f"
+    """How to write a value, as `.2%`."""
+
+    @property
+    def value(self) -> float:
+        """Over all rows."""
+        return float(self.of_means(self.columns.mean(axis=0)))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one model answers to N rows."""
+
+    measures: tuple[Measure, ...]
+    """The first one decides."""
+    right: np.ndarray | None = None
+    """(N,) bool: which rows it got right, where an answer is right or wrong."""
+
+    def of_rows(self, rows: np.ndarray) -> "Answers":
+        """The answers to these rows, by number."""
+        return Answers(
+            tuple(replace(each, columns=each.columns[rows]) for each in self.measures),
+            None if self.right is None else self.right[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What a run, and simple models beside it, answer to the same N test rows."""
+
+    rows: str
+    """What the rows are called, as `held-out texts`."""
+    keys: np.ndarray
+    """(N,) of texts, no two the same: two rows with one key are the same question with the same
+    right answer."""
+    model: Answers
+    baselines: Mapping[str, Answers] = field(default_factory=dict)
+    overlap: int | None = None
+    """Of rows that follow each other in time: how many steps each forecasts, so that this many
+    neighbours say something of the same step. None where rows are independent of each other."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the comparison should know about this run's answers."""
+
+    def __post_init__(self) -> None:
+        if self.overlap is None and self.model.right is None:
+            raise ValueError("expected rows in time (overlap) or right and wrong answers (right)")
+
+    def of_rows(self, rows: np.ndarray) -> "Outcomes":
+        """The outcomes of these rows, by number."""
+        return replace(
+            self,
+            keys=self.keys[rows],
+            model=self.model.of_rows(rows),
+            baselines={name: each.of_rows(rows) for name, each in self.baselines.items()},
+        )
+
+
+def mean_measure(
+    name: str, values: np.ndarray, higher_is_better: bool, style: str = ".4f"
+) -> Measure:
+    """A measure that is the mean of a value (N,) of each row."""
+    return Measure(name, values[:, np.newaxis].astype(np.float64), _first, higher_is_better, style)
+
+
+def ratio_measure(name: str, sums: np.ndarray, counts: np.ndarray) -> Measure:
+    """A mean error over all values of all rows, of which rows may have different numbers.
+
+    Args:
+        name: Of the measure; lower is better.
+        sums: (N,) of the errors of each row.
+        counts: (N,) of the values of each row.
+    """
+    return Measure(name, np.column_stack([sums, counts]).astype(np.float64), _ratio, False)
+
+
+def _first(means: np.ndarray) -> np.ndarray:
+    return np.asarray(means[..., 0])
+
+
+def _ratio(means: np.ndarray) -> np.ndarray:
+    return np.asarray(means[..., 0] / means[..., 1])

@@ -1,0 +1,75 @@
+"""Labelled texts looked at before training; needs no TensorFlow."""
+
+from collections import defaultdict
+from functools import partial
+from statistics import median
+
+from training.data.check import DataCheck, DataTable
+from training.data.problems import DataProblemsError, Problems
+from training.errors import DataError, ForeignDataError
+from training.sentiment.config import SentimentConfig
+from training.sentiment.data import SentimentData, SentimentRows, read_rows, split_rows
+from training.sentiment.sources.unlabelled import require_prose
+
+
+def check_sentiment(config: SentimentConfig) -> DataCheck:
+    """Read, checks and splits what a classifier would be trained on.
+
+    Raises:
+        ForeignDataError: The columns of the file are not those of labelled texts.
+    """
+    settings = config.data
+    problems = Problems(str(settings.data or "made-up reviews"), settings.drop_bad)
+    source: SentimentRows | None = None
+    data: SentimentData | None = None
+    try:
+        source = read_rows(settings, config.training.seed, problems)
+        if not problems.errors:
+            data = split_rows(source, settings, config.training.seed, problems)
+    except ForeignDataError:
+        raise
+    except DataProblemsError as error:
+        problems.errors += error.messages
+    except DataError as error:
+        problems.error(str(error))
+    if config.pretraining.unlabelled is not None:
+        try:
+            require_prose(config.pretraining.unlabelled)
+        except DataError as error:
+            problems.error(str(error))
+    return DataCheck(
+        problems.source,
+        "nothing that could be read" if source is None else _summary(source, data),
+        None if source is None else partial(_class_table, source),
+        tuple(problems.errors),
+        tuple(problems.remedies),
+        tuple(problems.notes),
+        None if problems.errors else data,
+    )
+
+
+def _summary(source: SentimentRows, data: SentimentData | None) -> str:
+    text = f"{len(source.all_rows):,} texts in {len(source.classes):,} classes"
+    if data is None:
+        return text
+    parts = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
+    return f"{text}; {parts}"
+
+
+def _class_table(source: SentimentRows) -> DataTable:
+    """Each class with its rows, their share, and how long its texts are."""
+    words: dict[int, list[int]] = defaultdict(list)
+    for row in source.all_rows:
+        words[row.label].append(len(row.text.split()))
+    total = max(1, len(source.all_rows))
+    rows = [
+        (
+            source.classes[label],
+            f"{len(lengths):,}",
+            f"{len(lengths) / total:.1%}",
+            f"{median(lengths):,.0f}",
+            f"{max(lengths):,}",
+        )
+        for label, lengths in sorted(words.items())
+    ]
+    return DataTable(("class", "rows", "share", "median words", "most words"), rows)
