@@ -5,6 +5,7 @@ Layouts and order are those of `recurrence`. Numbers in parentheses are those of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -62,6 +63,14 @@ class Deltas(NamedTuple):
     reset_states: Tensor | None
     normalized: NormalizedDeltas | None = None
 
+    def of_each_step(self, change: Callable[[Any], Any]) -> Deltas:
+        """The same with what there is of each step, (T, …), changed by a function."""
+        into = self.normalized
+        if into is not None:
+            into = into._replace(inputs=change(into.inputs), states=change(into.states))
+        x, q, reset_states = (change(v) for v in (self.x, self.q, self.reset_states))
+        return Deltas(x, q, self.initial_state, reset_states, into)
+
 
 def backward(
     rows: Rows,
@@ -92,11 +101,11 @@ def backward(
     fields = shared.fields(convention)
     normalized = shared.input_gain is not None
 
-    def take_step(i: Tensor, state: Any) -> Any:
-        t = i if mode.go_backwards else shared.steps - 1 - i
+    def take_step(t: Tensor, state: Any) -> Any:
         dh, arrays, sums = state
-        saved = Saved(**{name: values[t] for name, values in zip(fields, kept, strict=True)})
-        h = states[t + mode.before]
+        # tf.gather, not v[t]: see `run_steps`.
+        saved = Saved(**{name: tf.gather(v, t) for name, v in zip(fields, kept, strict=True)})
+        h = tf.gather(states, t + mode.before)
         if read_upstream is not None:
             dh += read_upstream(t)  # (6)
         dh_kept = None if read_share is None else dh * read_share(t)
@@ -122,7 +131,11 @@ def backward(
     arrays = tuple(state_array(capacity, d_final) for _ in fields)
     sums = tuple(tf.zeros_like(d_final) for _ in range(3 + convention.reset_after))
     dh0, arrays, sums = run_steps(
-        shared.steps, take_step, (d_final, arrays, sums if normalized else ()), mode.unroll
+        shared.steps,
+        take_step,
+        (d_final, arrays, sums if normalized else ()),
+        mode.unroll,
+        not mode.go_backwards,
     )
     stacked = [array.stack() for array in arrays]
     x, more = Gates(*stacked[:3]), stacked[3:]

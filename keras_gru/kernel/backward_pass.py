@@ -21,7 +21,7 @@ from keras_gru.kernel.forward_pass import (
 )
 from keras_gru.kernel.products import masked_states
 from keras_gru.kernel.projection import project, wide
-from keras_gru.kernel.recurrence import Trajectory, multiplied_states, without_masked
+from keras_gru.kernel.recurrence import Trajectory, states_of, without_masked
 from keras_gru.kernel.weights import Gates, split_gates, unmerge_bias
 
 Tensor = Any
@@ -42,7 +42,7 @@ def gradients(
     d_kernel, d_recurrent, d_projected, d_candidate, d_inputs, d_initial = [], [], [], [], [], []
     d_gain = []
     whole = without_masked(operands.inputs, constants.mask)
-    inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(whole, timed=True)]
+    inputs = [tf.transpose(x, [1, 0, 2]) for x in extent.cut(whole)]
     masks = extent.cut(constants.input_mask)
     for x, input_mask, (deltas, multiplied) in zip(inputs, masks, blocks, strict=True):
         if deltas.reset_states is not None:
@@ -95,7 +95,7 @@ def _deltas(
     keep_outputs: bool,
     upstream: tuple[Tensor, ...],
 ) -> list[tuple[Deltas, Gates]]:
-    """Per block of rows, what `backward` gives and what `multiplied_states` gives.
+    """Per block of rows, what `backward` gives and the states that each gate's matmul saw.
 
     Differentiable in turn, through the same loops in plain operations.
     """
@@ -122,7 +122,9 @@ def _deltas(
             kept = kept._replace(final=None, outputs=None)
             tensors = (rows, shared, kept, d_out, d_last)
             deltas = run(backward, tensors, constants.mode)
-            results.append((deltas, multiplied_states(rows, kept, constants.mode)))
+            before = extent.without_padded_steps(states_of(kept.states, constants.mode.before))
+            deltas = deltas.of_each_step(extent.without_padded_steps)
+            results.append((deltas, masked_states(before, rows.recurrent_mask)))
         return results
 
     structure: list[Any] = []

@@ -1,12 +1,15 @@
 """A batch cut into blocks of rows, and the functions that run them.
 
-XLA compiles anew for every shape. To avoid a compilation for every length of the data, sizes that
-the graph does not know are padded: steps to 8, 12, 16, 24, 32, 48 … (the loop ends after the real
-ones all the same), rows of a block to 1, 2, 4, 8, 10, 12, 14, 16, 20 …
+XLA compiles anew for every shape. To avoid a compilation for every length of the data, sizes are
+padded to a few: those that the graph does not know, and known lengths once there are several of
+them. Padded steps cost memory and hardly any time: the loop ends after the real ones, and the
+products around it see no others. Padded rows cost as much as real ones, so there are more sizes of
+them.
 """
 
 from __future__ import annotations
 
+import bisect
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,13 +17,20 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from keras_gru.kernel.execution import Plan
+from keras_gru.kernel.recurrence import Shared
 
 Tensor = Any
 
-STEPS = [2**k * m // 2 for k in range(3, 28) for m in (2, 3)]
+STEPS = [32, *(2**k for k in range(7, 10)), *(2**k * m // 2 for k in range(9, 27) for m in (3, 4))]
+# The least for blocks whose state has at most so many elements: there a program costs more than the
+# memory.
+SMALL_CAPACITY, SMALL_STATE = 128, 1 << 11
 ROWS = [1, 2, 4] + [2**k * m // 4 for k in range(3, 28) for m in (4, 5, 6, 7)]
+# Of sequences whose length the graph knows, so many lengths are not padded.
+EXACT_LENGTHS = 4
 
 _FUNCTIONS_KEPT = 512
+_exact_lengths: dict[Any, list[int]] = {}
 
 
 class Extent(NamedTuple):
@@ -29,10 +39,11 @@ class Extent(NamedTuple):
     Attributes:
         rows: B, an int where it is known, else a scalar tensor.
         steps: T, the same.
-        block_rows: Rows of a block; without padding, at most that.
+        block_rows: Rows of a block; unless `pads_rows`, at most that.
         capacity: Steps of a block.
         blocks: Number of blocks.
-        padded: Whether rows and steps are filled up to `block_rows` and `capacity`.
+        pads_rows: Whether rows are filled up to `block_rows` in every block.
+        pads_steps: Whether steps are filled up to `capacity`.
     """
 
     rows: Any
@@ -40,24 +51,24 @@ class Extent(NamedTuple):
     block_rows: Any
     capacity: Any
     blocks: int
-    padded: bool
+    pads_rows: bool
+    pads_steps: bool
 
     @classmethod
-    def of(cls, inputs: Tensor, plan: Plan) -> Extent:
-        """The extent of inputs (B, T, D)."""
+    def of(cls, inputs: Tensor, plan: Plan, units: int) -> Extent:
+        """The extent of inputs (B, T, D) to a state (B, U)."""
         rows, steps = inputs.shape[:2]
-        unknown_rows, unknown_steps = rows is None, steps is None
+        unknown_rows = rows is None
         rows = tf.shape(inputs)[0] if unknown_rows else rows
-        steps = tf.shape(inputs)[1] if unknown_steps else steps
         block_rows = (rows + plan.blocks - 1) // plan.blocks
-        capacity = steps
+        pads_rows = pads_steps = False
         if plan.compiles_blocks:
             block_rows = _bucket(block_rows, ROWS) if unknown_rows else block_rows
-            capacity = _bucket(steps, STEPS) if unknown_steps else steps
-        fits = not (unknown_rows or unknown_steps) and rows % plan.blocks == 0
-        return cls(
-            rows, steps, block_rows, capacity, plan.blocks, plan.compiles_blocks and not fits
-        )
+            pads_rows = unknown_rows or rows % plan.blocks > 0
+            pads_steps = steps is None or _is_one_of_many(steps, (inputs.shape[-1], plan))
+        steps = tf.shape(inputs)[1] if steps is None else steps
+        capacity = _capacity(steps, block_rows * units) if pads_steps else steps
+        return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
         """Values per block.
@@ -65,35 +76,41 @@ class Extent(NamedTuple):
         Args:
             values: A tensor with the batch axis first, a tuple of them, or a scalar or None, which
                 all blocks get.
-            timed: Whether the second axis is time.
+            timed: Whether the second axis is time, to be filled up.
         """
         if isinstance(values, tuple):
             parts = zip(*(self.cut(value, timed) for value in values), strict=True)
             return [type(values)(*part) for part in parts]
         if values is None or values.shape.rank == 0:
             return [values] * self.blocks
-        if self.padded:
-            values = self._pad(values, timed)
+        if self.pads_rows or (timed and self.pads_steps):
+            values = self._pad(values, timed and self.pads_steps)
         if self.blocks == 1:
             return [values]
-        if self.padded or (isinstance(self.rows, int) and self.rows % self.blocks == 0):
+        if self.pads_rows or (isinstance(self.rows, int) and self.rows % self.blocks == 0):
             return list(tf.split(values, self.blocks))
         starts = [block * self.block_rows for block in range(self.blocks)]
         return [values[start : start + self.block_rows] for start in starts]
 
     def join(self, values: list[Tensor], timed: bool = False) -> Tensor:
-        """The inverse of `cut`."""
+        """The inverse of `cut`; of time, what was filled up may be gone already."""
         whole = values[0] if len(values) == 1 else tf.concat(values, 0)
-        if self.padded:
-            whole = whole[: self.rows, : self.steps] if timed else whole[: self.rows]
+        whole = whole[: self.rows] if self.pads_rows else whole
         known = [size if isinstance(size, int) else None for size in (self.rows, self.steps)]
         known = known[: 1 + timed]
         # Not tf.ensure_shape: tf.autodiff.ForwardAccumulator fails at its partly known shapes.
         whole.set_shape([*known, *whole.shape[len(known) :]])
         return whole
 
+    def without_padded_steps(self, values: Any) -> Any:
+        """Time-major values (capacity, …), one or several, as (T, …); None stays None."""
+        if not self.pads_steps:
+            return values
+        return tf.nest.map_structure(lambda v: None if v is None else v[: self.steps], values)
+
     def _pad(self, values: Tensor, timed: bool) -> Tensor:
-        paddings = [[0, self.blocks * self.block_rows - self.rows]]
+        missing = self.blocks * self.block_rows - self.rows if self.pads_rows else 0
+        paddings = [[0, missing]]
         if timed:
             paddings.append([0, self.capacity - self.steps])
         paddings += [[0, 0]] * (values.shape.rank - len(paddings))
@@ -105,7 +122,8 @@ def run_block(
 ) -> Any:
     """`function(*tensors, *options)` as a function of its own, the same for all calls alike.
 
-    A graph holds its body once, however many layers, directions and signatures call it.
+    A graph holds its body once, however many layers, directions and signatures call it. What XLA
+    compiles is traced once for batches of all sizes.
 
     Args:
         function: What to run.
@@ -113,25 +131,60 @@ def run_block(
         *options: Its other arguments.
         jit_compile: Whether XLA compiles it.
     """
-    leaves = tf.nest.flatten(tensors)
-    shapes = tuple(None if v is None else (v.dtype, tuple(v.shape)) for v in leaves)
-    return _function(function, options, shapes, jit_compile or None)(*tensors)
+    specs = tuple(
+        tf.nest.map_structure(_spec if isinstance(part, Shared) or not jit_compile else _any, part)
+        for part in tensors
+    )
+    leaves = [v for v in tf.nest.flatten(tensors) if v is not None]
+    return _function(function, specs, options, jit_compile or None)(*leaves)
 
 
 @functools.lru_cache(_FUNCTIONS_KEPT)
 def _function(
-    function: Callable[..., Any],
-    options: Any,
-    shapes: Any,  # noqa: ARG001
-    jit_compile: bool | None,
+    function: Callable[..., Any], specs: Any, options: Any, jit_compile: bool | None
 ) -> Any:
     # One per set of shapes: TensorFlow warns when one function is traced over and over.
-    return tf.function(
-        lambda *tensors: function(*tensors, *options), jit_compile=jit_compile, autograph=False
-    )
+    def run(*leaves: Tensor) -> Any:
+        rest = iter(leaves)
+        tensors = tf.nest.map_structure(lambda spec: None if spec is None else next(rest), specs)
+        return function(*tensors, *options)
+
+    signature = [spec for spec in tf.nest.flatten(specs) if spec is not None]
+    return tf.function(run, signature, jit_compile=jit_compile, autograph=False)
 
 
-def _bucket(size: Tensor, sizes: list[int]) -> Tensor:
+def _spec(value: Tensor | None) -> tf.TensorSpec | None:
+    return None if value is None else tf.TensorSpec(value.shape, value.dtype)
+
+
+def _any(value: Tensor | None) -> tf.TensorSpec | None:
+    """For batches of any size: the last axis of all but masks is that of the units or features."""
+    if value is None:
+        return None
+    rank = value.shape.rank
+    known = () if value.dtype == tf.bool else value.shape[-1:]
+    return tf.TensorSpec([None] * (rank - len(known)) + list(known), value.dtype)
+
+
+def _bucket(size: Any, sizes: list[int]) -> Any:
     """The least of the sizes that holds `size`."""
+    if isinstance(size, int):
+        return sizes[bisect.bisect_left(sizes, size)]
     table = tf.constant(sizes)
     return table[tf.searchsorted(table, size[tf.newaxis])[0]]
+
+
+def _capacity(steps: Any, state: Any) -> Any:
+    """Steps to fill up to, where the state of a block has so many elements."""
+    capacity = _bucket(steps, STEPS)
+    if isinstance(capacity, int) and isinstance(state, int):
+        return max(capacity, SMALL_CAPACITY) if state <= SMALL_STATE else capacity
+    return tf.where(state <= SMALL_STATE, tf.maximum(capacity, SMALL_CAPACITY), capacity)
+
+
+def _is_one_of_many(steps: int, alike: Any) -> bool:
+    """Whether sequences that run alike had several other lengths before."""
+    exact = _exact_lengths.setdefault(alike, [])
+    if steps not in exact and len(exact) < EXACT_LENGTHS:
+        exact.append(steps)
+    return steps not in exact

@@ -90,7 +90,7 @@ def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple
 
     def run(plan: Plan) -> tuple[Tensor, ...]:
         chosen = constants._replace(plan=plan)
-        extent = Extent.of(operands.inputs, plan)
+        extent = Extent.of(operands.inputs, plan, operands.initial_state.shape[-1])
         weights = operands.kernel, operands.recurrent_kernel, operands.bias, operands.gains
         if plan.foreign and not constants.masks_gates:
             (rows,) = cut_rows(operands, chosen, extent)
@@ -233,7 +233,9 @@ def joined(
         return (final,)
     after = constants.mode.after
     outputs = [
-        batch_major(states_of(run.states, after)) if run.outputs is None else run.outputs
+        batch_major(extent.without_padded_steps(states_of(run.states, after)))
+        if run.outputs is None
+        else (run.outputs[:, : extent.steps] if extent.pads_steps else run.outputs)
         for run in runs
     ]
     return tf.cast(extent.join(outputs, timed=True), dtype), final

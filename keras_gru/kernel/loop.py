@@ -10,25 +10,41 @@ import tensorflow as tf
 Tensor = Any
 
 
-def run_steps(steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int) -> Any:
-    """Take steps 0 … steps − 1, `unroll` of them per iteration, what remains one by one."""
-    blocks = steps // unroll
+def run_steps(
+    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, backwards: bool
+) -> Any:
+    """Take all steps in either direction, `unroll` of them per iteration, then one by one.
 
-    def block(b: Tensor, state: Any) -> Any:
-        for k in range(unroll):
-            state = take_step(b * unroll + k, state)
-        return b + 1, state
+    The loop counts in the direction it runs. If it computed an index from the number of steps,
+    XLA would take that number for a constant wherever the index begins a slice, and compile anew
+    for every number; hence also `tf.gather` in place of slices.
 
-    _, state = tf.while_loop(
-        lambda b, _: b < blocks, block, (tf.constant(0), state), maximum_iterations=blocks
+    Args:
+        steps: Number of steps, a scalar.
+        take_step: From the step t and the state before it to the state after it.
+        state: Before the first step taken.
+        unroll: Steps per iteration.
+        backwards: From the last step to the first.
+    """
+    sign = -1 if backwards else 1
+
+    def several(count: int) -> Callable[..., Any]:
+        def iteration(t: Tensor, state: Any) -> Any:
+            for k in range(count):
+                state = take_step(t + sign * k, state)
+            return t + sign * count, state
+
+        return iteration
+
+    def left(count: int) -> Callable[..., Any]:
+        return lambda t, _: t >= count - 1 if backwards else t <= steps - count
+
+    first = steps - 1 if backwards else tf.zeros_like(steps)
+    t, state = tf.while_loop(
+        left(unroll), several(unroll), (first, state), maximum_iterations=steps // unroll
     )
     if unroll > 1:
-        _, state = tf.while_loop(
-            lambda t, _: t < steps,
-            lambda t, state: (t + 1, take_step(t, state)),
-            (blocks * unroll, state),
-            maximum_iterations=steps,
-        )
+        _, state = tf.while_loop(left(1), several(1), (t, state), maximum_iterations=unroll - 1)
     return state
 
 

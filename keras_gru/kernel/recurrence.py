@@ -128,8 +128,7 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     first = shared.steps if mode.go_backwards else 0
     fields = shared.fields(mode.convention) if keep.saved else ()
 
-    def take_step(i: Tensor, run: Any) -> Any:
-        t = shared.steps - 1 - i if mode.go_backwards else i
+    def take_step(t: Tensor, run: Any) -> Any:
         h, states, saved = run
         h_new, values = step(read_input(t), h, weights, mode.convention, rows.recurrent_mask)
         h_new = kept_in_part(
@@ -152,7 +151,9 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
         (state_array(capacity + 1, h0).write(first, h0),) if keep.outputs or keep.states else ()
     )
     saved = tuple(state_array(capacity, h0) for _ in fields)
-    final, states, saved = run_steps(shared.steps, take_step, (h0, states, saved), mode.unroll)
+    final, states, saved = run_steps(
+        shared.steps, take_step, (h0, states, saved), mode.unroll, mode.go_backwards
+    )
     stacked = states[0].stack() if states else None
     return Trajectory(
         final=final,

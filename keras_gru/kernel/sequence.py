@@ -140,7 +140,7 @@ def _recur(
     operands: Operands, constants: Constants, keep_outputs: bool, training: bool
 ) -> tuple[Tensor | None, Tensor]:
     """The states after each step, (B, T, U), if wanted, and the final one."""
-    extent = Extent.of(operands.inputs, constants.plan)
+    extent = Extent.of(operands.inputs, constants.plan, operands.initial_state.shape[-1])
     like = operands
 
     @tf.custom_gradient

@@ -61,10 +61,13 @@ class LengthBucketedBatches:
             yield self._batch(batches[index])
 
     def in_length_order(self) -> Iterator[Batch]:
-        """The batches for evaluation, unshuffled; `length_order` tells which row is where."""
-        order = self.length_order()
-        for start in range(0, len(order), self._batch_size):
-            yield self._batch(order[start : start + self._batch_size])
+        """The batches for evaluation, unshuffled; `length_order` tells which row is where.
+
+        Their sizes differ by one row at most: the model would be compiled for a small one at the
+        end.
+        """
+        for indices in np.array_split(self.length_order(), len(self)):
+            yield self._batch(indices)
 
     def length_order(self) -> np.ndarray:
         """(N,): the row numbers in the order of `in_length_order`."""

