@@ -6,7 +6,7 @@ import pandas as pd
 CALENDAR_COLUMNS = tuple(
     f"{cycle}_{wave}" for cycle in ("day", "week", "year") for wave in ("sin", "cos")
 )
-"""Of :func:`calendar_columns`, those that there can be."""
+"""Of `calendar_columns`, those that there can be."""
 _DAY = pd.Timedelta(days=1)
 
 

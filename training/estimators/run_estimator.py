@@ -29,7 +29,7 @@ class RunEstimator(BaseEstimator):
     """An estimator that trains a task's run, and uses it.
 
     Attributes:
-        run_: the run directory; only of a fitted estimator.
+        run_: The run directory; only of a fitted estimator.
     """
 
     _task: ClassVar[str]

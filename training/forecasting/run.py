@@ -7,7 +7,7 @@ series.json                columns, targets, frequency, season, look-back, horiz
 scaler.json                mean and deviation of the training rows
 calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
 last_window.npz            the end of the series, from which a forecast begins:
-                           :mod:`training.forecasting.future.recent`
+                           `training.forecasting.future.recent`
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
 test_errors.npz            errors of every test window, of the model and of the baselines: see
@@ -140,7 +140,7 @@ class ForecastingRun(TaskRun):
         return stored["forecasts"][rows], stored["quantiles"][rows]
 
     def test_errors(self) -> dict[str, Any]:
-        """What :mod:`training.forecasting.outcomes` stored of the test windows."""
+        """What `training.forecasting.outcomes` stored of the test windows."""
         if not (self.path / "test_errors.npz").is_file():
             raise RunDirectoryError(
                 f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "
@@ -152,7 +152,7 @@ class ForecastingRun(TaskRun):
         """The arrays of one of its .npz files.
 
         Raises:
-            RunDirectoryError: it is missing or damaged.
+            RunDirectoryError: It is missing or damaged.
         """
         path = self.path / name
         try:

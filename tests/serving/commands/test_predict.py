@@ -96,10 +96,13 @@ def test_wrong_data(url, capsys, tmp_path):
     ("argv", "said"),
     [
         (["--model", "affine", "text"], "texts: the model takes"),
-        (["--model", "text"], "expected either texts or --csv FILE or --json FILE; got none"),
+        (
+            ["--model", "text"],
+            "expected either texts or --csv FILE or --json FILE or --data FILE; got none",
+        ),
         (
             ["--model", "text", "a", "--csv", "b.csv"],
-            "expected either texts or --csv FILE or --json FILE; got several",
+            "expected either texts or --csv FILE or --json FILE or --data FILE; got several",
         ),
         (["--model", "text", "--json", "x", "t"], "got several"),
         (["--model", "text", "--json", "/nix/x.json"], "/nix/x.json: No such file"),
