@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_gru import GRU
 from keras_gru.kernel import blocks, execution
 from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.sequence import gru_sequence
@@ -122,3 +123,31 @@ def test_random_lengths_compile_little():
     # Forward and backward pass of each direction: for the first length, which the graph knows, and
     # padded. One more to see whether XLA works.
     assert 5 <= programs <= 9, run.stderr[-2000:]
+
+
+@pytest.mark.parametrize("options", [{}, {"reset_after": False}, {"go_backwards": True}])
+def test_layer_normalisation_of_padded_lengths(options):
+    """As the loop of the cell under automatic differentiation."""
+    x = np.random.default_rng(5).normal(size=(3, 37, 4)).astype("float32")
+    mask = mask_of("interior", 3, 37)
+    wanted = None
+    for path in ("loop", "fused"):
+        layer = GRU(6, layer_norm=True, path=path, seed=1, **options)
+        layer.build((None, None, 4))
+        rng = np.random.default_rng(6)
+        layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
+
+        specs = [tf.TensorSpec((None, None, 4)), tf.TensorSpec((None, None), tf.bool)]
+
+        @tf.function(input_signature=specs)
+        def run(x, mask, layer=layer):
+            with tf.GradientTape() as tape:
+                output = layer(x, mask=mask, training=True)
+                loss = tf.reduce_sum(output**2)
+            return [output, *tape.gradient(loss, [v.value for v in layer.trainable_variables])]
+
+        got = run(x, mask)
+        if wanted is not None:
+            assert layer.last_path == "xla"
+            assert_close(got, wanted, 2e-4)
+        wanted = got
