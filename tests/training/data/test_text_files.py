@@ -164,7 +164,9 @@ def test_missing_file(tmp_path):
         read_text_file(tmp_path / "none.csv")
 
 
-@pytest.mark.parametrize("content", [b"no gzip at all", gzip.compress(CSV.encode() * 99, mtime=0)[:-30]])
+@pytest.mark.parametrize(
+    "content", [b"no gzip at all", gzip.compress(CSV.encode() * 99, mtime=0)[:-30]]
+)
 def test_damaged_gzip(tmp_path, content):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(content)
