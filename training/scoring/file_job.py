@@ -19,6 +19,7 @@ from training.scoring.progress import ScoringProgress
 from training.scoring.scorer import RowError, Scorer
 from training.tables.file_kind import file_kind
 from training.tables.table_file import JSON_VALUE, is_json, open_table
+from training.termination import remembered_interrupt
 
 _FORM = 1
 """Of the parts; a further number where those of before cannot be gone on with."""
@@ -140,13 +141,17 @@ class FileJob:
                 waiting.append(piece)
                 yield piece
 
-        with ScoringProgress(self._console, self._table.rows, done) as progress:
+        with (
+            remembered_interrupt() as check_interrupt,
+            ScoringProgress(self._console, self._table.rows, done) as progress,
+        ):
             try:
                 for answers in score_batches(scorer, pieces(), self._columns):
                     kept = waiting.popleft().select(self._keep)
                     piece = [*kept.columns, *answers.columns]
                     parts.append(pa.RecordBatch.from_arrays(piece, schema=schema))
                     progress.update(parts.rows)
+                    check_interrupt()
             except RowError as error:
                 raise RowError(done + error.row, error.column, error.message) from error
         if parts.rows != self._table.rows:

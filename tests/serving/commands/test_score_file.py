@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from serving.__main__ import main
+from tests.ctrl_c import WITH_CTRL_C
 from tests.serving.conftest import REPOSITORY, running
 from tests.waiting import wait_until
 
@@ -104,7 +105,7 @@ def test_what_cannot_work_is_said_in_one_line(
 
 def command(url, folder, **how):
     return subprocess.Popen(
-        [sys.executable, "-m", "serving", "predict", "--url", url, "--model", "text",
+        [*WITH_CTRL_C, "-m", "serving", "predict", "--url", url, "--model", "text",
          "--data", "in.csv", "--output", "out.csv", "--keep", "id"],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how,
@@ -218,7 +219,7 @@ def test_it_loads_neither_tensorflow_nor_a_task(server, tmp_path):
         "sys.exit(main(sys.argv[1:]))",
         "assert main(sys.argv[1:]) == 0\n"
         "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('training.')}\n"
-        "assert rooms <= {'errors', 'runs', 'scoring', 'tables'}, rooms",
+        "assert rooms <= {'errors', 'runs', 'scoring', 'tables', 'termination'}, rooms",
     )
     done = subprocess.run(
         [sys.executable, "-c", program, "predict", "--url", server.rest, "--model", "text",

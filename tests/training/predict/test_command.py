@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.ctrl_c import WITH_CTRL_C
 from tests.waiting import wait_until
 from training.__main__ import main
 from training.scoring.engine import score_table
@@ -117,7 +118,7 @@ def test_killed_and_run_again_it_gives_the_same_file(tiny_run, tmp_path, texts):
     data = write(tmp_path / "in.csv", [f"{text} {i}" for i in range(700) for text in texts])
     whole, killed = tmp_path / "whole.csv", tmp_path / "killed.csv"
     assert predict(tiny_run.path, data, whole, "--text-column", "body", "--keep", "id") == 0
-    command = [sys.executable, "-m", "training", "predict", str(tiny_run.path), "--data", str(data),
+    command = [*WITH_CTRL_C, "-m", "training", "predict", str(tiny_run.path), "--data", str(data),
                "--output", str(killed), "--text-column", "body", "--keep", "id"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     for ending, status in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
