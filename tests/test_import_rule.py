@@ -127,7 +127,7 @@ for name in ("chown", "fchmod", "fchown", "fork", "forkpty", "getegid", "geteuid
              "sched_getaffinity", "setsid", "statvfs"):
     if hasattr(os, name):
         delattr(os, name)
-os.process_cpu_count = os.cpu_count  # from Python 3.13 on; where it is made for POSIX, it asks there
+os.process_cpu_count = os.cpu_count  # from Python 3.13 on; made for POSIX, it needs the above
 for name in ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGUSR1", "SIGUSR2"):
     delattr(signal, name)
 """
