@@ -16,8 +16,7 @@ from training.check_command import CheckConfig, run_check
 from training.compare.command import COMPARE
 from training.errors import CheckpointError, InterruptedRun, InterruptedScoring, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
-from training.predict.command import predict_file
-from training.predict.config import PredictConfig
+from training.predict.command import PREDICT
 from training.presets import preset_in
 from training.quiet import quiet
 from training.resume_config import ResumeConfig
@@ -32,7 +31,7 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
-    further = [COMPARE, *(command for task in tasks.values() for command in task.commands)]
+    further = [PREDICT, COMPARE, *(command for task in tasks.values() for command in task.commands)]
     try:
         config, others = _parse(arguments, tasks, further)
         with sigterm_interrupts():
@@ -77,7 +76,6 @@ def _parse(
         commands.append(Annotated[task.config_type, tyro.conf.subcommand(name, default=default)])
     commands.append(Annotated[CheckConfig, tyro.conf.subcommand("check")])
     commands.append(Annotated[ResumeConfig, tyro.conf.subcommand("resume")])
-    commands.append(Annotated[PredictConfig, tyro.conf.subcommand("predict")])
     for command in further:
         commands.append(Annotated[command.config_type, tyro.conf.subcommand(command.name)])
     options: dict[str, Any] = {
@@ -99,9 +97,6 @@ def _run(
     """Run the command whose settings these are."""
     if isinstance(config, ResumeConfig):
         return _resume(config, tasks, arguments)
-    if isinstance(config, PredictConfig):
-        predict_file(config, Console(soft_wrap=True), _load_tensorflow)
-        return 0
     for name, task in tasks.items():
         if isinstance(config, task.config_type):
             return _train(name, task, config, arguments)

@@ -1,46 +1,73 @@
 """`gru-train predict`: a file of rows in, a file with their answers out."""
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
 from training.predict.config import PredictConfig
 from training.predict.run_kind import run_task, scored_columns
+from training.task import Command, Task
+
+if TYPE_CHECKING:
+    from training.scoring.file_job import FileJob
 
 
-def predict_file(
-    config: PredictConfig,
-    console: Console,
-    load_tensorflow: Callable[[Console, bool], None] = lambda *_: None,
-) -> None:
-    """Score a file; all that can be checked without TensorFlow is checked before it is loaded.
+class PredictJob(NamedTuple):
+    """A file that can be scored: all is checked that can be without the model."""
 
-    Args:
-        config: The settings.
-        console: Where to show progress.
-        load_tensorflow: Loads it and says so; told whether to show its messages. By default it
-            is loaded in silence.
+    config: PredictConfig
+    task: Task
+    job: "FileJob"
+
+
+def check_prediction(config: PredictConfig, console: Console) -> PredictJob:
+    """Find the task of the run and look through the file; needs no TensorFlow.
 
     Raises:
         TrainingError: Run, data or output cannot be used.
-        InterruptedScoring: On Ctrl-C; what is done is kept.
     """
     from training.scoring.file_job import FileJob
 
     given = {} if config.text_column is None else {"text": config.text_column}
     task = run_task(config.run_path)
-    inputs = scored_columns(config.run_path, task, given)
     job = FileJob(
         config.data,
         config.output,
-        inputs,
+        scored_columns(config.run_path, task, given),
         columns=given,
         keep=None if config.keep is None else [name for name in config.keep.split(",") if name],
         overwrite=config.overwrite,
         console=console,
     )
-    load_tensorflow(console, config.debug)
+    return PredictJob(config, task, job)
+
+
+def run_prediction(prepared: PredictJob, console: Console) -> None:
+    """Score the file.
+
+    Raises:
+        TrainingError: The run cannot be loaded, or the output cannot be written.
+        InterruptedScoring: On Ctrl-C; what is done is kept.
+    """
+    config, task, job = prepared
     with console.status(f"loading {config.run_path} ..."):
         scorer = task.scorer(task.open_run(config.run_path))
     console.print(job.run(scorer).summary(), highlight=False)
     console.print(f"output  {config.output}", markup=False, highlight=False)
+
+
+PREDICT = Command("predict", PredictConfig, run_prediction, check_prediction)
+
+
+def predict_file(config: PredictConfig, console: Console) -> None:
+    """Score a file, as `gru-train predict` does.
+
+    Args:
+        config: The settings.
+        console: Where to show progress.
+
+    Raises:
+        TrainingError: Run, data or output cannot be used.
+        InterruptedScoring: On Ctrl-C; what is done is kept.
+    """
+    run_prediction(check_prediction(config, console), console)
