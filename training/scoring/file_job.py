@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +13,11 @@ from rich.console import Console
 
 from training.errors import DataError, InterruptedScoring, ScoringError
 from training.scoring.engine import score_batches
-from training.scoring.parts import Parts, exists_already, others_began
+from training.scoring.parts import Parts, others_began
 from training.scoring.progress import ScoringProgress
 from training.scoring.scorer import RowError, Scorer
 from training.tables.file_kind import file_kind
+from training.tables.output_file import require_writable
 from training.tables.table_file import JSON_VALUE, is_json, open_table
 from training.termination import remembered_interrupt
 
@@ -234,15 +234,6 @@ def _no_column(source: Path | str, schema: pa.Schema, name: str) -> str:
 
 
 def _check_output(data: Path, output: Path, overwrite: bool) -> None:
-    folder = output.parent
-    if not folder.is_dir():
-        raise ScoringError(f"--output {output}: there is no folder {folder}")
-    if output.is_dir():
-        raise ScoringError(f"--output {output}: expected the name of a file, got a folder")
-    if not os.access(folder, os.W_OK):
-        raise ScoringError(f"--output {output}: the folder {folder} cannot be written to")
-    if os.path.lexists(output):
-        if data.exists() and output.exists() and data.samefile(output):
-            raise ScoringError(f"--output {output}: expected another file than --data")
-        if not overwrite:
-            raise exists_already(output)
+    if data.exists() and output.exists() and data.samefile(output):
+        raise ScoringError(f"--output {output}: expected another file than --data")
+    require_writable(output, overwrite)

@@ -2,7 +2,6 @@
 
 import contextlib
 import glob
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from training.errors import ScoringError
 from training.runs.lock import RunLock
 from training.tables.file_kind import FileKind
+from training.tables.output_file import put_in_place, to_disk, unwritten
 from training.tables.table_writer import table_writer
 
 
@@ -46,7 +46,7 @@ class Parts:
             self._find()
         except OSError as error:
             self._lock.release()
-            raise _unwritten(self._output, error) from error
+            raise unwritten(self._output, error) from error
         return self
 
     def __exit__(
@@ -83,10 +83,10 @@ class Parts:
         try:
             table = pa.Table.from_batches([piece], self._schema)
             pq.write_table(table, aside, compression="zstd", write_page_checksum=True)
-            _to_disk(aside)
+            to_disk(aside)
             aside.replace(path)
         except OSError as error:
-            raise _unwritten(self._output, error) from error
+            raise unwritten(self._output, error) from error
         self._parts.append(path)
         self.rows += piece.num_rows
 
@@ -108,12 +108,9 @@ class Parts:
             with table_writer(aside, kind, self._schema) as writer:
                 for piece in self._pieces():
                     writer.write(piece)
-            _to_disk(aside)
-            if os.path.lexists(self._output) and not overwrite:
-                raise exists_already(self._output)
-            aside.replace(self._output)
+            put_in_place(aside, self._output, overwrite)
         except OSError as error:
-            raise _unwritten(self._output, error) from error
+            raise unwritten(self._output, error) from error
         for folder in self._output.parent.glob(f".{glob.escape(self._output.name)}.partial-*"):
             if folder.is_dir():
                 shutil.rmtree(folder, ignore_errors=True)
@@ -134,22 +131,5 @@ def others_began(output: Path, digest: str) -> bool:
     )
 
 
-def exists_already(output: Path) -> ScoringError:
-    """The error for an output that is there."""
-    return ScoringError(
-        f"{output} exists already; remove it, choose another --output, or add --overwrite"
-    )
-
-
 def _part_name(first_row: int) -> str:
     return f"{first_row:015d}.parquet"
-
-
-def _unwritten(output: Path, error: OSError) -> ScoringError:
-    return ScoringError(f"cannot write {output}: {error.strerror or error}")
-
-
-def _to_disk(path: Path) -> None:
-    """Make a file survive a power cut; before it is renamed, so that it never has no content."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())

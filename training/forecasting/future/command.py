@@ -1,6 +1,5 @@
 """`gru-train forecast`: tomorrow's values, on the screen or in a file."""
 
-import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from training.errors import ConfigError, TrainingError
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.future.forecast import ID, TIME, forecast, require_horizon
 from training.forecasting.future.recent import Recent, recent_of_file, recent_of_run
 from training.forecasting.run import ForecastingRun
 from training.tables.file_kind import FileKind, file_kind
+from training.tables.output_file import put_in_place, require_writable, unwritten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +43,7 @@ def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
     kind = None
     if config.output is not None:
         kind = file_kind(config.output, "--output")
-        _require_writable(config.output, config.overwrite)
+        require_writable(config.output, config.overwrite)
     run = ForecastingRun.open(config.run_path)
     run.config  # noqa: B018  says whether it is a forecaster's
     require_horizon(run, config.horizon)
@@ -127,18 +126,6 @@ def _write(table: "pd.DataFrame", output: Path, kind: FileKind, overwrite: bool)
             with table_writer(aside, kind, rows.schema) as writer:
                 for piece in rows.to_batches():
                     writer.write(piece)
-            _require_writable(output, overwrite)
-            aside.replace(output)
+            put_in_place(aside, output, overwrite)
     except OSError as error:
-        raise TrainingError(f"cannot write {output}: {error.strerror or error}") from error
-
-
-def _require_writable(output: Path, overwrite: bool) -> None:
-    if not output.parent.is_dir():
-        raise ConfigError(f"--output {output}: there is no folder {output.parent}")
-    if output.is_dir():
-        raise ConfigError(f"--output {output}: expected the name of a file, got a folder")
-    if os.path.lexists(output) and not overwrite:
-        raise ConfigError(
-            f"{output} exists already; remove it, choose another --output, or add --overwrite"
-        )
+        raise unwritten(output, error) from error
