@@ -17,7 +17,8 @@ from serving.codecs.dtypes import by_number
 from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
 from serving.errors import FailedPrecondition, ServingError, Unknown
 from training.scoring.class_columns import class_columns
-from training.scoring.scorer import BatchLimits, RowError
+from training.scoring.scorer import BatchLimits
+from training.scoring.text_column import text_column
 
 _LETTERS_PER_STEP = 5
 _CLASSES = ("label", "probability", "scores")
@@ -160,14 +161,8 @@ class Texts:
     """N texts, sorted by their letters: how many steps they are only the model knows."""
 
     def __init__(self, model: ServedModel, texts: pa.Array) -> None:
-        kind = texts.type
-        if pa.types.is_dictionary(kind):
-            texts, kind = texts.dictionary_decode(), kind.value_type
-        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        if not (is_text or pa.types.is_integer(kind) or pa.types.is_null(kind)):
-            raise RowError(0, "text", f"expected texts, got {kind}")
         self._model = model
-        self._texts = texts.cast(pa.large_string()).fill_null("")
+        self._texts = text_column(texts)
         letters = pc.utf8_length(self._texts).to_numpy(zero_copy_only=False)
         self.lengths = letters.astype(np.int64) // _LETTERS_PER_STEP + 1
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from training.data.file_content import read_utf8
 from training.data.problems import Problems
 from training.errors import DataError, ForeignDataError
-from training.tables.text_columns import TEXT_COLUMNS
+from training.tables.text_columns import TEXT_COLUMNS, column_called
 
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
@@ -217,10 +217,8 @@ def find_column(
         raise ForeignDataError(
             f"{source} has no column {wanted!r}; its columns are {list(columns)}"
         )
-    for name in known:
-        for column in columns:
-            if column.strip().lower() == name:
-                return column
+    if (found := column_called(known, columns)) is not None:
+        return found
     raise ForeignDataError(
         f"{source}: no column looks like the {what}; its columns are {list(columns)}, "
         f"name one with --{what}-column"

@@ -19,6 +19,7 @@ from training.scoring.scorer import RowError, Scorer
 from training.tables.file_kind import file_kind
 from training.tables.output_file import require_writable
 from training.tables.table_file import JSON_VALUE, is_json, open_table
+from training.tables.text_columns import column_called
 from training.termination import remembered_interrupt
 
 _FORM = 1
@@ -195,8 +196,7 @@ def find_columns(
         wanted = given.get(name)
         if wanted is not None and wanted not in names:
             raise DataError(f"--{name}-column: {_no_column(source, schema, wanted)}")
-        matches = (column for other in known for column in names if column.strip().lower() == other)
-        column = wanted or next(matches, None)
+        column = wanted or column_called(known, names)
         if column is None:
             raise DataError(
                 f"{source}: no column looks like the {name}; its columns are "

@@ -12,7 +12,8 @@ import tensorflow as tf
 from keras_gru import portable
 from training.loop.batches import LengthBucketedBatches
 from training.scoring.class_columns import class_columns
-from training.scoring.scorer import BatchLimits, RowError
+from training.scoring.scorer import BatchLimits
+from training.scoring.text_column import text_column
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import PADDING, TextPreprocessor
 
@@ -123,19 +124,9 @@ class TokenizedTexts:
 
 
 def _strings(texts: pa.Array) -> np.ndarray:
-    """Texts as bytes, missing ones as empty; whole numbers as their digits."""
-    kind = texts.type
-    if pa.types.is_dictionary(kind):
-        texts, kind = texts.dictionary_decode(), kind.value_type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if not (is_text or pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        raise RowError(0, "text", f"expected texts, got {kind}")
-    strings: np.ndarray = (
-        texts.cast(pa.large_string())
-        .fill_null("")
-        .cast(pa.large_binary())
-        .to_numpy(zero_copy_only=False)
-    )
+    """Texts as bytes."""
+    packed = text_column(texts).cast(pa.large_binary())
+    strings: np.ndarray = packed.to_numpy(zero_copy_only=False)
     return strings
 
 
