@@ -231,7 +231,7 @@ class TextClassifier(ClassifierMixin, RunEstimator):
         Other than `model.keras` of the run, which reads word ids, it takes strings. It can be
         saved as a `.keras` file of its own and is read back after `import keras_gru`.
         """
-        from training.sentiment.text_model import build_text_model
+        from training.sentiment.served.text_model import build_text_model
 
         return build_text_model(self._run())
 

@@ -14,15 +14,15 @@ from training.loop.fit import FitResult
 from training.loop.train import Objective, train
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter, run_name
-from training.sentiment import baselines
-from training.sentiment.combination import combine, fit_shares
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData, load_sentiment_data
-from training.sentiment.model import build_sentiment_model, initialise_words
-from training.sentiment.predictions import EVALUATION_BATCH, predict_logits
-from training.sentiment.report import Alone, TrainedClassifier, write_report
+from training.sentiment.evaluation import baselines
+from training.sentiment.evaluation.report import Alone, TrainedClassifier, write_report
+from training.sentiment.network.combination import combine, fit_shares
+from training.sentiment.network.logits import EVALUATION_BATCH, predict_logits
+from training.sentiment.network.model import build_sentiment_model, initialise_words
 from training.sentiment.run import SentimentRun
-from training.sentiment.words import sentiment_words
+from training.sentiment.vocabulary.words import sentiment_words
 from training.words.count_ratios import word_ratios
 from training.words.ngram_model import NgramModel, fit_ngrams
 from training.words.token_rows import TokenRows

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from training.data.check import DataCheck
     from training.outcomes import Outcomes
     from training.sentiment.data import SentimentData
-    from training.sentiment.predictions import SentimentScorer
     from training.sentiment.run import SentimentRun
-    from training.sentiment.servable import SentimentServable
+    from training.sentiment.served.scorer import SentimentScorer
+    from training.sentiment.served.servable import SentimentServable
 
 
 class SentimentTask(Task):
@@ -82,13 +82,13 @@ class SentimentTask(Task):
 
     def servable(self, run: "SentimentRun") -> "SentimentServable":
         """The classifier with its signatures."""
-        from training.sentiment.servable import SentimentServable
+        from training.sentiment.served.servable import SentimentServable
 
         return SentimentServable(run)
 
     def scorer(self, run: "SentimentRun") -> "SentimentScorer":
         """What labels the texts of a table."""
-        from training.sentiment.predictions import SentimentScorer
+        from training.sentiment.served.scorer import SentimentScorer
 
         return SentimentScorer(run)
 

@@ -57,7 +57,7 @@ def test_texts_of_a_hundred_thousand_words(tmp_path, suffix):
 
 def test_named_columns_win_over_known_names(tmp_path):
     path = write(tmp_path / "a.csv", "text,label,body,kind\nx,1,hello,greeting\n")
-    assert read_text_file(path, "body", "kind") == [("hello", "greeting", 2)]
+    assert read_text_file(path, "body", "kind") == [("hello", "greeting", 2, {})]
 
 
 def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):

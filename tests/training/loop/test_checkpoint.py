@@ -11,7 +11,7 @@ from training.loop.checkpoint import Checkpoint, checkpoint_path, read_settings
 from training.loop.fit import fit, make_eval_step, make_train_step
 from training.loop.fit_state import FitState
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model
+from training.sentiment.network.model import build_sentiment_model
 from training.sentiment.pipeline import BATCH_SIGNATURE, accuracy, cross_entropy
 
 RNG = np.random.default_rng(3)

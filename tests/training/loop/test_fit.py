@@ -10,7 +10,7 @@ from training.errors import DivergenceError
 from training.loop.batches import Batch, LengthBucketedBatches
 from training.loop.fit import evaluate, fit, make_eval_step, make_train_step
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model
+from training.sentiment.network.model import build_sentiment_model
 from training.sentiment.pipeline import BATCH_SIGNATURE, accuracy, cross_entropy
 
 RNG = np.random.default_rng(1)

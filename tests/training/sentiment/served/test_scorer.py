@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from training.scoring.class_columns import class_columns
 from training.scoring.engine import score_table
-from training.sentiment.servable import SentimentServable
+from training.sentiment.served.servable import SentimentServable
 from training.sentiment.task import TASK
 
 

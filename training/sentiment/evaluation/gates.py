@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 from scipy.special import softmax
 
 from training.plots.picture import plain_label, save_figure
-from training.sentiment.steps import SentimentSteps
+from training.sentiment.network.steps import SentimentSteps
 from training.words.vocabulary import TextPreprocessor
 
 _EACH, _SHORTEST, _LONGEST = 2, 3, 40
@@ -62,7 +62,7 @@ def read_texts(
     """Read texts token by token.
 
     Args:
-        model: Of `training.sentiment.model.build_sentiment_model`.
+        model: Of `training.sentiment.network.model.build_sentiment_model`.
         preprocessor: To its word ids.
         temperature: What its logits are divided by.
         rows: Each with `text` and `label`.

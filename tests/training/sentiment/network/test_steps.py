@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model
-from training.sentiment.steps import SentimentSteps
+from training.sentiment.network.model import build_sentiment_model
+from training.sentiment.network.steps import SentimentSteps
 
 POOLINGS = ("max", "mean", "attention", "last")
 IDS = np.array(

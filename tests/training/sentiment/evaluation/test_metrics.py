@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from training.sentiment.metrics import same_words
+from training.sentiment.evaluation.metrics import same_words
 from training.words.token_rows import TokenRows
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.sentiment.baselines import (
+from training.sentiment.evaluation.baselines import (
     bag_of_words,
     majority_class,
     naive_bayes,

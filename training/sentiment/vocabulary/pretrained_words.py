@@ -11,7 +11,7 @@ import numpy as np
 
 from training.errors import DataError
 from training.sentiment.config import PretrainingConfig
-from training.sentiment.sources.corpora import text_key
+from training.sentiment.rows import text_key
 from training.sentiment.sources.unlabelled import read_unlabelled
 from training.words.latent_semantics import latent_semantic_vectors
 from training.words.vectors import word_vectors

@@ -14,7 +14,7 @@ from keras import ops
 from keras_gru import GRU
 from training.errors import ConfigError
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.pooling import pooling_layer
+from training.sentiment.network.pooling import pooling_layer
 from training.words.embedding import WordEmbedding
 from training.words.vocabulary import PADDING, UNKNOWN
 

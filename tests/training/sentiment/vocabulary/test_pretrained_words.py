@@ -11,9 +11,9 @@ from training.sentiment.config import (
     SentimentDataConfig,
 )
 from training.sentiment.data import load_sentiment_data
-from training.sentiment.pretrained_words import pretrained_words
 from training.sentiment.sources.unlabelled import read_unlabelled
-from training.sentiment.words import sentiment_words
+from training.sentiment.vocabulary.pretrained_words import pretrained_words
+from training.sentiment.vocabulary.words import sentiment_words
 from training.words.vocabulary import index_tokens
 
 WORDS = [f"word{chr(97 + i)}" for i in range(20)]

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_gru import portable
-from training.sentiment.steps import SentimentSteps
+from training.sentiment.network.steps import SentimentSteps
 from training.words.vocabulary import PADDING, TextPreprocessor
 
 

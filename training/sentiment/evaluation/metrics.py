@@ -10,8 +10,8 @@ from sklearn.metrics import precision_recall_fscore_support
 from training.classification.accuracy_by_length import LengthBins
 from training.classification.calibration import negative_log_likelihood, reliability
 from training.classification.temperature import Temperature
-from training.sentiment.baselines import BaselineResult
 from training.sentiment.data import SentimentData
+from training.sentiment.evaluation.baselines import BaselineResult
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import UNKNOWN
 

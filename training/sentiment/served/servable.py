@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from keras_gru import portable
 from training.sentiment.run import SentimentRun
-from training.sentiment.signatures import SentimentSignatures
+from training.sentiment.served.signatures import SentimentSignatures
 from training.servable import WARMUP_BATCHES, Request, Servable
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)

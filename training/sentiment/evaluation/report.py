@@ -17,10 +17,10 @@ from training.config import to_dict
 from training.loop.fit import FitResult
 from training.plots import learning_curves
 from training.runs.directory import RunWriter
-from training.sentiment.baselines import BaselineResult
 from training.sentiment.data import SentimentData
-from training.sentiment.gates import choose_rows, draw_gates, read_texts
-from training.sentiment.metrics import (
+from training.sentiment.evaluation.baselines import BaselineResult
+from training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
+from training.sentiment.evaluation.metrics import (
     baseline_summary,
     calibration_summary,
     class_summary,
@@ -29,7 +29,7 @@ from training.sentiment.metrics import (
     part_summary,
     same_words,
 )
-from training.sentiment.predictions import predict_logits
+from training.sentiment.network.logits import predict_logits
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import PADDING, TextPreprocessor
 

@@ -1,7 +1,7 @@
-"""What a trained text classifier answers to many rows: to word ids, and to the texts of a table."""
+"""What a trained text classifier answers to the texts of a table."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -10,32 +10,15 @@ import pyarrow as pa
 import tensorflow as tf
 
 from keras_gru import portable
-from training.loop.batches import LengthBucketedBatches
 from training.scoring.class_columns import class_columns
 from training.scoring.scorer import BatchLimits
 from training.scoring.text_column import text_column
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import PADDING, TextPreprocessor
 
-EVALUATION_BATCH = 256
-"""Rows per batch where no gradient is needed."""
 _SLICE = 512
 """Texts tokenized at once, by one core."""
 _FILES = ("config.json", "model.keras", "classes.json", "vocabulary.txt", "temperature.json")
-
-
-def predict_logits(model: keras.Model, rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Logits (N, C) float32 of N rows of word ids, in the order of the rows."""
-
-    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
-    def logits(token_ids: tf.Tensor) -> tf.Tensor:
-        return model(token_ids, training=False)
-
-    batches = LengthBucketedBatches(rows, np.zeros(len(rows), np.int32), EVALUATION_BATCH)
-    answers = np.concatenate([logits(inputs).numpy() for inputs, _ in batches.in_length_order()])
-    restored = np.empty_like(answers)
-    restored[batches.length_order()] = answers
-    return restored
 
 
 class SentimentScorer:

@@ -4,7 +4,7 @@ import pytest
 
 from keras_gru import GRU
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import WordDropout, build_sentiment_model
+from training.sentiment.network.model import WordDropout, build_sentiment_model
 
 RNG = np.random.default_rng(2)
 IDS = np.array([[3, 4, 5, 6], [7, 1, 0, 0], [0, 0, 0, 0]], np.int32)

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_gru import GRU, functional
-from training.sentiment.pooling import Pooling
+from training.sentiment.network.pooling import Pooling
 from training.words.ngram_model import NgramLogits
 from training.words.vocabulary import PADDING
 
@@ -34,7 +34,7 @@ class SentimentSteps:
     """A trained classifier, opened.
 
     Args:
-        model: Of `training.sentiment.model.build_sentiment_model`.
+        model: Of `training.sentiment.network.model.build_sentiment_model`.
     """
 
     def __init__(self, model: keras.Model):

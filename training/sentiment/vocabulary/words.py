@@ -8,7 +8,7 @@ import numpy as np
 
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
-from training.sentiment.pretrained_words import PretrainedWords, pretrained_words
+from training.sentiment.vocabulary.pretrained_words import PretrainedWords, pretrained_words
 from training.words.pieces import word_pieces
 from training.words.vocabulary import PADDING, RESERVED, Vocabulary, build_vocabulary, index_tokens
 
