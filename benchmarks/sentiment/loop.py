@@ -33,10 +33,12 @@ from training.sentiment.config import ClassifierConfig, SentimentDataConfig, Sen
 from training.sentiment.data import load_sentiment_data
 from training.sentiment.network.logits import EVALUATION_BATCH
 from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.pipeline import BATCH_SIGNATURE, accuracy, cross_entropy
+from training.sentiment.targets.classes import accuracy, cross_entropy
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, build_vocabulary, index_tokens, token_ids
 
+BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
+"""Word ids (B, T) and class numbers (B,)."""
 LOOP = "GradientTape loop"
 FITS = {"fit, jit_compile=False": False, "fit, as Keras compiles": "auto"}
 Epoch = Callable[[int], float]

@@ -1,7 +1,10 @@
 """The settings of the sentiment pipeline; see `training.config`."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
 
 from training.config import (
     OptionalName,
@@ -14,6 +17,7 @@ from training.sentiment.data_config import PretrainingConfig, SentimentDataConfi
 
 __all__ = [
     "ClassifierConfig",
+    "DecisionConfig",
     "PretrainingConfig",
     "SentimentConfig",
     "SentimentDataConfig",
@@ -48,8 +52,9 @@ class ClassifierConfig:
     """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
     word_ratios: bool = False
     """Initialise learned word vectors with how much more often a word occurs in a class."""
-    ngrams: bool = False
-    """Combine the GRU with a regression on NB-weighted uni- and bigrams."""
+    ngrams: bool | None = None
+    """Combine the GRU with a regression on NB-weighted uni- and bigrams; default: for files of
+    your own, if the network reads in both directions."""
 
     def __post_init__(self) -> None:
         require_at_least("--embedding-size", self.embedding_size, 1)
@@ -58,6 +63,18 @@ class ClassifierConfig:
         require_rate("--dropout", self.dropout)
         require_rate("--recurrent-dropout", self.recurrent_dropout)
         require_rate("--word-dropout", self.word_dropout)
+
+
+@dataclass(frozen=True)
+class DecisionConfig:
+    """How probabilities become answers; all of it is kept in the run and in its exports."""
+
+    costs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """JSON file with the cost of answers, as {"true class": {"answer": 5}}; others cost 1. The
+    answer of the least expected cost is given."""
+    target_precision: Annotated[tuple[str, ...], tyro.conf.arg(metavar="CLASS=SHARE")] = ()
+    """Answer a class only from the probability on at which this share of the validation rows
+    answered so is right, as spam=0.95."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +87,14 @@ class SentimentTrainingConfig(TrainingConfig):
     """Stop after this many epochs without a better validation accuracy."""
     learning_rate: float = 2e-3
     """Adam's step size."""
+    class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|FILE")] = None
+    """How much rows of each class count: balanced for all classes the same in sum, or a JSON file
+    with a weight for each."""
+    metric: OptionalName = None
+    """What epoch, penalties and combination are chosen by: accuracy, balanced_accuracy, macro_f1,
+    weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
+    exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
+    micro_f1, mae."""
     seed: int = 0
     """Seed of the generated reviews, the split, the initial weights, dropout and shuffling."""
 
@@ -104,6 +129,8 @@ class SentimentConfig:
     """Word vectors learned from texts without their labels, before training."""
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
     """The network: embedding, GRU, pooling over time, dense layer."""
+    decision: DecisionConfig = field(default_factory=DecisionConfig)
+    """How probabilities become answers."""
     training: SentimentTrainingConfig = field(default_factory=SentimentTrainingConfig)
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: SentimentRunConfig = field(default_factory=SentimentRunConfig)

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import precision_recall_fscore_support
 
 from training.classification.accuracy_by_length import LengthBins
+from training.classification.averages import per_class
 from training.classification.calibration import negative_log_likelihood, reliability
+from training.classification.measures import class_measures
 from training.classification.temperature import Temperature
 from training.sentiment.data import SentimentData
 from training.sentiment.evaluation.baselines import BaselineResult
@@ -23,23 +24,34 @@ def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:
         "rows": {name: len(part) for name, part in data.parts().items()},
         "vocabulary": vocabulary_size,
         "notes": list(data.notes),
+        "balance": balance(data),
     }
 
 
-def part_summary(labels: np.ndarray, logits: np.ndarray) -> dict[str, float]:
-    """Loss, before temperature scaling, and accuracy over the rows of a part."""
+def part_summary(
+    labels: np.ndarray, logits: np.ndarray, predicted: np.ndarray | None = None
+) -> dict[str, float]:
+    """Loss, before temperature scaling, accuracy and averages over the rows of a part.
+
+    Args:
+        labels: (N,) class numbers.
+        logits: (N, C).
+        predicted: (N,) class numbers answered; the likeliest by default.
+    """
+    answered = logits.argmax(axis=1) if predicted is None else predicted
     return {
         "loss": negative_log_likelihood(labels, logits),
-        "accuracy": float(np.mean(logits.argmax(axis=1) == labels)),
+        **class_measures(labels, answered, logits.shape[1]),
     }
 
 
 def baseline_summary(floors: Sequence[BaselineResult]) -> dict[str, dict[str, float]]:
-    """Accuracy of the simple models, by name."""
+    """Measures of the simple models, by name: `validation_accuracy`, `test_accuracy` and so on."""
     return {
         floor.name: {
-            "validation_accuracy": floor.validation_accuracy,
-            "test_accuracy": floor.test_accuracy,
+            f"{part}_{name}": value
+            for part, measures in (("validation", floor.validation), ("test", floor.test))
+            for name, value in measures.items()
         }
         for floor in floors
     }
@@ -69,15 +81,34 @@ def same_words(test: TokenRows, predicted: np.ndarray, bag_predicted: np.ndarray
     return result
 
 
-def class_summary(data: SentimentData, predicted: np.ndarray) -> dict[str, dict[str, float]]:
-    """Precision, recall, F1 and rows of each class in the test part."""
-    columns = precision_recall_fscore_support(
-        data.test.labels, predicted, labels=range(len(data.classes)), zero_division=0.0
+def class_summary(
+    data: SentimentData, predicted: np.ndarray, scores: np.ndarray
+) -> dict[str, dict[str, Any]]:
+    """Precision, recall, F1, average precision and rows of each class in the test part."""
+    numbers = np.arange(len(data.classes))
+    return per_class(
+        data.test.labels[:, np.newaxis] == numbers,
+        predicted[:, np.newaxis] == numbers,
+        scores,
+        data.classes,
     )
-    names = ("precision", "recall", "f1", "rows")
+
+
+def balance(data: SentimentData) -> dict[str, dict[str, int]]:
+    """Rows of each class or label, by part; none of numbers."""
+    if data.kind == "number":
+        return {}
+    counts = {
+        part: (
+            np.bincount(rows.labels, minlength=len(data.classes))
+            if data.kind == "class"
+            else rows.labels.sum(axis=0)
+        )
+        for part, rows in data.parts().items()
+    }
     return {
-        label: {name: column[k].item() for name, column in zip(names, columns, strict=True)}
-        for k, label in enumerate(data.classes)
+        name: {part: int(of[k]) for part, of in counts.items()}
+        for k, name in enumerate(data.classes)
     }
 
 

@@ -1,34 +1,64 @@
 """A GRU and an n-gram regression that answer together."""
 
+from collections.abc import Callable
+
 import keras
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from training.classification.calibration import negative_log_likelihood
 from training.words.ngram_model import NgramLogits, NgramModel
 
+Loss = Callable[[np.ndarray, np.ndarray], float]
+_LARGEST = 10.0
+_RATIOS = np.linspace(0, 1, 11)
+
 
 def fit_shares(
-    labels: np.ndarray, gru_logits: np.ndarray, ngram_logits: np.ndarray
+    labels: np.ndarray,
+    gru_logits: np.ndarray,
+    ngram_logits: np.ndarray,
+    loss: Loss = negative_log_likelihood,
+    score: Loss | None = None,
 ) -> tuple[float, float]:
-    """The weights, at least 0, of the sum that maximises the likelihood of held-out rows.
+    """The weights, at least 0, of the sum that does best on held-out rows.
 
     Args:
-        labels: (N,) class numbers, of rows that neither model was trained on.
+        labels: Targets of N rows that neither model was trained on.
         gru_logits: (N, C).
         ngram_logits: (N, C).
+        loss: Of targets and logits, to minimise.
+        score: Of targets and logits, by which the ratio of the weights is chosen where it is
+            given; the loss then chooses their size, and among equals.
 
     Returns:
-        The GRU's share and the regression's. The problem is convex; where every row can be got
+        The GRU's share and the regression's. The loss is convex; where every row can be got
         right at any size of the shares, they stay below 10.
     """
     found = minimize(
-        lambda s: negative_log_likelihood(labels, s[0] * gru_logits + s[1] * ngram_logits),
+        lambda s: loss(labels, s[0] * gru_logits + s[1] * ngram_logits),
         x0=(0.5, 0.5),
-        bounds=((0.0, 10.0), (0.0, 10.0)),
+        bounds=((0.0, _LARGEST), (0.0, _LARGEST)),
         method="L-BFGS-B",
     )
-    return float(found.x[0]), float(found.x[1])
+    best = float(found.x[0]), float(found.x[1])
+    if score is None:
+        return best
+    candidates = [best]
+    for ratio in _RATIOS:
+        mixed = ratio * gru_logits + (1 - ratio) * ngram_logits
+        size = minimize_scalar(
+            lambda size, mixed=mixed: loss(labels, size * mixed),
+            bounds=(1e-3, _LARGEST),
+            method="bounded",
+        ).x
+        candidates.append((float(size * ratio), float(size * (1 - ratio))))
+
+    def value(shares: tuple[float, float]) -> tuple[float, float]:
+        logits = shares[0] * gru_logits + shares[1] * ngram_logits
+        return score(labels, logits), -loss(labels, logits)
+
+    return max(candidates, key=value)
 
 
 def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float]) -> keras.Model:

@@ -10,15 +10,24 @@ import pyarrow as pa
 import tensorflow as tf
 
 from keras_gru import portable
-from training.scoring.class_columns import class_columns
+from training.scoring.class_columns import answer_columns
 from training.scoring.scorer import BatchLimits
 from training.scoring.text_column import text_column
 from training.sentiment.run import SentimentRun
+from training.sentiment.served.head import Head
 from training.words.vocabulary import PADDING, TextPreprocessor
 
 _SLICE = 512
 """Texts tokenized at once, by one core."""
-_FILES = ("config.json", "model.keras", "classes.json", "vocabulary.txt", "temperature.json")
+_FILES = (
+    "config.json",
+    "model.keras",
+    "classes.json",
+    "vocabulary.txt",
+    "temperature.json",
+    "decision.json",
+    "scale.json",
+)
 
 
 class SentimentScorer:
@@ -35,14 +44,12 @@ class SentimentScorer:
     limits = BatchLimits(steps=1 << 14, rows=512, in_flight=2)  # the fastest on two cores
 
     def __init__(self, run: SentimentRun) -> None:
-        self.identity = {"run": run.digest(_FILES)}
-        self._classes = np.array(run.classes, object)
-        self.answers = pa.schema(
-            [("label", pa.string()), ("probability", pa.float32())]
-            + [(name, pa.float32()) for name in class_columns(run.classes)]
-        )
+        files = [name for name in _FILES if (run.path / name).is_file()]
+        self.identity = {"run": run.digest(files)}
+        self._columns = answer_columns(run.kind, run.classes)
+        self.answers = self._columns.schema
         self._preprocessor = run.preprocessor()
-        self._scores = _scores(run.load_model(), run.temperature.value)
+        self._answers = _answers(run.load_model(), run.head())
 
     def read(self, rows: pa.RecordBatch) -> "TokenizedTexts":
         """Tokenize texts, in the background.
@@ -54,12 +61,8 @@ class SentimentScorer:
 
     def answer(self, ids: np.ndarray) -> pa.RecordBatch:
         """Label texts of word ids, (B, T) int32, padded with 0."""
-        scores = self._scores(ids).numpy()
-        labels = pa.array(self._classes[scores.argmax(axis=1)], pa.string())
-        return pa.RecordBatch.from_arrays(
-            [labels, pa.array(scores.max(axis=1)), *(pa.array(column) for column in scores.T)],
-            schema=self.answers,
-        )
+        outputs = {name: value.numpy() for name, value in self._answers(ids).items()}
+        return self._columns.batch(outputs)
 
 
 class TokenizedTexts:
@@ -113,15 +116,15 @@ def _strings(texts: pa.Array) -> np.ndarray:
     return strings
 
 
-def _scores(model: keras.Model, temperature: float) -> Any:
-    """From word ids (B, T) to probabilities (B, C), as the exported model computes them."""
+def _answers(model: keras.Model, head: Head) -> Any:
+    """From word ids (B, T) to answers by name, as the exported model computes them."""
 
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
-    def scores(ids: tf.Tensor) -> tf.Tensor:
-        return tf.nn.softmax(tf.cast(model(ids, training=False), tf.float32) / temperature)
+    def answers(ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        return head.answers(model(ids, training=False))
 
     with portable():  # else XLA would compile for every shape, which few files would repay
-        return scores.get_concrete_function()
+        return answers.get_concrete_function()
 
 
 def _tokenized(

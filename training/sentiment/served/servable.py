@@ -3,15 +3,16 @@
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_gru import portable
+from training.config import to_dict
 from training.sentiment.run import SentimentRun
 from training.sentiment.served.signatures import SentimentSignatures
+from training.sentiment.targets.scale import LEVELS
 from training.servable import WARMUP_BATCHES, Request, Servable
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
@@ -39,10 +40,8 @@ class SentimentServable(Servable):
         )
         with portable():  # else XLA would compile for many of the lengths
             self._logits.get_concrete_function()
-        self._temperature = run.temperature.value
-        module = SentimentSignatures(
-            self._model, self._preprocessor, run.classes, self._temperature
-        )
+        self._head = run.head()
+        module = SentimentSignatures(self._model, self._preprocessor, self._head)
         super().__init__(module, module.by_name())
         self._texts = ["", *(row.text for row in itertools.islice(run.test_predictions(), 200))]
 
@@ -53,12 +52,9 @@ class SentimentServable(Servable):
         for size in _GOLDEN_BATCHES:
             batch = self._texts[start : start + size] or self._texts[:size]
             start += size
-            answers = self._answers(self._scores(batch))
+            answers = self._answers(self._ids(batch))
             requests.append(Request("serving_default", {"text": _strings(batch)}, answers))
-        examples = self._texts[:8]
-        classes = np.tile(_strings(self._run.classes), (len(examples), 1))
-        outputs = {"classes": classes, "scores": self._scores(examples)}
-        requests.append(Request("classify", {"text": _strings(examples)}, outputs, "classify"))
+        requests.append(self._golden_examples(self._texts[:8]))
         shown = [" ".join(text.split()[:_SHOWN_WORDS]) for text in self._texts[1:4]]
         requests += [self._golden_gates(batch) for batch in (shown[:1], shown)]
         if "step" in self.signatures:
@@ -72,10 +68,10 @@ class SentimentServable(Servable):
         batches = [list(itertools.islice(itertools.cycle(lengths), n)) for n in WARMUP_BATCHES]
         batches = [[text] for text in lengths] + batches[1:]
         requests = [Request("serving_default", {"text": _strings(batch)}) for batch in batches]
-        requests += [
-            Request("classify", {"text": _strings(batch)}, method="classify")
-            for batch in batches[::3]
-        ]
+        api: Literal["classify", "regress"] = (
+            "regress" if self._head.kind == "number" else "classify"
+        )
+        requests += [Request(api, {"text": _strings(batch)}, method=api) for batch in batches[::3]]
         requests.append(Request("gates", {"text": _strings(lengths[:2])}))
         if "step" in self.signatures:
             for size in WARMUP_BATCHES:
@@ -101,25 +97,40 @@ class SentimentServable(Servable):
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card."""
         return {
+            "target": self._head.kind,
             "classes": list(self._run.classes),
             "parameters": self._model.count_params(),
-            "temperature": self._temperature,
+            **self._calibration(),
             "vocabulary_size": len(self._run.vocabulary),
             "streaming": "step" in self.signatures,
             "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
         }
 
-    def _scores(self, texts: Sequence[str]) -> np.ndarray:
-        return self._scores_of(self._preprocessor(tf.constant(texts)))
+    def _calibration(self) -> dict[str, Any]:
+        run = self._run
+        if run.kind == "number":
+            return {"scale": to_dict(run.scale), "levels": list(LEVELS)}
+        return {"temperature": run.temperature.value, "decision": to_dict(run.decision)}
+
+    def _golden_examples(self, texts: list[str]) -> Request:
+        """A request to the API of TF Serving that takes tf.Examples."""
+        scores = self._scores_of(self._ids(texts))
+        inputs = {"text": _strings(texts)}
+        if self._head.kind == "number":
+            return Request("regress", inputs, {"outputs": scores[:, 0]}, "regress")
+        classes = np.tile(_strings(self._run.classes), (len(texts), 1))
+        return Request("classify", inputs, {"classes": classes, "scores": scores}, "classify")
+
+    def _ids(self, texts: Sequence[str]) -> Any:
+        return self._preprocessor(tf.constant(texts))
 
     def _scores_of(self, token_ids: Any) -> np.ndarray:
-        logits = self._logits(token_ids) / np.float32(self._temperature)
-        scores: np.ndarray = keras.ops.convert_to_numpy(keras.ops.softmax(logits))
+        scores: np.ndarray = self._head.scores(self._logits(token_ids)).numpy()
         return scores
 
-    def _answers(self, scores: np.ndarray) -> dict[str, np.ndarray]:
-        labels = _strings([self._run.classes[i] for i in scores.argmax(-1)])
-        return {"label": labels, "probability": scores.max(-1), "scores": scores}
+    def _answers(self, token_ids: Any) -> dict[str, np.ndarray]:
+        answers = self._head.answers(self._logits(token_ids))
+        return {name: value.numpy() for name, value in answers.items()}
 
     def _golden_gates(self, texts: list[str]) -> Request:
         # The signature's own arithmetic for the gates; for the scores the model on each prefix.
@@ -140,7 +151,7 @@ class SentimentServable(Servable):
             answer = self.signatures["step"](token=tokens, state=tf.constant(state))
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
             after = answer["state"].numpy()
-            outputs = {**self._answers(self._scores_of(ids)), "state": after}
+            outputs = {**self._answers(ids), "state": after}
             requests.append(Request("step", {"token": tokens.numpy(), "state": state}, outputs))
             state = after
         return requests

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_gru import portable
 from training.sentiment.network.steps import SentimentSteps
+from training.sentiment.served.head import Head
 from training.words.vocabulary import PADDING, TextPreprocessor
 
 
@@ -20,16 +21,14 @@ class SentimentSignatures(tf.Module):
     Args:
         model: From word ids (B, T) to logits (B, C).
         preprocessor: From texts (B,) to word ids.
-        classes: The C labels, in the order of the logits.
-        temperature: By which the logits are divided (`training.classification.temperature`).
+        head: From logits to answers.
     """
 
     def __init__(
         self,
         model: keras.Model,
         preprocessor: TextPreprocessor,
-        classes: tuple[str, ...],
-        temperature: float,
+        head: Head,
     ) -> None:
         super().__init__(name="sentiment")
         # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
@@ -45,8 +44,8 @@ class SentimentSignatures(tf.Module):
         self._streams = steps.streams
         self.state_size = steps.state_size if steps.streams else 0
         self._preprocessor = preprocessor
-        self._classes = tf.constant(classes, tf.string)
-        self._temperature = tf.constant(temperature, tf.float32)
+        self._head = partial(head.answers), partial(head.scores)
+        self._kind, self._classes = head.kind, tf.constant(head.names, tf.string)
 
     def by_name(self) -> dict[str, Any]:
         """The concrete functions by signature name; `step` only where the model can stream."""
@@ -56,9 +55,11 @@ class SentimentSignatures(tf.Module):
         with portable():
             signatures = {
                 "serving_default": tf.function(self.serving_default).get_concrete_function(text),
-                "classify": tf.function(self.classify).get_concrete_function(inputs),
                 "gates": tf.function(self.gates).get_concrete_function(text),
             }
+            api = self.regress if self._kind == "number" else self.classify
+            name = "regress" if self._kind == "number" else "classify"
+            signatures[name] = tf.function(api).get_concrete_function(inputs)
             if self._streams:
                 signatures["step"] = tf.function(self.step).get_concrete_function(
                     tf.TensorSpec((None,), tf.string, "token"),
@@ -74,7 +75,9 @@ class SentimentSignatures(tf.Module):
 
         Returns:
             `label` (B,) string, `probability` of that label (B,) and `scores` of all
-            classes (B, C), float32.
+            classes (B, C), float32. Of several labels `labels` (B, C) string, those that apply
+            in front and empty texts behind them, `scores` and `thresholds` (B, C). Of a number
+            `value` (B,) and `quantiles` (B, 4).
         """
         return self._answers(self._logits(self._preprocessor(text)))
 
@@ -94,6 +97,18 @@ class SentimentSignatures(tf.Module):
             "scores": scores,
         }
 
+    def regress(self, inputs: Any) -> dict[str, Any]:
+        """Estimate the number of tf.Examples, for TF Serving's Regress API.
+
+        Args:
+            inputs: As for `classify`.
+
+        Returns:
+            `outputs` (B,) float32.
+        """
+        features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
+        return {"outputs": self._scores(self._logits(self._preprocessor(features["text"])))[:, 0]}
+
     def gates(self, text: Any) -> dict[str, Any]:
         """Show what the gates did at each token.
 
@@ -104,7 +119,7 @@ class SentimentSignatures(tf.Module):
             `tokens` (B, T) string, as the model reads them, padded with empty strings;
             `update_gate`, `reset_gate` and `state` (B, T, L, R, U) float32, the forward
             direction first; `scores` (B, T, C) float32, the answer to the text up to that
-            token. Zero where there is padding.
+            token, a number in its own units. Zero where there is padding.
         """
         ids = self._preprocessor(text)
         tokens = self._preprocessor.tokens(text).to_tensor("")
@@ -127,19 +142,14 @@ class SentimentSignatures(tf.Module):
             state: (B, S) float32, zeros at the beginning, then what the step before returned.
 
         Returns:
-            `label`, `probability` and `scores` as of `serving_default`, and the new
+            the outputs of `serving_default`, and the new
             `state` (B, S).
         """
         logits, after = self._advance(self._preprocessor(token, limit=False), state)
         return {**self._answers(logits), "state": after}
 
     def _answers(self, logits: Any) -> dict[str, Any]:
-        scores = self._scores(logits)
-        return {
-            "label": tf.gather(self._classes, tf.argmax(scores, axis=-1)),
-            "probability": tf.reduce_max(scores, axis=-1),
-            "scores": scores,
-        }
+        return self._head[0](logits)
 
     def _scores(self, logits: Any) -> Any:
-        return tf.nn.softmax(tf.cast(logits, tf.float32) / self._temperature)
+        return self._head[1](logits)

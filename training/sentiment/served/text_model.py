@@ -40,10 +40,17 @@ class WordIds(keras.layers.Layer):
 
 
 def build_text_model(run: SentimentRun) -> keras.Model:
-    """The model of a run, from texts (B,) string to probabilities (B, C) float32."""
+    """The model of a run, from texts (B,) string to probabilities (B, C) float32.
+
+    Of a number to estimate it answers the number, (B, 1).
+    """
     tokens = run.vocabulary.tokens[len(RESERVED) :]
     text = keras.Input((), dtype="string", name="text")
     logits = run.load_model()(WordIds(tokens, run.config.data.max_tokens, name="word_ids")(text))
+    if run.kind == "number":
+        scale = keras.layers.Rescaling(run.scale.deviation, run.scale.mean, name="value")
+        return keras.Model(text, scale(logits), name="text_regressor")
     divided = keras.layers.Rescaling(1 / run.temperature.value, name="temperature")(logits)
-    scores = keras.layers.Softmax(name="scores")(divided)
+    function = "sigmoid" if run.kind == "labels" else "softmax"
+    scores = keras.layers.Activation(function, name="scores")(divided)
     return keras.Model(text, scores, name="text_classifier")

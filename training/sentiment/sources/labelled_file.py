@@ -86,9 +86,16 @@ def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems
     Raises:
         DataError: A label of those parts is none of the classes.
     """
-    rows = [_placed(row, "row") for row in _with_both(table.rows, problems)]
+
+    def usable(part: Sequence[LabelledRow]) -> list[LabelledRow]:
+        rows = _with_both(part, problems)
+        if config.time_column is not None:
+            rows = _with_times(rows, Path(table.name), config.time_column, problems)
+        return [_placed(row, "row") for row in rows]
+
+    rows = usable(table.rows)
     held = {
-        name: None if part is None else [_placed(row, "row") for row in _with_both(part, problems)]
+        name: None if part is None else usable(part)
         for name, part in (("validation", table.validation), ("test", table.test))
     }
     problems.close_rows()
