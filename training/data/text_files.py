@@ -1,7 +1,6 @@
 """Labelled texts from the user's own CSV, TSV or JSON-lines file, plain or gzipped."""
 
 import ast
-import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -11,11 +10,11 @@ from typing import NamedTuple
 from training.data.file_content import read_utf8
 from training.data.problems import Problems
 from training.errors import DataError, ForeignDataError
+from training.tables.csv_rows import csv_rows
 from training.tables.text_columns import TEXT_COLUMNS, column_called
 
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 class LabelledRow(NamedTuple):
@@ -133,41 +132,11 @@ def csv_records(path: Path, content: str, delimiter: str, problems: Problems) ->
     Raises:
         DataError: There is no header, or a quote has no end; names the line.
     """
-    # A text may be longer than the 131,072 letters that a cell may have by default.
-    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
-    try:
-        header = next(reader, None)
-        if header is None:
-            raise DataError(f"{path} is empty; expected a header line")
-        if len(header) == 1 and (other := _other_delimiter(header[0], delimiter)):
-            raise DataError(
-                f"{path}, line 1: expected columns separated by {_DELIMITERS[delimiter]}, got "
-                f"{_DELIMITERS[other]}: {header[0]!r:.60}"
-            )
-        if len(set(header)) < len(header):
-            raise DataError(f"{path}: two columns have the same name: {header}")
-        line = reader.line_num + 1
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                problems.bad_row(
-                    "cells",
-                    line,
-                    f"expected {len(header)} cells as in the header, got {len(cells)}",
-                )
-            elif cells:
-                yield Record(line, dict(zip(header, cells, strict=True)))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(
-            f"{path}, line {reader.line_num}: not well-formed ({error}); is a quote unbalanced?"
-        ) from error
-
-
-def _other_delimiter(cell: str, delimiter: str) -> str | None:
-    """The likely delimiter of a header that was read as a single column."""
-    found = [other for other in _DELIMITERS if other != delimiter and other in cell]
-    return max(found, key=cell.count, default=None)
+    lines = io.StringIO(content, newline="")
+    rows = csv_rows(path, lines, delimiter, lambda *row: problems.bad_row("cells", *row))
+    header = next(rows).cells
+    for line, cells in rows:
+        yield Record(line, dict(zip(header, cells, strict=True)))
 
 
 def _json_records(content: str, problems: Problems) -> Iterator[Record]:

@@ -84,4 +84,4 @@ class RowError(Exception):
         self.row, self.column, self.message = row, column, message
 
     def __str__(self) -> str:
-        return f"row {self.row + 1}, column {self.column!r}: {self.message}"
+        return f"row {self.row}, column {self.column!r}: {self.message}"

@@ -59,7 +59,14 @@ class TableFile(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Where a row stands, for messages: as `line 7` or `row 6`."""
+        """Where a row is, for messages.
+
+        Lines of text files are counted from 1, as editors do; rows of other tables from 0, as
+        `iloc` of pandas does.
+
+        Args:
+            row: Its number, from 0.
+        """
 
 
 def open_table(path: Path, progress: Progress | None = None) -> TableFile:

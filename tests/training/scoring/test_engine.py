@@ -79,7 +79,7 @@ def test_a_bad_row_is_named_by_its_place_in_the_stream():
     table = pa.table({"w": ["a"] * CHUNK + ["b", None]})
     with pytest.raises(RowError) as raised:
         score_table(Doubling(), table, {"word": "w"})
-    assert str(raised.value) == f"row {CHUNK + 2}, column 'w': expected a word, got none"
+    assert str(raised.value) == f"row {CHUNK + 1}, column 'w': expected a word, got none"
 
 
 def test_a_missing_column_is_named():

@@ -200,7 +200,7 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
         ("t.csv", b"", "t.csv is empty; expected a header line"),
         ("t.csv", b"a,b\n1,2\n3\n", "t.csv, line 3: expected 2 cells as in the header, got 1"),
         ("t.csv", b'a,b\n1,"2\n3\n', "t.csv, line 3: not well-formed"),
-        ("t.csv", b"a;b\n1;2\n", "t.csv, line 1: expected columns with commas between them"),
+        ("t.csv", b"a;b\n1;2\n", "t.csv, line 1: expected columns separated by commas"),
         ("t.csv", b"a,a\n1,2\n", "t.csv: two columns have the same name: ['a', 'a']"),
         ("t.csv", b"a,b\n1,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte 0xe4"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), "t.csv: expected UTF-8 text, got UTF-16; save it"),
