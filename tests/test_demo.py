@@ -57,7 +57,7 @@ def test_interrupted_demo_leaves_nothing_running(tmp_path, number, seconds):
     name, _, value = mark.partition("=")
     with said.open("wb") as output, not_ignored(number):
         demo = subprocess.Popen(
-            [sys.executable, str(ROOT / "demo.py")],
+            [sys.executable, "-m", "demo"],
             cwd=tmp_path,
             env={
                 **os.environ,
