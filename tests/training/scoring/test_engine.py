@@ -1,4 +1,4 @@
-"""Answers come in the order of the rows, whatever the batches were."""
+"""Answers come in the order of the rows, however the batches were formed."""
 
 import itertools
 
@@ -45,7 +45,7 @@ def test_a_stream_is_answered_piece_by_piece():
 
     answers = score_batches(Doubling(), stream())
     assert next(answers)["twice"].to_pylist() == [f"{i}{i}" for i in range(10)]
-    assert len(taken) <= 2  # the next piece may be read ahead, no more
+    assert len(taken) <= 2  # the next piece may be read ahead, but no more
     assert [len(piece) for piece in answers] == [10] * 4
 
 

@@ -70,7 +70,7 @@ def test_others_read_what_was_written(tmp_path, suffix):
     assert frame["n"].fillna(-1).tolist() == [1, -1, 3]
     assert np.array_equal(frame["score"].to_numpy().astype(np.float32), score)
     if suffix != "parquet":
-        assert "0.6666667" in path.read_text()  # as many digits as the number has, no more
+        assert "0.6666667" in path.read_text()  # as many digits as the number needs, no more
 
 
 def test_what_others_wrote_is_read(tmp_path):
