@@ -54,7 +54,7 @@ class Cell:
         return times[self.against.get(contender) or contender] / times[contender]
 
     def leads(self, times: dict[str, float]) -> list[float]:
-        """The fastest rival's time divided by keras_gru's: by default, and for its faster variant."""
+        """The fastest rival's time over keras_gru's: by default, and for its faster variant."""
         rival = min(times[name] for name in RIVALS if name in times)
         return [rival / times[OURS[0]], rival / min(times[name] for name in OURS)]
 
