@@ -48,10 +48,10 @@ def read_text_file(
 
     Args:
         path: The file.
-        text_column: Name of the column with the text; found by itself when one is called as in
-            `TEXT_COLUMNS` (in any case).
-        label_column: Likewise for the label and `LABEL_COLUMNS`.
-        problems: Told of the rows that cannot be used, which are left out; by default they raise.
+        text_column: Name of the column with the text; by default one named in `TEXT_COLUMNS`
+            (in any case).
+        label_column: The same for the label and `LABEL_COLUMNS`.
+        problems: Receives rows that cannot be used, which are left out; by default they raise.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.
@@ -88,7 +88,7 @@ def read_text_file(
 
 
 def _problem(record: Record, text_key: str, label_key: str) -> str | None:
-    """What keeps a row from being used."""
+    """The reason why a row cannot be used, or None."""
     text, label = record.cells.get(text_key), record.cells.get(label_key)
     if text is None or not text.strip():
         return f"the text is empty (column {text_key!r})"
@@ -104,7 +104,7 @@ def _problem(record: Record, text_key: str, label_key: str) -> str | None:
 
 
 def _is_list(label: str) -> bool:
-    """Whether a cell holds a list or an object as JSON or Python write it."""
+    """Whether a cell holds a list or an object in the notation of JSON or Python."""
     if not label.lstrip().startswith(("[", "{")):
         return False
     try:
@@ -121,13 +121,13 @@ def _kind(path: Path) -> str:
 
 
 def csv_records(path: Path, content: str, delimiter: str, problems: Problems) -> Iterator[Record]:
-    """The rows of a file with a header line, with the line each begins on.
+    """The rows of a file with a header line, with the line on which each begins.
 
     Args:
         path: For messages.
         content: Of the file.
         delimiter: Between cells.
-        problems: Told of the rows that do not fit the header, which are left out.
+        problems: Receives rows that do not fit the header, which are left out.
 
     Raises:
         DataError: There is no header, or a quote has no end; names the line.
@@ -168,12 +168,12 @@ def find_column(
     known: tuple[str, ...],
     what: str,
 ) -> str:
-    """The column that is wanted, else the first that is called as in `known`, in any case.
+    """The column that is wanted, or else the first whose name is in `known`, in any case.
 
     Args:
         source: Of the columns, for errors.
         columns: To choose from.
-        wanted: The name of one of them, if it was said.
+        wanted: The name of one of them, if the user gave it.
         known: Names by which it is found.
         what: `text` or `label`.
 
