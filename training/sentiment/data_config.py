@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -121,6 +121,11 @@ class SentimentDataConfig:
 class PretrainingConfig:
     """Word vectors learned from texts without their labels, before training."""
 
+    vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Take them from a file in GloVe, word2vec (text or binary) or fastText format (.gz too)."""
+    vectors_use: Literal["both", "fixed", "trained"] = "both"
+    """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
+    those; or go on training them."""
     unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Learn them from a folder with IMDB, or a .txt file (.gz) with one text per line."""
     word_vectors: bool = False
@@ -130,11 +135,14 @@ class PretrainingConfig:
     topic_size: int = 200
     """Further numbers in it, from the texts in which a word occurs; 0 for none."""
     vector_words: int = 40000
-    """Words with a pre-trained vector, the most frequent first."""
+    """Words with a pre-trained vector, the most frequent first; of --vectors those that it reads
+    beside the words of the training texts."""
     window: int = 5
     """Words on either side that count as a word's neighbours."""
 
     def __post_init__(self) -> None:
+        if self.vectors is not None and (self.unlabelled is not None or self.word_vectors):
+            raise ConfigError("--vectors excludes --unlabelled and --word-vectors")
         require_at_least("--vector-size", self.vector_size, 1)
         require_at_least("--topic-size", self.topic_size, 0)
         require_at_least("--vector-words", self.vector_words, 1)

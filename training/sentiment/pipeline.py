@@ -89,6 +89,7 @@ def train_sentiment(
             words.vectors,
             words.trained,
             words.pieces,
+            config.pretraining.vectors_use if config.pretraining.vectors else "both",
         )
         if config.model.word_ratios:
             ratios = word_ratios(parts["train"], len(data.classes), words.trained)

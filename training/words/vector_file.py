@@ -16,7 +16,7 @@ import gzip
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def read_vectors(path: Path, wanted: Collection[str], further: int = 0) -> FileV
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             head = file.read(_HEAD)
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return _chosen(path, _entries(path, file, head), set(wanted), further)
+            return _chosen(path, _entries(path, cast(BinaryIO, file), head), set(wanted), further)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is not a complete gzip file: {error}") from error
     except OSError as error:
@@ -99,7 +99,7 @@ def _vector(path: Path, number: int, values: bytes | list[bytes]) -> np.ndarray:
 
 
 def _entries(
-    path: Path, file: IO[bytes], head: bytes
+    path: Path, file: BinaryIO, head: bytes
 ) -> "Iterator[tuple[str, bytes | list[bytes]]]":
     """Each word with its numbers, as bytes or as texts."""
     first = head.split(b"\n", 1)[0].split()
@@ -124,7 +124,7 @@ def _is_text(head: bytes, size: int) -> bool:
     return len(fields) > size
 
 
-def _lines(path: Path, file: IO[bytes], size: int) -> "Iterator[tuple[str, bytes | list[bytes]]]":
+def _lines(path: Path, file: BinaryIO, size: int) -> "Iterator[tuple[str, bytes | list[bytes]]]":
     for number, line in enumerate(file, 1):
         fields = line.rstrip().split(b" ") if b"\t" not in line else line.split()
         if len(fields) < 2:
@@ -157,7 +157,7 @@ def _size(fields: list[bytes]) -> int:
 
 
 def _binary(
-    path: Path, file: IO[bytes], count: int, size: int
+    path: Path, file: BinaryIO, count: int, size: int
 ) -> "Iterator[tuple[str, bytes | list[bytes]]]":
     buffer = b""
     for number in range(1, count + 1):

@@ -176,4 +176,4 @@ def test_damaged_gzip(tmp_path, content):
 
 def test_blank_lines_before_the_header_and_between_rows_are_skipped(tmp_path):
     path = write(tmp_path / "a.csv", "\n\ntext,label\n\nhello,1\n")
-    assert read_text_file(path) == [("hello", "1", 5)]
+    assert [row[:3] for row in read_text_file(path)] == [("hello", "1", 5)]

@@ -63,6 +63,7 @@ def build_sentiment_model(
     fixed_vectors: np.ndarray | None = None,
     trained_words: int | None = None,
     pieces: np.ndarray | None = None,
+    vectors_use: str = "both",
 ) -> keras.Model:
     """A functional model from word ids to logits.
 
@@ -73,6 +74,8 @@ def build_sentiment_model(
         fixed_vectors: (V, D), pre-trained; none by default.
         trained_words: Ids below it have a vector that is trained; all by default.
         pieces: (V, P) int32, those of each word; their vectors are added to the trained ones.
+        vectors_use: Whether pre-trained vectors are `fixed`, with learned ones beside them
+            (`both`), or `trained` on in place of those.
 
     Returns:
         A model from `token_ids` (B, T) int32, 0 = padding, to logits (B, C) float32.
@@ -88,8 +91,9 @@ def build_sentiment_model(
             vocabulary_size,
             0 if fixed_vectors is None else fixed_vectors.shape[1],
             vocabulary_size if trained_words is None else trained_words,
-            config.embedding_size,
+            config.embedding_size if fixed_vectors is None or vectors_use == "both" else 0,
             0 if pieces is None else pieces.shape[1],
+            vectors_use == "trained",
             name="embedding",
         )
         x = embedding(x)
@@ -124,6 +128,8 @@ def initialise_words(model: keras.Model, ratios: np.ndarray) -> None:
     """
     layer = model.get_layer("embedding")
     table: Any = layer.trained if isinstance(layer, WordEmbedding) else layer.embeddings
+    if table is None:
+        raise ConfigError("--word-ratios needs learned vectors, which only --vectors-use both has")
     if table.shape[1] < ratios.shape[1]:
         raise ConfigError(
             f"--embedding-size must be at least {ratios.shape[1]} with --word-ratios, one for each "

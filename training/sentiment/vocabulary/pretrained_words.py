@@ -18,7 +18,7 @@ from training.words.vectors import word_vectors
 from training.words.vocabulary import RESERVED, TokenIndex, index_tokens
 
 _LEAST_COUNT = 5
-_DEVIATION = 0.3
+DEVIATION = 0.3
 """Root mean square of a vector's numbers: about what a GRU's inputs are."""
 
 
@@ -88,7 +88,7 @@ def pretrained_words(
     if config.topic_size:
         progress("factorising the texts")
         parts.append(latent_semantic_vectors(rows, count + first, config.topic_size))
-    vectors = np.concatenate(parts, axis=1)[first:] * np.float32(_DEVIATION)
+    vectors = np.concatenate(parts, axis=1)[first:] * np.float32(DEVIATION)
     words = PretrainedWords(tuple(index.tokens[:count]), vectors, len(texts))
     _write(path, words)
     return words

@@ -8,8 +8,13 @@ import numpy as np
 
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
-from training.sentiment.vocabulary.pretrained_words import PretrainedWords, pretrained_words
+from training.sentiment.vocabulary.pretrained_words import (
+    DEVIATION,
+    PretrainedWords,
+    pretrained_words,
+)
 from training.words.pieces import word_pieces
+from training.words.vector_file import read_vectors
 from training.words.vocabulary import PADDING, RESERVED, Vocabulary, build_vocabulary, index_tokens
 
 
@@ -50,6 +55,13 @@ def sentiment_words(
     if pretraining.word_vectors or pretraining.unlabelled is not None:
         held_out = [*data.validation.texts, *data.test.texts]
         learned = pretrained_words(pretraining, texts, held_out, folder, progress, index)
+        vocabulary, vectors = _with_pretrained(own, learned, config.training.seed)
+    elif pretraining.vectors is not None:
+        progress("reading the vectors")
+        wanted = own.tokens[len(RESERVED) :]
+        found = read_vectors(pretraining.vectors, wanted, pretraining.vector_words)
+        scale = DEVIATION / float(np.sqrt(np.mean(found.vectors.astype(np.float64) ** 2)))
+        learned = PretrainedWords(found.tokens, found.vectors * np.float32(scale), 0)
         vocabulary, vectors = _with_pretrained(own, learned, config.training.seed)
     pieces = word_pieces(vocabulary.tokens) if config.model.subwords else None
     return SentimentWords(vocabulary, vectors, len(own), pieces)
