@@ -21,6 +21,7 @@ def write_markdown(
     classes: Sequence[str],
     mistakes: Sequence[Mapping[str, Any]],
     gates: bool,
+    doubtful: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The run as Markdown.
 
@@ -30,6 +31,7 @@ def write_markdown(
         mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
             and `probability` of the prediction.
         gates: Whether there is a picture of gates.
+        doubtful: Training rows whose label is probably wrong, of `doubtful_table`.
     """
     data, model = metrics["data"], metrics["model"]
     rows = data["rows"]
@@ -85,6 +87,8 @@ def write_markdown(
                 f"| {cell(row['label'])} | {cell(row['predicted'])} | {row['probability']:.2%} "
                 f"| {cell(row['text'])} |"
             )
+    if doubtful:
+        lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics["doubtful_labels"])]
     if gates:
         lines += ["", "## Gates", "", *_GATES]
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
@@ -195,6 +199,24 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
             f"{before:.4f}): the validation rows are few, or differ from the test rows.",
         ]
     return [*lines, "", "![confidence against accuracy](calibration.png)"]
+
+
+def _doubtful(rows: Sequence[Mapping[str, Any]], count: int) -> list[str]:
+    lines = [
+        f"{count:,} training rows have a label that a bag of words, trained on the other rows, "
+        "finds improbable (confident learning; Northcutt et al. 2021). All of them, the most "
+        "doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just unusual.",
+        "",
+        "| row | label | suggested | text |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['place']} | {cell(row['label'])} {row['probability_of_label']:.0%} | "
+            f"{cell(row['suggested'])} {row['probability_of_suggested']:.0%} | "
+            f"{cell(row['text'])} |"
+        )
+    return lines
 
 
 def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -25,6 +25,8 @@ class LabelledTexts:
     texts: tuple[str, ...]
     labels: np.ndarray
     """Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32."""
+    places: tuple[str, ...] = ()
+    """Where each row stands in its file; none where they stand in no file."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -154,7 +156,9 @@ def split_rows(
     require_targets(parts.train, source, f"what is left of {where} for training", 1)
     train, validation, test = (
         LabelledTexts(
-            tuple(row.text for row in rows), target_array(rows, source.kind, len(classes))
+            tuple(row.text for row in rows),
+            target_array(rows, source.kind, len(classes)),
+            tuple(row.place for row in rows),
         )
         for rows in parts
     )

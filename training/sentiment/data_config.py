@@ -121,11 +121,6 @@ class SentimentDataConfig:
 class PretrainingConfig:
     """Word vectors learned from texts without their labels, before training."""
 
-    vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Take them from a file in GloVe, word2vec (text or binary) or fastText format (.gz too)."""
-    vectors_use: Literal["both", "fixed", "trained"] = "both"
-    """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
-    those; or go on training them."""
     unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """Learn them from a folder with IMDB, or a .txt file (.gz) with one text per line."""
     word_vectors: bool = False
@@ -139,6 +134,11 @@ class PretrainingConfig:
     beside the words of the training texts."""
     window: int = 5
     """Words on either side that count as a word's neighbours."""
+    vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Take them from a file in GloVe, word2vec (text or binary) or fastText format (.gz too)."""
+    vectors_use: Literal["both", "fixed", "trained"] = "both"
+    """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
+    those; or go on training them."""
 
     def __post_init__(self) -> None:
         if self.vectors is not None and (self.unlabelled is not None or self.word_vectors):

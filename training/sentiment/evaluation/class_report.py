@@ -1,5 +1,6 @@
 """What is told of a model that answers one class for each text."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -8,6 +9,11 @@ import numpy as np
 
 from training.classification import pictures
 from training.classification.accuracy_by_length import bin_by_length
+from training.classification.doubtful import (
+    doubtful_labels,
+    doubtful_table,
+    out_of_fold_scores,
+)
 from training.classification.precision_recall import draw_precision_recall
 from training.classification.report import write_markdown
 from training.runs.directory import RunWriter
@@ -25,7 +31,13 @@ from training.sentiment.evaluation.metrics import (
 )
 from training.sentiment.evaluation.results import Results
 from training.sentiment.evaluation.trained import Alone, TrainedClassifier
+from training.words.token_rows import word_counts
 from training.words.vocabulary import PADDING
+
+DOUBTFUL = "doubtful_labels.csv"
+_SHOWN = 10
+_MOST_DOUBTED = 20_000
+"""Training rows, of which folds are still fast."""
 
 
 def class_results(
@@ -93,13 +105,39 @@ def class_results(
             data.classes,
             writer.path / "gates.png",
         )
+    doubtful = _doubtful(writer, trained)
+    metrics["doubtful_labels"] = len(doubtful)
     markdown = partial(
         write_markdown,
         classes=data.classes,
         mistakes=_surest_mistakes(predictions),
         gates=bool(shown),
+        doubtful=doubtful[:_SHOWN],
     )
     return Results(metrics, predictions, markdown)
+
+
+def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, Any]]:
+    """Write the training rows whose label is probably wrong; those rows, too."""
+    part, rows = trained.data.train, trained.rows["train"]
+    if trained.data.made_up or len(part) > _MOST_DOUBTED:
+        return []
+    scores = out_of_fold_scores(word_counts(rows.ids, trained.vocabulary_size), rows.labels)
+    if scores is None:
+        return []
+    found = doubtful_table(
+        doubtful_labels(rows.labels, scores),
+        part.texts,
+        part.places,
+        rows.labels,
+        trained.data.classes,
+    )
+    if found:
+        with (writer.path / DOUBTFUL).open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, list(found[0]))
+            table.writeheader()
+            table.writerows(found)
+    return found
 
 
 def _alone(alone: Alone, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +9,15 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import f1_score
 
-from tests.training.conftest import tiny_config
+from tests.training.sentiment.targets.runs import (
+    WORDS,
+    config,
+    labelled,
+    rated,
+    text,
+    train_labels,
+    train_number,
+)
 from training import TextClassifier, TextRegressor
 from training.errors import ConfigError
 from training.scoring.engine import score_table
@@ -22,59 +27,17 @@ from training.sentiment.served.scorer import SentimentScorer
 from training.sentiment.served.servable import SentimentServable
 from training.sentiment.served.text_model import build_text_model
 
-WORDS = {
-    "billing": "invoice charged refund card",
-    "bug": "crash error broken freezes",
-    "delivery": "parcel late courier lost",
-}
-FILL = ["the", "my", "please", "is", "was", "again", "today", "order"]
 TINY = {"epochs": 3, "units": 6, "embedding_size": 6, "batch_size": 16, "learning_rate": 0.02}
-
-
-def text(rng, words, number):
-    drawn = [*words, *rng.choice(FILL, 3), f"n{number}"]
-    return " ".join(rng.permutation(drawn))
-
-
-def labelled(rows=240, seed=0):
-    rng = np.random.default_rng(seed)
-    made = []
-    for number in range(rows):
-        names = sorted(rng.choice(list(WORDS), rng.integers(0, 3), replace=False))
-        words = [word for name in names for word in rng.choice(WORDS[name].split(), 2)]
-        made.append({"text": text(rng, words, number), "label": [str(name) for name in names]})
-    return made
-
-
-def rated(rows=240, seed=0):
-    rng = np.random.default_rng(seed)
-    stars = rng.integers(1, 6, rows)
-    texts = [text(rng, ["good"] * n + ["bad"] * (5 - n), i) for i, n in enumerate(stars)]
-    return pd.DataFrame({"text": texts, "stars": 10.0 * stars})
-
-
-def config(folder, name, data, **further):
-    made = replace(tiny_config(folder, name), data=data)
-    training = replace(made.training, epochs=3, batch_size=16, learning_rate=0.02)
-    return replace(made, training=replace(training, **further.pop("training", {})), **further)
 
 
 @pytest.fixture(scope="module")
 def labels_run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("labels")
-    path = folder / "tickets.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in labelled()))
-    return train_sentiment(config(folder, "labels", SentimentDataConfig(data=path)))
+    return train_labels(tmp_path_factory.mktemp("labels"))
 
 
 @pytest.fixture(scope="module")
 def number_run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("number")
-    rated().to_csv(folder / "stars.csv", index=False)
-    data = SentimentDataConfig(
-        data=folder / "stars.csv", label_column="stars", target_type="number"
-    )
-    return train_sentiment(config(folder, "number", data))
+    return train_number(tmp_path_factory.mktemp("number"))
 
 
 def test_several_labels_are_learned_and_measured(labels_run):
@@ -89,7 +52,8 @@ def test_several_labels_are_learned_and_measured(labels_run):
     assert test["exact_match"] == np.mean((truth == said).all(axis=1))
     assert test["cardinality"] == said.sum(axis=1).mean()
     assert test["micro_f1"] > 0.9  # every label has words of its own
-    assert "labels_report" not in (labels_run.path / "report.md").read_text()
+    report = (labels_run.path / "report.md").read_text()
+    assert f"| **model** | {test['micro_f1']:.2%} | {test['macro_f1']:.2%} |" in report
     thresholds = np.array(labels_run.decision.thresholds, np.float32)
     scores = np.array([row.scores for row in rows], np.float32)
     np.testing.assert_array_equal(scores >= thresholds, said)
@@ -238,21 +202,3 @@ def test_unequal_classes_are_chosen_and_answered_as_asked(tmp_path):
                 decision=DecisionConfig(costs=costs),
             )
         )
-
-
-@pytest.mark.parametrize("kind", ["labels", "number"])
-def test_an_export_is_verified_in_a_fresh_process(kind, labels_run, number_run, tmp_path):
-    run = {"labels": labels_run, "number": number_run}[kind]
-    command = [
-        sys.executable,
-        "-m",
-        "serving",
-        "export",
-        str(run.path),
-        "--to",
-        str(tmp_path / "m"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    card = json.loads((tmp_path / "m" / "1" / "assets.extra" / "model_card.json").read_text())
-    assert card["target"] == kind
