@@ -47,6 +47,8 @@ class SentimentData:
     kind: TargetKind = "class"
     made_up: bool = False
     """Whether the texts were generated."""
+    own: bool = False
+    """Whether they are the user's, and no known set."""
 
     def parts(self) -> dict[str, LabelledTexts]:
         """The parts by name: train, validation, test."""
@@ -163,4 +165,6 @@ def split_rows(
         for rows in parts
     )
     notes = tuple(problems.notes)
-    return SentimentData(name, classes, train, validation, test, notes, source.kind, source.made_up)
+    return SentimentData(
+        name, classes, train, validation, test, notes, source.kind, source.made_up, source.own
+    )

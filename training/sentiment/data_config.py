@@ -62,6 +62,9 @@ class SentimentDataConfig:
     """Share of the rows held out for the final test, if there is no official split."""
     fold: Annotated[int | None, tyro.conf.arg(metavar="0..9")] = None
     """Cross-validation, if there is no official split: test on this tenth, validate on the next."""
+    cleaning: bool | None = None
+    """Before reading words, normalise Unicode, and undo HTML, web addresses and what joins emoji;
+    default: for data of your own."""
     max_vocabulary: int = 20000
     """Words kept, the most frequent first; all others are read as unknown."""
     min_count: int = 1

@@ -22,7 +22,7 @@ from training.sentiment.evaluation.trained import Alone, TrainedClassifier
 from training.sentiment.network.combination import combine, fit_shares
 from training.sentiment.network.logits import EVALUATION_BATCH, predict_logits
 from training.sentiment.network.model import build_sentiment_model, initialise_words
-from training.sentiment.run import SentimentRun
+from training.sentiment.run import TEXT_RULES, SentimentRun
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
 from training.sentiment.vocabulary.words import sentiment_words
@@ -73,9 +73,12 @@ def train_sentiment(
             with console.status("reading the data ..."):
                 data = load_sentiment_data(config.data, config.training.seed)
         with console.status("learning words ...") as status:
-            words = sentiment_words(data, config, writer.path.parent, status.update)
+            cleaned = config.data.cleaning
+            if cleaned is None:
+                cleaned = data.own
+            words = sentiment_words(data, config, writer.path.parent, status.update, cleaned)
             vocabulary = words.vocabulary
-            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens)
+            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens, cleaned)
             parts = {
                 name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
@@ -106,6 +109,7 @@ def train_sentiment(
             with console.status("combining ..."):
                 alone = _alone(model, target, ngrams, parts, config.training.metric is not None)
             model = combine(model, ngrams, alone.shares)
+        writer.write_json(TEXT_RULES, {"cleaned": cleaned})
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
         writer.write_model(model, result)

@@ -40,6 +40,8 @@ class SentimentRows:
     test: list[Row] | None = None
     made_up: bool = False
     kind: TargetKind = "class"
+    own: bool = False
+    """Whether they are the user's, and no known set."""
 
     @property
     def all_rows(self) -> list[Row]:

@@ -4,6 +4,7 @@ Besides what every run holds (`training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
+text_rules.json            whether texts are cleaned (`training.words.cleaning`)
 vocabulary.txt             one token per line; the line number from 0 is the id
 temperature.json           what the logits are divided by: see training.classification.temperature
 decision.json              thresholds and utilities of classes and labels: see
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     from training.sentiment.served.head import Head
     from training.words.vocabulary import TextPreprocessor, Vocabulary
+
+TEXT_RULES = "text_rules.json"
 
 
 class LabelledPrediction(NamedTuple):
@@ -126,6 +129,19 @@ class SentimentRun(TaskRun):
         return kind(self.classes, self.temperature.value, self.decision)
 
     @cached_property
+    def cleaned(self) -> bool:
+        """Whether texts are cleaned before they are read; not in runs of earlier versions."""
+        if not (self.path / TEXT_RULES).is_file():
+            return False
+        values = self._json(TEXT_RULES)
+        if not isinstance(values, dict) or not isinstance(values.get("cleaned"), bool):
+            raise RunDirectoryError(
+                f'{self.path / TEXT_RULES}: expected {{"cleaned": true}} or false, got '
+                f"{values!r:.60}"
+            )
+        return bool(values["cleaned"])
+
+    @cached_property
     def vocabulary(self) -> "Vocabulary":
         """The words the model knows."""
         from training.words.vocabulary import load_vocabulary
@@ -139,7 +155,7 @@ class SentimentRun(TaskRun):
         """Text to word ids, as in training."""
         from training.words.vocabulary import TextPreprocessor
 
-        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
+        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens, self.cleaned)
 
     def load_model(self) -> "keras.Model":
         """The model of the best epoch: word ids (B, T) int32 to logits (B, C).

@@ -25,6 +25,7 @@ _FILES = (
     "classes.json",
     "vocabulary.txt",
     "temperature.json",
+    "text_rules.json",
     "decision.json",
     "scale.json",
 )

@@ -17,13 +17,16 @@ class WordIds(keras.layers.Layer):
     Args:
         tokens: The known words, without those for padding and unknown ones.
         max_tokens: Of longer texts the last so many tokens are kept.
+        cleaned: Whether texts are cleaned before.
     """
 
-    def __init__(self, tokens: Sequence[str], max_tokens: int, **kwargs: Any):
+    def __init__(
+        self, tokens: Sequence[str], max_tokens: int, cleaned: bool = False, **kwargs: Any
+    ):
         super().__init__(**kwargs)
-        self.words, self.max_tokens = list(tokens), max_tokens
+        self.words, self.max_tokens, self.cleaned = list(tokens), max_tokens, cleaned
         with tf.init_scope():  # the table must outlive the graph in which the layer may be made
-            self._preprocessor = TextPreprocessor(Vocabulary(self.words), max_tokens)
+            self._preprocessor = TextPreprocessor(Vocabulary(self.words), max_tokens, cleaned)
         self.built = True
 
     def call(self, text: Any) -> Any:
@@ -36,7 +39,12 @@ class WordIds(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
-        return {**super().get_config(), "tokens": self.words, "max_tokens": self.max_tokens}
+        return {
+            **super().get_config(),
+            "tokens": self.words,
+            "max_tokens": self.max_tokens,
+            "cleaned": self.cleaned,
+        }
 
 
 def build_text_model(run: SentimentRun) -> keras.Model:
@@ -46,7 +54,8 @@ def build_text_model(run: SentimentRun) -> keras.Model:
     """
     tokens = run.vocabulary.tokens[len(RESERVED) :]
     text = keras.Input((), dtype="string", name="text")
-    logits = run.load_model()(WordIds(tokens, run.config.data.max_tokens, name="word_ids")(text))
+    word_ids = WordIds(tokens, run.config.data.max_tokens, run.cleaned, name="word_ids")
+    logits = run.load_model()(word_ids(text))
     if run.kind == "number":
         scale = keras.layers.Rescaling(run.scale.deviation, run.scale.mean, name="value")
         return keras.Model(text, scale(logits), name="text_regressor")

@@ -123,7 +123,7 @@ def _labelled(
         for part in (held["validation"], held["test"])
     )
     train = _of_classes(rows, classes, kind)
-    return SentimentRows(name, classes, train, validation, test, kind=kind)
+    return SentimentRows(name, classes, train, validation, test, kind=kind, own=True)
 
 
 def _placed(row: LabelledRow, unit: str) -> LabelledRow:

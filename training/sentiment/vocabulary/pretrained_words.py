@@ -40,6 +40,7 @@ def pretrained_words(
     folder: Path,
     progress: Callable[[str], None] = lambda _: None,
     index: TokenIndex | None = None,
+    cleaned: bool = False,
 ) -> PretrainedWords:
     """Learn the vectors, or take those that were learned before from the same texts.
 
@@ -51,6 +52,7 @@ def pretrained_words(
         folder: Where vectors are kept for the next training, as `.word-vectors-<digest>.npz`.
         progress: Told what is being done.
         index: Of the training texts, where it is at hand.
+        cleaned: Whether texts are cleaned before they are read.
 
     Raises:
         DataError: The texts cannot be read, or hold too few different words.
@@ -63,7 +65,7 @@ def pretrained_words(
         excluded = {text_key(text) for text in (*held_out, *own)}
         texts += [text for text in others if text_key(text) not in excluded]
     sizes = config.vector_size, config.topic_size, config.vector_words, config.window
-    digest = sha256(f"{sizes}\n".encode())
+    digest = sha256(f"{sizes}{' cleaned' if cleaned else ''}\n".encode())
     for text in texts:
         digest.update(text.encode() + b"\n")
     path = folder / f".word-vectors-{digest.hexdigest()[:16]}.npz"
@@ -73,7 +75,7 @@ def pretrained_words(
 
     if index is None or config.unlabelled is not None:
         progress("tokenizing the texts")
-        index = index_tokens(texts)
+        index = index_tokens(texts, cleaned)
     count = min(config.vector_words, int((index.counts >= _LEAST_COUNT).sum()))
     least = max(config.vector_size, config.topic_size)
     if min(count, len(texts)) <= least:

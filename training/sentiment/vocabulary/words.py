@@ -35,6 +35,7 @@ def sentiment_words(
     config: SentimentConfig,
     folder: Path,
     progress: Callable[[str], None] = lambda _: None,
+    cleaned: bool = False,
 ) -> SentimentWords:
     """The words of the training texts, then further ones that were pre-trained.
 
@@ -43,18 +44,19 @@ def sentiment_words(
         config: Of the run.
         folder: Where pre-trained vectors are kept.
         progress: Told what is being done.
+        cleaned: Whether texts are cleaned before they are read.
 
     Raises:
         DataError: No word is left, or the texts to pre-train on cannot be used.
     """
     texts = data.train.texts
-    index = index_tokens(texts)
+    index = index_tokens(texts, cleaned)
     own = build_vocabulary(index, config.data.max_vocabulary, config.data.min_count)
     vocabulary, vectors = own, None
     pretraining = config.pretraining
     if pretraining.word_vectors or pretraining.unlabelled is not None:
         held_out = [*data.validation.texts, *data.test.texts]
-        learned = pretrained_words(pretraining, texts, held_out, folder, progress, index)
+        learned = pretrained_words(pretraining, texts, held_out, folder, progress, index, cleaned)
         vocabulary, vectors = _with_pretrained(own, learned, config.training.seed)
     elif pretraining.vectors is not None:
         progress("reading the vectors")
