@@ -6,6 +6,8 @@ STAMP  := $(VENV)/.installed
 UV     := build/uv/bin/uv
 # The certificates of the system, as pip uses them.
 export UV_SYSTEM_CERTS ?= 1
+# Tests start many processes, which would each compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 OLDEST    := 3.11
 NEWEST    := 3.13
@@ -36,7 +38,7 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python -m demo
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=40
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=40
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
 	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
