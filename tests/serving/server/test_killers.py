@@ -197,6 +197,7 @@ def fuzzed(fuzzer, count, directories):
     return lines
 
 
+@pytest.mark.slow
 def test_what_the_codecs_let_through(models, grow, lite, figures):
     """The fuzzer of `native_fuzz`, on real sessions."""
     directories = [next(base.iterdir()) for base in (models / "echo", models / "text", grow)]
@@ -211,6 +212,7 @@ def test_what_the_codecs_let_through(models, grow, lite, figures):
     assert count // 50 < of_lite < count  # it takes one request of each rank and type
 
 
+@pytest.mark.slow
 def test_what_is_merged_into_batches(models, grow, figures):
     """The fuzzer `batch_fuzz`: each request gets the answer that it gets alone."""
     directories = [next(base.iterdir()) for base in (models / "affine", models / "text", grow)]
