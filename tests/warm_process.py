@@ -46,12 +46,22 @@ class WarmProcess:
             os.devnull if file == subprocess.DEVNULL else str(getattr(file, "name", file))
             for file in (stdout, stderr)
         ]
+        for path in paths:
+            Path(path).touch()
         environment = {**os.environ, **ENVIRONMENT}
         self._process = _context.Process(
             target=_run, args=(module, [str(each) for each in arguments], *paths, environment)
         )
         self._process.start()
         self.pid = self._process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error is not None:
+            self.kill()
+        self.wait()
 
     @property
     def returncode(self):
@@ -92,6 +102,8 @@ def _run(module, arguments, stdout, stderr, environment):
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
+    # In a job in the background Ctrl-C would be ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Appending, so that both may be the same file.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for descriptor, path in ((1, stdout), (2, stderr)):
