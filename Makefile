@@ -6,6 +6,8 @@ STAMP  := $(VENV)/.installed
 UV     := build/uv/bin/uv
 # The certificates of the system, as pip uses them.
 export UV_SYSTEM_CERTS ?= 1
+# Tests start many processes, which would each compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 OLDEST    := 3.11
 NEWEST    := 3.13
@@ -36,7 +38,7 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python -m demo
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=40
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=40
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
 	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
@@ -90,7 +92,10 @@ robustness: $(STAMP)  ## the long form of the tests that try to break the server
 	    tests/serving/codecs/test_large_request.py \
 	    tests/serving/server/test_hostile_requests.py tests/serving/server/test_killers.py \
 	    tests/serving/server/test_budgets.py tests/serving/client/test_limits.py \
-	    tests/serving/server/test_faults.py tests/serving/server/test_swaps_under_load.py
+	    tests/serving/server/test_broken_versions.py \
+	    tests/serving/server/test_disk_and_clock.py \
+	    tests/serving/server/test_misbehaving_clients.py \
+	    tests/serving/server/test_stops_under_load.py tests/serving/server/test_swaps_under_load.py
 	@cat build/robustness.txt
 
 lint: $(STAMP)  ## ruff and mypy

@@ -66,7 +66,7 @@ def _parse(
 ) -> tuple[Any, list[str]]:
     """The settings on the command line, as an instance of its command's class.
 
-    Behind them what a check passes on to the training that it checks for.
+    The second value holds the arguments that `check` passes on to the training it checks for.
     """
     commands: list[Any] = []
     for name, task in tasks.items():
@@ -112,7 +112,7 @@ def _train(
     name: str, task: Task, config: Any, arguments: Sequence[str], resume: bool = False
 ) -> int:
     console = Console(soft_wrap=True)
-    data = None if resume else _checked(task, config, console)
+    data = _checked(task, config, console)
     _load_tensorflow(console, config.run.debug)
     run = task.train(config, console, resume, data)
     if run is None:
@@ -138,7 +138,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
     written = read_settings(path)
     if "given" in written:
         raise CheckpointError(
-            f"{config.run_path} was begun in Python, with data given there; go on with it there: "
+            f"{config.run_path} was started in Python, with data in memory; continue it there with "
             f"the estimator's resume({str(config.run_path)!r}, data)"
         )
 

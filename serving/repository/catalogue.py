@@ -68,7 +68,7 @@ class Catalogue:
 
     Attributes:
         models: Their versions, by name; to be used under `changed`.
-        changed: Told of every change of a version.
+        changed: Called for every change of a version.
         configured: Whether it was said what to serve, be it nothing.
     """
 
