@@ -98,15 +98,17 @@ def test_only_the_page_itself_is_open_without_a_token(tmp_path, base_path):
         f"--model_base_path={base_path}", "--model_name=text", "--enable_playground",
         f"--auth_token_file={tmp_path / 'tokens'}",
     )  # fmt: skip
-    with running(tmp_path / "log", *flags) as server:
-        with httpx.Client(base_url=server.rest, trust_env=False) as client:
-            for path in FILES:
-                assert client.get(path).status_code == 200
-            good = {"authorization": f"Bearer {TOKEN}"}
-            for path in ("/models", "/playground/nothing", *(f"/playground/{d}" for d in DATA)):
-                assert client.get(path).status_code == 401
-                status = client.get(path, headers=good).status_code
-                assert status == (404 if path.endswith("nothing") else 200)
+    with (
+        running(tmp_path / "log", *flags) as server,
+        httpx.Client(base_url=server.rest, trust_env=False) as client,
+    ):
+        for path in FILES:
+            assert client.get(path).status_code == 200
+        good = {"authorization": f"Bearer {TOKEN}"}
+        for path in ("/models", "/playground/nothing", *(f"/playground/{d}" for d in DATA)):
+            assert client.get(path).status_code == 401
+            status = client.get(path, headers=good).status_code
+            assert status == (404 if path.endswith("nothing") else 200)
 
 
 def test_the_flag_needs_a_rest_port(tmp_path):
