@@ -20,6 +20,7 @@ export class ForecastView {
     this.others = Object.keys(inputs).filter((name) => name !== "history");
     this.golden = goldenRows(model.golden, "serving_default", "history");
     this.state = asked.forecast ?? null;
+    this.changed = Boolean(this.state && JSON.stringify(this.state.history) !== JSON.stringify(this.state.original));
     this.#build();
   }
 
@@ -127,6 +128,7 @@ export class ForecastView {
   #begin(history, times, extras) {
     this.state = this.asked.forecast = { history, times, extras, original: history.map((row) => [...row]) };
     this.step = null;
+    this.changed = false;
     this.#show();
   }
 
@@ -165,6 +167,7 @@ export class ForecastView {
       try {
         const outputs = await predict(this.target, "serving_default", inputs);
         this.answer = { forecast: outputs.forecast?.[0] ?? null, quantiles: outputs.quantiles?.[0] ?? null };
+        if (!this.changed) this.state.before = this.answer.forecast;
         if (pressed) performance.measure("change to forecast", { start: pressed, end: performance.now() });
         this.status.textContent = `Forecast in ${(performance.now() - began).toFixed(1)} ms, over the network and back.`;
         this.tell(null);
@@ -202,9 +205,11 @@ export class ForecastView {
       for (let q = 0; q < Math.floor(levels.length / 2); q++) {
         const high = levels.length - 1 - q;
         const name = `${Math.round(100 * (levels[high] - levels[q]))} % interval`;
-        series.push({ label: name, values: of(high), colour: "c1", width: 0, band: `${name}, lower`, fill: 0.16, shownName: name });
+        series.push({ label: name, values: of(high), colour: "c1", width: 0, band: `${name}, lower`, fill: 0.13 + 0.1 * q });
         series.push({ label: `${name}, lower`, values: of(q), colour: "c1", width: 0, quiet: true, group: name });
       }
+      const before = this.state.before;
+      if (this.changed && before) series.push({ label: "forecast before the change", values: ahead(before.map((row) => row[k])), colour: "c8", width: 1.25, dash: [5, 4] });
       const line = ahead(this.answer.forecast.map((row) => row[k]));
       if (last !== null && past.length) line[past.length - 1] = last;
       series.push({ label: "forecast", values: line, colour: "c1", width: 2.25 });

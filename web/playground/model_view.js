@@ -92,7 +92,9 @@ export class ModelView {
   }
 
   #goldenRequest() {
-    const request = this.model.golden.find((one) => one.inputs);
+    const asked = this.model.golden.filter((one) => one.inputs);
+    // The golden requests hold the empty text and missing values too.
+    const request = asked.find((one) => Object.values(one.inputs).flat(Infinity).every((value) => value !== "" && !Number.isNaN(value))) ?? asked[0];
     if (!request) return null;
     return { signature: request.signature_name, inputs: Object.fromEntries(Object.keys(request.inputs).map((name) => [name, [goldenRows([request], request.signature_name, name)[0].row]])) };
   }

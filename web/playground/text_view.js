@@ -20,7 +20,7 @@ export class TextView {
     this.answers = new Newest();
     this.reading = new Newest();
     const examples = goldenRows(model.golden, "serving_default", this.name).map((one) => one.row).filter((text) => typeof text === "string" && text.trim());
-    this.text = h("textarea", { id: "text", rows: 4, spellcheck: "false", placeholder: "Type a text; the answer follows.", oninput: (event) => this.#typed(event) });
+    this.text = h("textarea", { id: "text", rows: 5, spellcheck: "false", placeholder: "Type a text; the answer follows.", oninput: (event) => this.#typed(event) });
     this.text.value = asked.text ?? examples[0] ?? "";
     this.status = h("p", { class: "soft small status" });
     this.panels = [new AnswerPanel(), new AnswerPanel()];
@@ -32,7 +32,7 @@ export class TextView {
     this.readout = h("p", { class: "readout mono", "aria-live": "off" });
     this.gates = this.hasGates ? new GatePicture((i) => this.#select(i)) : null;
     this.more = h("div", { hidden: true }, h("button", { type: "button", onclick: () => this.#read(true) }, "Show words and gates of this long text"));
-    this.element = h("div", {},
+    this.element = h("div", {}, h("div", { class: "ask" },
       h("section", { class: "card" },
         h("div", { class: "row spread" }, h("h2", {}, h("label", { for: "text" }, "Text")),
           choices.length > 1 ? h("label", { class: "small" }, "Side by side with", compare) : null),
@@ -40,7 +40,7 @@ export class TextView {
         examples.length ? h("div", { class: "examples", role: "group", "aria-label": "Examples" }, examples.slice(0, EXAMPLES).map((text) =>
           h("button", { type: "button", title: text, onclick: () => this.#use(text) }, short(text, 48)))) : null,
         this.status),
-      h("div", { class: "columns" }, this.panels.map((panel) => panel.element)),
+      h("div", { class: "answers" }, this.panels.map((panel) => panel.element))),
       this.hasGates ? h("section", { class: "card" }, h("h2", {}, "Word by word"), this.more, this.wordBox, this.legend, this.readout, this.chart.element) : null,
       this.gates?.element);
     this.panels[1].element.hidden = true;
