@@ -30,7 +30,7 @@ export class Chart {
   /** Draw these; the plot is made anew only where series come or go. */
   update(x, series) {
     const same = this.u && series.length === this.series.length
-      && series.every((one, i) => one.label === this.series[i].label && one.band === this.series[i].band);
+      && series.every((one, i) => ["label", "band", "width", "colour", "points"].every((key) => one[key] === this.series[i][key]));
     const shown = new Map(this.series.map((one) => [one.label, one.shown]));
     this.x = x;
     this.series = series.map((one) => ({ ...one, shown: shown.get(one.label) ?? !one.hidden }));
