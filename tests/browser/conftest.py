@@ -1,5 +1,6 @@
 """Chromium, and servers with models for it: trained ones with hostile names, and large ones."""
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -10,18 +11,15 @@ from google.protobuf import text_format
 from serving.protos.model_server_config_pb2 import ModelServerConfig
 from tests.serving.conftest import running
 
+from .hostile_names import HOSTILE_MODEL
+
 REPOSITORY = Path(__file__).resolve().parents[2]
+BUILD = REPOSITORY / "build" / "browser-test"
 AXE = REPOSITORY / "web" / "node_modules" / "axe-core" / "axe.min.js"
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-HOSTILE = "<img src=x onerror=\"window.hacked='"
-"""What follows says where it stood."""
-HOSTILE_MODEL = f"{HOSTILE}model'\">"
-CLASSES = ("calm", f"{HOSTILE}class'\">")
-COLUMNS = ("load", f"</script><script>window.hacked='column'</script>{HOSTILE}c'\">")
-LOOKBACK, HORIZON = 48, 12
 
 
 @pytest.fixture(scope="session")
@@ -115,83 +113,37 @@ def visit(browser):
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory):
-    """Runs of a text classifier and a forecaster, both with hostile names."""
-    import numpy as np
+def made():
+    """Runs and models, kept from run to run while the code that makes them is the same."""
+    from .trained_models import make_all
 
-    from training.forecasting.config import (
-        ForecasterConfig,
-        ForecastingConfig,
-        ForecastingTrainingConfig,
-        RunConfig,
-        SeriesConfig,
+    sources = sorted(
+        path
+        for folder in ("keras_gru", "training", "serving/export", "tests/browser")
+        for path in (REPOSITORY / folder).rglob("*.py")
     )
-    from training.forecasting.pipeline import train_forecasting
-    from training.sentiment.config import (
-        ClassifierConfig,
-        SentimentConfig,
-        SentimentDataConfig,
-        SentimentRunConfig,
-        SentimentTrainingConfig,
-    )
-    from training.sentiment.pipeline import train_sentiment
-    from training.sentiment.sources.grammar import generate_reviews
-
-    root = tmp_path_factory.mktemp("trained")
-    rows = [
-        {"text": f"{review.text} {HOSTILE}text'\">", "label": CLASSES[review.label]}
-        for review in generate_reviews(300, 3)
-    ]
-    import csv
-
-    with (root / "reviews.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["text", "label"])
-        writer.writeheader()
-        writer.writerows(rows)
-    texts = train_sentiment(
-        SentimentConfig(
-            data=SentimentDataConfig(data=root / "reviews.csv"),
-            model=ClassifierConfig(embedding_size=8, units=8),
-            training=SentimentTrainingConfig(epochs=1),
-            run=SentimentRunConfig(runs_dir=root / "runs", name="texts"),
-        )
-    )
-    rng = np.random.default_rng(1)
-    hours = np.arange(500)
-    load = 500 + 80 * np.sin(2 * np.pi * hours / 24) + rng.normal(0, 8, len(hours))
-    heat = 20 - 5 * np.cos(2 * np.pi * hours / 24)
-    times = np.datetime64("2024-01-01T00") + hours.astype("timedelta64[h]")
-    with (root / "series.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["time", *COLUMNS])
-        for number, (time, *cells) in enumerate(zip(times, load, heat, strict=True)):
-            first = "" if number % 97 == 50 else f"{cells[0]:.2f}"
-            table.writerow([f"{time}:00", first, f"{cells[1]:.3f}"])
-    series = train_forecasting(
-        ForecastingConfig(
-            data=SeriesConfig(data=root / "series.csv", lookback=LOOKBACK, horizon=HORIZON),
-            model=ForecasterConfig(units=8, segment=12),
-            training=ForecastingTrainingConfig(epochs=1),
-            run=RunConfig(runs_dir=root / "runs", name="series"),
-        )
-    )
-    return {"texts": texts.path, "series": series.path}
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    place = BUILD / digest
+    if not place.exists():
+        shutil.rmtree(BUILD, ignore_errors=True)
+        aside = BUILD / "aside"
+        aside.mkdir(parents=True)
+        make_all(aside)
+        aside.rename(place)
+    return place
 
 
 @pytest.fixture(scope="session")
-def models(trained, tmp_path_factory):
+def trained(made):
+    """Runs of a text classifier and a forecaster, both with hostile names."""
+    return {name: made / "runs" / name for name in ("texts", "series")}
+
+
+@pytest.fixture(scope="session")
+def models(made):
     """Base paths by model name."""
-    from serving.export.run import export_run
-
-    from .big_models import save_topics, save_wide
-
-    root = tmp_path_factory.mktemp("models")
-    for name, run in trained.items():
-        export_run(run, root / name)
-    shutil.copytree(root / "texts" / "1", root / "texts" / "2")
-    save_topics(root / "topics")
-    save_wide(root / "wide")
-    return {HOSTILE_MODEL: root / "texts", **{p.name: p for p in root.iterdir()}}
+    root = made / "models"
+    return {HOSTILE_MODEL: root / "texts", **{path.name: path for path in root.iterdir()}}
 
 
 @pytest.fixture(scope="session")

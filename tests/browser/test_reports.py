@@ -12,7 +12,8 @@ from keras_gru.teaching.network import ACTIVATIONS, LOSSES, parse_network
 from keras_gru.teaching.trace import trace
 from keras_gru.teaching.trace_page import network_content, write_trace_page
 
-from .conftest import CLASSES, COLUMNS, REPOSITORY
+from .conftest import REPOSITORY
+from .hostile_names import CLASSES, COLUMNS
 
 pytestmark = pytest.mark.browser
 SIZES = ({"width": 1200, "height": 900}, {"width": 360, "height": 740})

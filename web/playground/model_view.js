@@ -144,7 +144,7 @@ export class ModelView {
     const rows = Object.entries(this.model.signatures).flatMap(([name, signature]) => [
       ...Object.entries(signature.inputs).map(([alias, info]) => [name, "input", alias, info.dtype.replace("DT_", "").toLowerCase(), shape(info)]),
       ...Object.entries(signature.outputs).map(([alias, info]) => [name, "output", alias, info.dtype.replace("DT_", "").toLowerCase(), shape(info)])]);
-    return h("section", { class: "card" }, h("h2", {}, "Signatures"), table("Inputs and outputs", ["signature", "", "name", "type", "shape"], rows, { numeric: false }));
+    return h("section", { class: "card" }, h("h2", {}, "Signatures"), table("Inputs and outputs", ["signature", "direction", "name", "type", "shape"], rows, { numeric: false }));
   }
 
   #card() {

@@ -13,9 +13,9 @@ export function confusion({ classes, counts, mistakes, wrong }) {
   const describe = (i, j) => `${counts[i][j].toLocaleString("en-US")} of ${totals[i].toLocaleString("en-US")} rows labelled ${classes[i]} are answered ${classes[j]} (${percent(counts[i][j] / (totals[i] || 1))})`;
   const cells = counts.map((row, i) => row.map((count, j) => {
     const share = count / (totals[i] || 1);
-    const button = h("button", { type: "button", class: i === j ? "cell right" : "cell", "aria-label": describe(i, j), tabindex: many && i !== j && !count ? -1 : 0,
+    const button = h("button", { type: "button", class: i === j ? "cell right" : "cell", tabindex: many && i !== j && !count ? -1 : 0,
       onpointerenter: () => (said.textContent = describe(i, j)), onfocus: () => (said.textContent = describe(i, j)), onclick: () => choose(i, j) },
-    many ? "" : h("span", {}, count.toLocaleString("en-US")), many ? null : h("small", {}, percent(share, 0)));
+    many ? null : [h("span", {}, count.toLocaleString("en-US")), " ", h("small", {}, percent(share, 0))], h("span", { class: "visually-hidden" }, many ? describe(i, j) : ` labelled ${classes[i]}, answered ${classes[j]}`));
     button.style.setProperty("--share", `${Math.round(75 * share ** 0.6)}%`);
     return button;
   }));
@@ -50,6 +50,6 @@ export function confusion({ classes, counts, mistakes, wrong }) {
     more.hidden = found.length <= shown;
   }
   show();
-  return h("div", {}, matrix, said, h("section", { class: "explorer", "aria-label": "Mistakes" }, h("h3", {}, "All mistakes"),
+  return h("div", {}, matrix, said, h("section", { class: "explorer", "aria-label": "Mistakes" }, h("p", {}, h("b", {}, "All mistakes")),
     h("div", { class: "fields" }, h("label", { for: "mistake-label" }, "Label", label), h("label", { for: "mistake-predicted" }, "Answer", predicted), h("label", { for: "mistake-text" }, "Text contains", text)), count, list, more));
 }

@@ -159,7 +159,7 @@ export class Chart {
     const named = this.series.filter((one) => one.values);
     const from = Math.max(0, this.x.length - MOST_ROWS);
     const rows = this.x.slice(from).map((x, i) => [this.xLabel(x), ...named.map((one) => this.format(one.values[from + i]))]);
-    fill(this.numbers.lastChild, table(from ? `${this.title}, the last ${MOST_ROWS} of ${this.x.length} steps` : this.title, ["", ...named.map((one) => one.label)], rows));
+    fill(this.numbers.lastChild, table(from ? `${this.title}, the last ${MOST_ROWS} of ${this.x.length} steps` : this.title, ["step", ...named.map((one) => one.label)], rows));
   }
 }
 
