@@ -269,7 +269,7 @@ def test_a_vanilla_cell_overwrites_every_unit_and_a_gated_one_can_leave_some(rng
     assert np.all(np.abs(s - h) > 0.01)
 
 
-@confirms("RN-22")
+@confirms("RN-21")
 def test_a_vanilla_rnn_at_the_texts_own_bound_forgets():
     """γλ < 1: after 100 steps at most (γλ)^100 of a gradient is left, for every input."""
     slope, weight = 1.0, 0.9

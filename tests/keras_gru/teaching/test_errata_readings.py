@@ -256,8 +256,8 @@ def test_one_term_is_not_the_sum(good_movie):
     np.testing.assert_allclose(total, trace(network).totals["dW_out"], atol=1e-12)
 
 
-@confirms("EX-34", "RN-21")
-def test_headings_without_a_text():
+@confirms("EX-34")
+def test_sections_of_the_table_of_contents_are_missing():
     """Quoted from the texts; compared with them where they are at hand."""
     if not TEXTS.exists():
         pytest.skip("needs the texts beside the checkout")
@@ -265,8 +265,6 @@ def test_headings_without_a_text():
     for number, heading in ((5, "GRU vs Vanilla RNN Comparison"), (6, "Key Insights and Summary")):
         assert f"{number}. [{heading}]" in explained
         assert f"# {heading}" not in explained
-    notes = (TEXTS / "rnn_lstm_gru_notes.md").read_text("utf-8")
-    assert notes.rstrip().endswith("### Summary of the Mechanism")
 
 
 @confirms("EX-35")
