@@ -15,6 +15,8 @@ from keras_gru.teaching.cells.notebook import Notebook, Values
 from keras_gru.teaching.network_fields import Array
 from keras_gru.teaching.trace import Trace
 
+_MOST_NUMBERS = 10_000_000
+
 
 @dataclass(frozen=True)
 class Path:
@@ -64,10 +66,18 @@ class Paths:
         return found
 
 
-def last_paths(found: Trace) -> Paths:
-    """Paths to the last state with a loss of its own, or to the last state of all."""
+def last_paths(found: Trace) -> Paths | None:
+    """Paths to the last state with a loss of its own, or to the last state of all.
+
+    None for networks that are not small: the derivative of every unit by every weight over every
+    path would fill the memory.
+    """
     with_loss = [t for t, step in enumerate(found.steps) if "loss" in step]
-    return state_paths(found, with_loss[-1] if with_loss else len(found.steps) - 1)
+    step = with_loss[-1] if with_loss else len(found.steps) - 1
+    network = found.network
+    if (step + 1) * network.units * network.parameter_count() > _MOST_NUMBERS:
+        return None
+    return state_paths(found, step)
 
 
 def state_paths(found: Trace, step: int) -> Paths:

@@ -72,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
         raise NetworkError(f"--exercise: expected 1 blank or more, got {options.exercise}")
     found = trace(_network(options.network, options.variant, options.cell))
     if options.json:
-        json.dump({**found.to_json(), "paths": last_paths(found).to_json()}, sys.stdout, indent=1)
+        paths = last_paths(found)
+        split = {} if paths is None else {"paths": paths.to_json()}
+        json.dump({**found.to_json(), **split}, sys.stdout, indent=1)
         sys.stdout.write("\n")
     elif options.exercise is not None:
         return _exercise(found, options.exercise)

@@ -131,6 +131,9 @@ def _deltas(found: Trace, layout: Layout) -> Table:
 def _paths(found: Trace, layout: Layout) -> Iterator[RenderableType]:
     """The derivative of one state by the recurrent weights, by the steps at which they act."""
     network, split = found.network, last_paths(found)
+    if split is None:
+        yield Text("(left out: too many numbers for a network of this size)")
+        return
     weights = [f"U_{block}" for block in network.blocks]
     t = split.step
     yield Text(

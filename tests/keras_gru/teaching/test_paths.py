@@ -8,7 +8,7 @@ from keras_gru.teaching.network import parse_network
 from keras_gru.teaching.paths import last_paths, state_paths
 from keras_gru.teaching.trace import trace
 from tests.keras_gru.plain_network import NUMPY, TENSORFLOW, forward, probe_shapes
-from tests.keras_gru.teaching.random_networks import NETWORKS
+from tests.keras_gru.teaching.random_networks import NETWORKS, random_fields
 
 NAMES = ["rnn", "rnn_last_step", "lstm", "lstm_sigmoid", "keep_before", "replace_after", "mgu_keep"]
 
@@ -83,6 +83,11 @@ def test_paths_of_all_losses_add_up_to_the_gradient(name):
 
 def split_total_is_the_sum(split, weight):
     return np.allclose(split.total(weight), sum(p.derivatives[weight] for p in split.paths))
+
+
+def test_a_large_network_has_no_paths():
+    network = parse_network(random_fields(1, T=60, U=40, D=20))
+    assert last_paths(trace(network)) is None
 
 
 def test_the_last_state_with_a_loss_is_split():
