@@ -92,6 +92,8 @@ def _states(found: Trace, layout: Layout) -> Table:
     rows.add("", "start", found.network.initial_state, signed=True)
     for t, step in enumerate(found.steps):
         rows.add("", _step_title(found.network, t), step["h_new"], signed=True)
+        if "c_new" in step:
+            rows.add("", "  its cell", step["c_new"], signed=True)
     return rows.table
 
 
@@ -125,6 +127,8 @@ def _deltas(found: Trace, layout: Layout) -> Table:
         rows.add("", _step_title(found.network, t), step["dh_new"], strong=True)
         rows.add("20", "  own loss", step["dh_output"])
         rows.add("6", "  later losses", step["dh_future"])
+        if "dc_new" in step:
+            rows.add("30", "  δ of its cell", step["dc_new"])
     return rows.table
 
 
