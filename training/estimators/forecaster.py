@@ -204,7 +204,7 @@ class Forecaster(RunEstimator):
         """
         import pandas as pd
 
-        from training.forecasting.backtest import backtest, data_of_run
+        from training.forecasting.backtests.backtest import backtest, data_of_run
         from training.forecasting.data import load_forecasting_data, prepare
 
         run = self._run()

@@ -13,32 +13,32 @@ from rich.console import Console
 
 from training.config import to_dict
 from training.data.series import Series
-from training.forecasting import pictures as forecast_pictures
-from training.forecasting import report as forecasting_report
 from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
 from training.forecasting.config import ForecastingConfig
-from training.forecasting.conformal import LEVELS, MEDIAN, quantiles
 from training.forecasting.data import ForecastingData, load_forecasting_data, prepare
-from training.forecasting.evaluation import (
+from training.forecasting.future.recent import FILE as LAST_WINDOW
+from training.forecasting.future.recent import last_window
+from training.forecasting.losses import forecast_loss, point_metrics
+from training.forecasting.network.model import build_forecaster, initialise_linear
+from training.forecasting.reports import pictures as forecast_pictures
+from training.forecasting.reports import report as forecasting_report
+from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
+from training.forecasting.scores.conformal import LEVELS, MEDIAN, quantiles
+from training.forecasting.scores.evaluation import (
     Predictor,
     calibrate,
     evaluate_forecasts,
     make_predictor,
     require_calibration,
 )
-from training.forecasting.forecast_errors import CHUNK, ForecastErrors
-from training.forecasting.future.recent import FILE as LAST_WINDOW
-from training.forecasting.future.recent import last_window
-from training.forecasting.losses import forecast_loss, point_metrics
-from training.forecasting.metrics import (
+from training.forecasting.scores.forecast_errors import CHUNK, ForecastErrors
+from training.forecasting.scores.metrics import (
     data_summary,
     error_details,
     error_summary,
     interval_summary,
 )
-from training.forecasting.network.model import build_forecaster, initialise_linear
-from training.forecasting.outcomes import stored_errors
-from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
+from training.forecasting.scores.outcomes import stored_errors
 from training.forecasting.sources.sets import PARTS
 from training.forecasting.windows import WindowBatches
 from training.loop.fit import FitResult

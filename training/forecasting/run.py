@@ -11,7 +11,7 @@ last_window.npz            the end of the series, from which a forecast begins:
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
 test_errors.npz            errors of every test window, of the model and of the baselines: see
-                           training.forecasting.outcomes
+                           training.forecasting.scores.outcomes
 *.png                      forecasts, errors, coverage, residuals, learning curves
 =========================  ====================================================================
 """
@@ -140,7 +140,7 @@ class ForecastingRun(TaskRun):
         return stored["forecasts"][rows], stored["quantiles"][rows]
 
     def test_errors(self) -> dict[str, Any]:
-        """What `training.forecasting.outcomes` stored of the test windows."""
+        """What `training.forecasting.scores.outcomes` stored of the test windows."""
         if not (self.path / "test_errors.npz").is_file():
             raise RunDirectoryError(
                 f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "

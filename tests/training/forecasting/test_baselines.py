@@ -20,7 +20,7 @@ from training.forecasting.baselines.simple import (
 )
 from training.forecasting.config import SeriesConfig
 from training.forecasting.data import load_forecasting_data, prepare
-from training.forecasting.forecast_errors import ErrorSums
+from training.forecasting.scores.forecast_errors import ErrorSums
 
 
 def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):

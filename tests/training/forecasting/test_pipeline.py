@@ -6,9 +6,9 @@ import pytest
 
 from tests.training.conftest import tiny_forecasting_config, write_waves
 from training.errors import DataError, RunDirectoryError
-from training.forecasting import pictures as forecast_pictures
 from training.forecasting.data import load_forecasting_data
 from training.forecasting.pipeline import train_forecasting
+from training.forecasting.reports import pictures as forecast_pictures
 
 
 def test_the_same_seed_gives_the_same_weights(forecasting_run, tmp_path):

@@ -6,9 +6,9 @@ import pytest
 from matplotlib.image import imread
 
 from training.errors import RunDirectoryError
-from training.forecasting.conformal import LEVELS, quantiles
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.run import ForecastingRun, evenly
+from training.forecasting.scores.conformal import LEVELS, quantiles
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def forecast(
     """
     import tensorflow as tf
 
-    from training.forecasting.conformal import quantiles
+    from training.forecasting.scores.conformal import quantiles
 
     steps = require_horizon(run, horizon)
     preprocessor = run.preprocessor()

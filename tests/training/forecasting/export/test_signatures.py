@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from serving.engine.portability import portability_faults
-from training.forecasting.conformal import LEVELS
+from training.forecasting.export.signatures import ForecastingSignatures
 from training.forecasting.network.model import ForecasterConfig, ForecastShape, build_forecaster
 from training.forecasting.network.steps import ForecasterSteps
 from training.forecasting.preprocessor import SeriesPreprocessor
-from training.forecasting.signatures import ForecastingSignatures
+from training.forecasting.scores.conformal import LEVELS
 
 RNG = np.random.default_rng(17)
 COLUMNS = ("load", "wind", "price")

@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_gru import portable
-from training.forecasting.conformal import MEDIAN, quantiles
 from training.forecasting.network.config import ForecasterConfig, ForecastShape
 from training.forecasting.network.steps import ForecasterSteps
 from training.forecasting.preprocessor import SeriesPreprocessor
+from training.forecasting.scores.conformal import MEDIAN, quantiles
 
 
 class ForecastingSignatures(tf.Module):
@@ -28,7 +28,8 @@ class ForecastingSignatures(tf.Module):
         preprocessor: Of the run.
         columns: The C names of the columns read, for error messages.
         levels: The Q levels, ascending, with .5.
-        offsets: (H, K, Q) standardised, of `training.forecasting.conformal.interval_offsets`.
+        offsets: (H, K, Q) standardised, of
+            `training.forecasting.scores.conformal.interval_offsets`.
     """
 
     def __init__(

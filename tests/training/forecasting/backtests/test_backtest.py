@@ -9,8 +9,8 @@ from tests.training.conftest import write_waves
 from training.__main__ import main
 from training.config import RunConfig
 from training.errors import ConfigError, DataError, RunDirectoryError
-from training.forecasting.backtest import run_backtest
-from training.forecasting.backtest_config import BacktestConfig
+from training.forecasting.backtests.backtest import run_backtest
+from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.baselines.ridge import fit_ridge
 from training.forecasting.config import (
     ForecastingConfig,

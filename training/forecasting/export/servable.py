@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from training.forecasting.conformal import MEDIAN, quantiles
+from training.forecasting.export.signatures import ForecastingSignatures
 from training.forecasting.run import ForecastingRun
-from training.forecasting.signatures import ForecastingSignatures
+from training.forecasting.scores.conformal import MEDIAN, quantiles
 from training.servable import WARMUP_BATCHES, Request, Servable
 
 _GOLDEN_BATCHES = (1, 1, 2, 4)

@@ -9,9 +9,9 @@ from matplotlib.ticker import PercentFormatter
 from statsmodels.tsa.stattools import acf
 
 from training.forecasting.baselines.simple import LAST_VALUE, BaselineResult
-from training.forecasting.conformal import LEVELS, MEDIAN, quantiles
 from training.forecasting.data import ForecastingData
-from training.forecasting.evaluation import Evaluation, Predictor
+from training.forecasting.scores.conformal import LEVELS, MEDIAN, quantiles
+from training.forecasting.scores.evaluation import Evaluation, Predictor
 from training.plots.picture import plain_label, save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"

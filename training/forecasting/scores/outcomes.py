@@ -27,11 +27,11 @@ import pandas as pd
 from training.data.digest import data_digest
 from training.errors import DataError, RunDirectoryError
 from training.forecasting.baselines.simple import BaselineResult, naive_forecasters
-from training.forecasting.conformal import MEDIAN, quantiles
 from training.forecasting.data import ForecastingData
-from training.forecasting.evaluation import make_predictor
-from training.forecasting.forecast_errors import CHUNK, ErrorSums, ForecastErrors, measure
 from training.forecasting.run import ForecastingRun
+from training.forecasting.scores.conformal import MEDIAN, quantiles
+from training.forecasting.scores.evaluation import make_predictor
+from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors, measure
 from training.forecasting.sources.series_check import series_problems
 from training.forecasting.sources.sets import Borders, load_series
 from training.outcomes import Answers, Outcomes, ratio_measure

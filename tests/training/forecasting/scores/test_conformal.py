@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from training.forecasting.conformal import LEVELS, interval_offsets, quantiles
+from training.forecasting.scores.conformal import LEVELS, interval_offsets, quantiles
 
 RNG = np.random.default_rng(7)
 

@@ -5,11 +5,15 @@ import pytest
 from matplotlib.image import imread
 
 from training.forecasting.data import load_forecasting_data
-from training.forecasting.evaluation import Evaluation, Interval
-from training.forecasting.forecast_errors import ForecastErrors, WindowErrors
-from training.forecasting.metrics import interval_summary
-from training.forecasting.pictures import draw_coverage, draw_residuals
-from training.forecasting.report import coverage_remarks, not_better_than_naive, write_markdown
+from training.forecasting.reports.pictures import draw_coverage, draw_residuals
+from training.forecasting.reports.report import (
+    coverage_remarks,
+    not_better_than_naive,
+    write_markdown,
+)
+from training.forecasting.scores.evaluation import Evaluation, Interval
+from training.forecasting.scores.forecast_errors import ForecastErrors, WindowErrors
+from training.forecasting.scores.metrics import interval_summary
 
 NO_WINDOWS = WindowErrors(*np.zeros((2, 0, 2), np.float32), np.zeros(0, int))
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from training.forecasting.data import ForecastingData
-from training.forecasting.evaluation import Evaluation
-from training.forecasting.forecast_errors import ForecastErrors
+from training.forecasting.scores.evaluation import Evaluation
+from training.forecasting.scores.forecast_errors import ForecastErrors
 from training.forecasting.sources.sets import PARTS
 
 

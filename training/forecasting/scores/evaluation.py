@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from training.errors import DataError
-from training.forecasting.conformal import LEVELS, MEDIAN, interval_offsets, quantiles
 from training.forecasting.data import ForecastingData
-from training.forecasting.forecast_errors import CHUNK, ErrorSums, ForecastErrors
+from training.forecasting.scores.conformal import LEVELS, MEDIAN, interval_offsets, quantiles
+from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors
 from training.forecasting.sources.series_check import calibration_problem
 from training.forecasting.windows import Windows
 

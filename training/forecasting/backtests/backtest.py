@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from training.errors import DataError, RunDirectoryError
-from training.forecasting.backtest_config import BacktestConfig
+from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.baselines.exponential_smoothing import SmoothingForecaster, suits
 from training.forecasting.baselines.simple import (
     LAST_VALUE,
@@ -25,11 +25,11 @@ from training.forecasting.baselines.simple import (
     naive_forecasters,
     ridge_of,
 )
-from training.forecasting.conformal import LEVELS
 from training.forecasting.data import ForecastingData, load_forecasting_data
-from training.forecasting.evaluation import evaluate_forecasts, make_predictor
-from training.forecasting.forecast_errors import ForecastErrors, measure
 from training.forecasting.run import ForecastingRun
+from training.forecasting.scores.conformal import LEVELS
+from training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
+from training.forecasting.scores.forecast_errors import ForecastErrors, measure
 from training.forecasting.sources.sets import Borders
 from training.forecasting.windows import Windows
 from training.plots.picture import save_figure
