@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from training.config import RunConfig
+from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
@@ -56,6 +57,7 @@ def tiny_forecasting_config(
         data=SeriesConfig(data, lookback=24, horizon=6, validation_fraction=0.25),
         model=ForecasterConfig(**{"units": 6, "segment": 6, **model}),
         training=ForecastingTrainingConfig(epochs=2, learning_rate=5e-3),
+        combination=CombinationConfig(combine=False, refit=False),
         run=RunConfig(runs_dir, name),
     )
 

@@ -177,7 +177,7 @@ class Forecaster(RunEstimator):
                 recent = recent_of_series(run, series)
             load_tensorflow()
             if self._model is None:
-                self._model = run.load_model()
+                self._model = run.delivered_model()
             table = forecast(run, recent, horizon, self._model)
         for note in recent.notes:
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)

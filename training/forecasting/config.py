@@ -14,6 +14,7 @@ from training.config import (
     require_split,
 )
 from training.errors import ConfigError
+from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.network.config import ForecasterConfig
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
@@ -43,14 +44,19 @@ class SeriesConfig:
     """Add sine and cosine of the time of day, week and year as input columns, which
     --no-channel-independent reads."""
     lookback: _OptionalCount = None
-    """Steps read; default: three seasons."""
+    """Steps read; default: what does best on validation windows, with --no-combine three
+    seasons."""
     horizon: _OptionalCount = None
     """Steps forecast; default: one season."""
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
+    transform: Literal["auto", "none", "log1p"] = "auto"
+    """log1p: learn log(1 + value) of the targets without negative values, whose forecasts then
+    have none either; auto: where that does better on validation windows, and never with
+    --no-combine."""
     validation_fraction: _OptionalShare = None
     """Share of the rows, next to last, for choosing the best epoch; default: the published
-    borders of a known set, else 0.1."""
+    borders of a known set, else 0.1, or more of a series with fewer than forty horizons."""
     test_fraction: _OptionalShare = None
     """Share of the rows, the last ones, for the final test; default: the published borders of a
     known set, else 0.2."""
@@ -92,15 +98,17 @@ class ForecastingTrainingConfig(TrainingConfig):
     schedule: Literal["constant", "cosine", "decay"] = "decay"
     """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or
     multiply it by 0.8 after every epoch from the fourth."""
-    train_stride: int = 1
-    """Train on every n-th window only, on different windows in each epoch."""
+    train_stride: _OptionalCount = None
+    """Train on every n-th window only, on different windows in each epoch; default: on all, or
+    with --combine on so many that an epoch has at most 250 steps."""
     distribute: Literal["none", "mirrored", "workers"] = "none"
     """Split every batch among this machine's GPUs, or among the processes that the environment
     variable TF_CONFIG names; the first of these writes the run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_least("--train-stride", self.train_stride, 1)
+        if self.train_stride is not None:
+            require_at_least("--train-stride", self.train_stride, 1)
 
 
 @dataclass(frozen=True)
@@ -122,6 +130,8 @@ class ForecastingConfig:
     """What to learn from, and what to forecast."""
     model: ForecasterConfig = field(default_factory=ForecasterConfig)
     """The network: what it reads, how it decodes, what it minimises."""
+    combination: CombinationConfig = field(default_factory=CombinationConfig)
+    """What is delivered: the network alone, or a weighted mean of it and simple forecasters."""
     training: ForecastingTrainingConfig = field(default_factory=ForecastingTrainingConfig)
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: RunConfig = field(default_factory=RunConfig)

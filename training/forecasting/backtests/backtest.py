@@ -31,7 +31,6 @@ from training.forecasting.scores.conformal import LEVELS
 from training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
 from training.forecasting.scores.forecast_errors import ForecastErrors, measure
 from training.forecasting.sources.sets import Borders
-from training.forecasting.windows import Windows
 from training.plots.picture import save_figure
 from training.runs.directory import RunWriter
 
@@ -112,14 +111,16 @@ def backtest(
     for number, origins in enumerate(np.array_split(windows.origins, folds), start=1):
         with console.status(f"fold {number} of {folds} ..."):
             part = replace(windows, origins=origins)
-            network = evaluate_forecasts(predict, part, run.offsets, LEVELS)
+            network = evaluate_forecasts(
+                predict, part, run.offsets, LEVELS, data.preprocessor.measured
+            )
             last_step = origins[-1] + data.shape.horizon - 1
             done.append(
                 Fold(
                     str(data.series.times[origins[0]]),
                     str(data.series.times[last_step]),
                     len(part),
-                    {NETWORK: network.errors, **_baselines(data, part, lookback)},
+                    {NETWORK: network.errors, **_baselines(data.plain, origins, lookback)},
                     {each.nominal: each.coverage for each in network.intervals},
                 )
             )
@@ -238,8 +239,11 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
     )
 
 
-def _baselines(data: ForecastingData, part: Windows, lookback: int) -> dict[str, ForecastErrors]:
+def _baselines(
+    data: ForecastingData, origins: np.ndarray, lookback: int
+) -> dict[str, ForecastErrors]:
     """Of the windows of a fold, knowing all rows before them."""
+    part = replace(data.windows("test"), origins=origins)
     horizon, known = data.shape.horizon, int(part.origins[0])
     simple = naive_forecasters(data)
     simple[RIDGE] = ridge_of(data, lookback, known), lookback

@@ -44,7 +44,7 @@ def forecast(
     steps = require_horizon(run, horizon)
     preprocessor = run.preprocessor()
     history = preprocessor.standardise(tf.constant(recent.values[np.newaxis]))
-    answers = (model or run.load_model())(history, training=False)
+    answers = (model or run.delivered_model())(history, training=False)
     served = quantiles(answers, run.offsets, run.levels)
     values = preprocessor.restore(served).numpy()[0, :steps]  # (H, K, Q)
     times = future_times(recent.times[-1], run.frequency, steps)

@@ -1,9 +1,13 @@
 """What a forecasting network is made of, and the shapes it works on; needs no TensorFlow."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from training.errors import ConfigError
+
+_LONGEST_SEGMENT = 48
+_MOST_EMBEDDED = 32
+"""Targets, beyond which the network knows none of them by itself."""
 
 
 @dataclass(frozen=True)
@@ -15,15 +19,16 @@ class ForecasterConfig:
     steps, then all horizons at once; seq2seq: a second GRU that is fed its own forecasts."""
     units: int = 128
     """Size of the GRU's state."""
-    segment: int = 24
-    """Steps per segment, of architecture segment."""
+    segment: int | None = None
+    """Steps per segment, of architecture segment; default: a divisor of the season."""
     dropout: float = 0.1
     """Share of the features before the last layer dropped while training."""
     channel_independent: bool = True
     """Forecast each target from its own past alone, all with the same weights; other columns are
     then not read. Otherwise one network reads all columns together."""
-    channel_embedding: bool = True
-    """Give each target a learned vector; for architecture segment with --channel-independent."""
+    channel_embedding: bool | None = None
+    """Give each target a learned vector; for architecture segment with --channel-independent.
+    Default: up to 32 targets."""
     normalisation: Literal["none", "last", "reversible", "difference"] = "last"
     """Per window and column: subtract the last value; or normalise by mean and deviation (RevIN
     without weights); or read changes from step to step. Only one_shot with none or difference can
@@ -40,16 +45,31 @@ class ForecasterConfig:
         causal = self.normalisation in ("none", "difference")
         return self.architecture == "one_shot" and causal and not self.linear_skip
 
+    def for_series(self, lookback: int, season: int, targets: int) -> "ForecasterConfig":
+        """The same with everything chosen that follows from the series.
+
+        Args:
+            lookback: L, steps read.
+            season: Steps.
+            targets: K, columns forecast.
+        """
+        segment, embedding = self.segment, self.channel_embedding
+        if segment is None:
+            segment = _segment(lookback, season)
+        if embedding is None:
+            embedding = targets <= _MOST_EMBEDDED
+        return replace(self, segment=segment, channel_embedding=embedding)
+
     def require_lookback(self, steps: int) -> None:
         """Raise ConfigError where a segment is longer than what is read."""
-        if self.architecture == "segment" and self.segment > steps:
+        if self.architecture == "segment" and self.segment is not None and self.segment > steps:
             raise ConfigError(
                 f"--segment must be at most the look-back of {steps} steps, got {self.segment}"
             )
 
     def __post_init__(self) -> None:
         for flag, value in (("--units", self.units), ("--segment", self.segment)):
-            if value < 1:
+            if value is not None and value < 1:
                 raise ConfigError(f"{flag} must be at least 1, got {value}")
         if self.architecture == "segment" and self.units % 2:
             raise ConfigError(f"--units must be even for --architecture segment, got {self.units}")
@@ -82,3 +102,11 @@ class ForecastShape:
                 f"targets must lie in 0 to {self.channels - 1} (channels {self.channels}), "
                 f"got {self.targets}"
             )
+
+
+def _segment(lookback: int, season: int) -> int:
+    """The longest divisor of the season of which three fit into what is read."""
+    longest = max(1, min(_LONGEST_SEGMENT, lookback // 3))
+    divisors = [steps for steps in range(1, longest + 1) if season % steps == 0]
+    whole = max(divisors)
+    return whole if 4 * whole > longest or whole == season else max(1, lookback // 8)

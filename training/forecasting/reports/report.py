@@ -63,6 +63,15 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     if warning:
         lines += [f"**{warning}**", ""]
     lines += [*_introduction(metrics), "", *_comparison(metrics), "", *_reading(metrics)]
+    lines += _combination(metrics)
+    refit = metrics.get("refit")
+    if refit:
+        lines += [
+            "",
+            "All figures here are those of the training on the training rows. What forecasts and "
+            f"exports use was trained once more, on all {refit['rows']:,} rows, for "
+            f"{refit['epochs']} epochs, with the same weights of its parts and the same intervals.",
+        ]
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
@@ -101,6 +110,36 @@ def _comparison(metrics: Mapping[str, Any]) -> list[str]:
     for name, row in rows.items():
         cells = [row[part][kind] for part in ("validation", "test") for kind in ("mse", "mae")]
         lines.append(f"| {name} | " + " | ".join(f"{cell:.4f}" for cell in cells) + " |")
+    return lines
+
+
+def _combination(metrics: Mapping[str, Any]) -> list[str]:
+    """Whose share the forecast is."""
+    combination = metrics.get("combination")
+    if combination is None:
+        return []
+    lines = [
+        "",
+        "## What the forecast is made of",
+        "",
+        "A weighted mean, in one model. The weights do best on the validation windows together; "
+        "the errors are those of each part there.",
+        "",
+        "| part | | validation MSE | weight |",
+        "|---|---|---:|---:|",
+    ]
+    for share in sorted(combination["shares"], key=lambda share: share["validation_mse"]):
+        weight = f"{share['weight']:.2f}" if share["weight"] else "none"
+        lines.append(
+            f"| {share['name']} | {share['detail']} | {share['validation_mse']:.4f} | {weight} |"
+        )
+    network = sum(share["weight"] for share in combination["shares"] if share["network"])
+    lines += ["", f"Networks have a weight of {network:.2f} of 1."]
+    if len(combination["transforms"]) > 1:
+        tried = ", ".join(f"{name} {mse:.4f}" for name, mse in combination["transforms"].items())
+        lines.append(
+            f"Transforms tried, with the squared error of the simple forecasters together: {tried}."
+        )
     return lines
 
 

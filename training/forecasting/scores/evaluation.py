@@ -88,7 +88,11 @@ def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:
 
 
 def evaluate_forecasts(
-    predict: Predictor, windows: Windows, offsets: np.ndarray, levels: Sequence[float] = LEVELS
+    predict: Predictor,
+    windows: Windows,
+    offsets: np.ndarray,
+    levels: Sequence[float] = LEVELS,
+    measured: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> Evaluation:
     """Errors and coverage over all windows.
 
@@ -97,6 +101,7 @@ def evaluate_forecasts(
         windows: N of them.
         offsets: (H, K, Q), of `calibrate`.
         levels: Of the quantiles.
+        measured: From the scale of the network to that on which errors are measured, ascending.
     """
     H, K = offsets.shape[:2]
     middle, pairs = levels.index(MEDIAN), len(levels) // 2
@@ -106,8 +111,9 @@ def evaluate_forecasts(
     for rows in windows.chunks(CHUNK):
         truth = windows.futures(rows)
         bounds = np.asarray(quantiles(predict(windows.histories(rows)), offsets, levels))
-        sums.add(truth, bounds[..., middle])
-        first.append(truth[:, 0] - bounds[:, 0, :, middle])
+        true, forecast = measured(truth), measured(bounds[..., middle])
+        sums.add(true, forecast)
+        first.append(true[:, 0] - forecast[:, 0])
         for pair in range(pairs):
             low, high = bounds[..., pair], bounds[..., -1 - pair]
             inside[pair] += ((low <= truth) & (truth <= high)).sum(axis=0)  # NaN is never inside

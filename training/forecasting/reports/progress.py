@@ -1,0 +1,46 @@
+"""What a training says of its choices while it runs."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from training.forecasting.combination.plan import Plan
+from training.forecasting.combination.training import Share
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    """Say what was chosen on validation windows before the networks are trained."""
+    if not plan.combines:
+        return
+    settings = plan.config.data
+    if len(plan.transforms) > 1:
+        tried = ", ".join(f"{name} {error:.4f}" for name, error in plan.transforms)
+        console.print(
+            f"transform: {settings.transform} (validation mean squared error of the simple "
+            f"forecasters: {tried})",
+            markup=False,
+            highlight=False,
+        )
+    segments = f", in segments of {plan.config.model.segment}"
+    console.print(
+        f"look-back: {settings.lookback} steps; the networks read {plan.network_lookback}"
+        f"{segments if plan.config.model.architecture == 'segment' else ''}",
+        markup=False,
+        highlight=False,
+    )
+
+
+def show_shares(shares: Sequence[Share], console: Console) -> None:
+    """Say how well each part validates, and what it weighs."""
+    if not shares:
+        return
+    table = Table(box=None, header_style="bold")
+    table.add_column("part")
+    table.add_column("validation MSE", justify="right")
+    table.add_column("weight", justify="right")
+    table.add_column("", style="dim")
+    for share in sorted(shares, key=lambda share: share.validation_mse):
+        weight = f"{share.weight:.2f}" if share.weight else "-"
+        table.add_row(share.name, f"{share.validation_mse:.4f}", weight, share.detail)
+    console.print(table)
