@@ -51,6 +51,9 @@ def test_a_forecaster_above_a_baseline_is_offered_its_better_setting():
     assert "0.4298 against 1.2925" in problem
     assert flags == ("--linear-skip",)
     assert FORECASTING.verdict(forecaster(1.2925, 0.4298, linear_skip=True)).flags == ()
+    combined = forecaster(1.2925, 0.4298)
+    combined.metrics["combination"] = {"shares": []}
+    assert FORECASTING.verdict(combined).flags == ()
     assert FORECASTING.verdict(forecaster(0.1, 0.4298)) is None
 
 

@@ -189,7 +189,10 @@ def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | 
         return None
     epochs = trained.result.best_epoch
     rows = len(plan.data.series)
-    console.print(f"training again on all {rows:,} rows, {epochs} epochs", highlight=False)
+    console.print(
+        f"training again on all {rows:,} rows, {epochs} epochs; 'val' is of rows learned from now",
+        highlight=False,
+    )
     if plan.combines:
         return refit_combination(plan, trained, console)
     settings = replace(plan.config.training, epochs=epochs)

@@ -107,7 +107,8 @@ class ForecastingTask(Task):
             f"{name} does better on the validation part: a mean squared error of {best:.4f} "
             f"against {own:.4f}"
         )
-        return Verdict(problem, () if run.config.model.linear_skip else ("--linear-skip",))
+        best_already = run.metrics.get("combination") or run.config.model.linear_skip
+        return Verdict(problem, () if best_already else ("--linear-skip",))
 
     def open_run(self, path: Path) -> "ForecastingRun":
         """Open a run directory."""

@@ -36,11 +36,12 @@ def show_shares(shares: Sequence[Share], console: Console) -> None:
     if not shares:
         return
     table = Table(box=None, header_style="bold")
-    table.add_column("part")
+    table.add_column("part", no_wrap=True)
     table.add_column("validation MSE", justify="right")
     table.add_column("weight", justify="right")
-    table.add_column("", style="dim")
+    table.add_column("", style="dim", no_wrap=True)
     for share in sorted(shares, key=lambda share: share.validation_mse):
         weight = f"{share.weight:.2f}" if share.weight else "-"
         table.add_row(share.name, f"{share.validation_mse:.4f}", weight, share.detail)
-    console.print(table)
+    wide = console.options.update(max_width=1000)
+    console.print(table, width=max(console.width, console.measure(table, options=wide).maximum))
