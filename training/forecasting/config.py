@@ -18,6 +18,7 @@ from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.network.config import ForecasterConfig
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
+Transform = Literal["auto", "none", "log1p"]
 _OptionalCount = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 _OptionalShare = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
@@ -50,7 +51,7 @@ class SeriesConfig:
     """Steps forecast; default: one season."""
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
-    transform: Literal["auto", "none", "log1p"] = "auto"
+    transform: Transform = "auto"
     """log1p: learn log(1 + value) of the targets without negative values, whose forecasts then
     have none either; auto: where that does better on validation windows, and never with
     --no-combine."""

@@ -239,7 +239,7 @@ def _description(data: ForecastingData) -> SeriesDescription:
         data.season,
         data.shape.lookback,
         data.shape.horizon,
-        tuple(data.borders)[:3],
+        (data.borders.train, data.borders.validation, data.borders.test),
         str(series.times[0]),
         str(series.times[-1]),
         data.published,

@@ -41,7 +41,8 @@ class SeriesPreprocessor:
         self.targets = tuple(targets)
         none = np.zeros(len(self.mean), bool)
         self.logarithmic = none if logarithmic is None else np.asarray(logarithmic, bool)
-        self._raw = tuple(np.asarray(each, np.float64) for each in raw or (mean, deviation))
+        raw_mean, raw_deviation = (mean, deviation) if raw is None else raw
+        self._raw = np.asarray(raw_mean, np.float64), np.asarray(raw_deviation, np.float64)
         if not (np.isfinite(self.mean).all() and (self.deviation > 0).all()):
             raise ValueError("mean must be finite and deviation above 0")
 
@@ -60,7 +61,7 @@ class SeriesPreprocessor:
     @property
     def plain(self) -> "SeriesPreprocessor":
         """The scale on which errors are measured: without logarithms."""
-        return SeriesPreprocessor(*self._raw, self.targets)
+        return SeriesPreprocessor(self._raw[0], self._raw[1], self.targets)
 
     @classmethod
     def load(cls, path: Path) -> "SeriesPreprocessor":

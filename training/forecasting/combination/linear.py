@@ -39,7 +39,7 @@ class LinearForecaster:
         read = windows[:, -self.lookback :]
         last = read[:, -1:]
         by_column = np.moveaxis(read - last, 2, 0)  # (K, N, L)
-        return np.moveaxis(by_column @ self.kernel, 0, 2) + last
+        return np.asarray(np.moveaxis(by_column @ self.kernel, 0, 2) + last)
 
 
 def weighted_sum(forecasters: list[LinearForecaster], weights: np.ndarray) -> np.ndarray:

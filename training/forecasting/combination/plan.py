@@ -9,7 +9,7 @@ from training.data.series import Series
 from training.forecasting.combination.components import RIDGE, LinearData, fit_components
 from training.forecasting.combination.linear import LinearForecaster
 from training.forecasting.combination.weights import stacking_weights
-from training.forecasting.config import ForecastingConfig
+from training.forecasting.config import ForecastingConfig, Transform
 from training.forecasting.data import ForecastingData, never_negative, prepare
 from training.forecasting.windows import Windows
 
@@ -120,13 +120,13 @@ def measured_errors(
 
 def _alone(data: ForecastingData, config: ForecastingConfig) -> Plan:
     shape = data.shape
-    transform = "none" if config.data.transform == "auto" else config.data.transform
+    transform: Transform = "none" if config.data.transform == "auto" else config.data.transform
     model = config.model.for_series(shape.lookback, data.season, len(shape.targets))
     settings = replace(config.data, transform=transform, lookback=shape.lookback)
     return Plan(replace(config, data=settings, model=model), data, network_lookback=shape.lookback)
 
 
-def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[str, ...]:
+def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[Transform, ...]:
     asked = config.data.transform
     if asked != "auto":
         return (asked,)
@@ -135,10 +135,10 @@ def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[str, 
 
 
 def _tried(
-    series: Series, config: ForecastingConfig, transform: str
+    series: Series, config: ForecastingConfig, transform: Transform
 ) -> tuple[list[Candidate], float, np.ndarray]:
     """Simple forecasters under a transform, their error together, and the weights for that."""
-    data = prepare(series, replace(config.data, transform=transform))  # type: ignore[arg-type]
+    data = prepare(series, replace(config.data, transform=transform))
     linear = linear_data(data)
     found = fit_components(linear, config.data.lookback)
     forecasts = [each(linear.windows(each.lookback)) for each in found]

@@ -167,7 +167,7 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
     loss = plan.config.model.loss
     measures = point_metrics(loss, LEVELS)
     if loss != "quantile":  # several networks side by side: the mean over them
-        measures = {name: forecast_loss(name, LEVELS) for name in ("mse", "mae")}  # type: ignore[arg-type]
+        measures = {"mse": forecast_loss("mse", LEVELS), "mae": forecast_loss("mae", LEVELS)}
     return Objective(
         forecast_loss(loss, LEVELS),
         measures,
