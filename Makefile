@@ -11,7 +11,7 @@ OLDEST    := 3.11
 NEWEST    := 3.13
 ON_PYTHON := UV=$(UV) tests/on_python.sh
 TESTS     ?= tests
-DEMO      ?= demo.py
+DEMO      ?= demo
 # Every module, the layer's contract, export and serving, foreign messages, pictures.
 DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/classification/test_pictures.py \
@@ -33,7 +33,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(STAMP)  ## train, export, serve and query on built-in data
-	@$(BIN)/python demo.py
+	@$(BIN)/python -m demo
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
 	$(BIN)/python -m pytest -n auto --dist loadfile --durations=40

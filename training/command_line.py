@@ -1,4 +1,4 @@
-"""The commands of `gru-train`: to train, to resume, and what the tasks add."""
+"""The commands of `gru-train`: training, resuming, and those that tasks add."""
 
 import functools
 import operator
@@ -64,7 +64,7 @@ def run_command(arguments: Sequence[str]) -> int:
 def _parse(
     arguments: Sequence[str], tasks: dict[str, Task], further: Sequence[Command]
 ) -> tuple[Any, list[str]]:
-    """The settings that the command line asks for, of the class of its command.
+    """The settings on the command line, as an instance of its command's class.
 
     Behind them what a check passes on to the training that it checks for.
     """
@@ -123,7 +123,7 @@ def _train(
 
 
 def _checked(task: Task, config: Any, console: Console) -> Any:
-    """The data, read and looked at before TensorFlow, which takes seconds to load."""
+    """The data, read and checked before TensorFlow is loaded, which takes seconds."""
     with console.status("checking the data ..."):
         found = task.check(config)
     if found is None:
@@ -163,7 +163,7 @@ def _load_tensorflow(console: Console, debug: bool) -> None:
 
 
 def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequence[str]) -> int:
-    """Say what is left and what comes next; return the exit status."""
+    """Print what was made and what can come next; return the exit status."""
     lines = [""]
     if run.metrics["interrupted"]:
         lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]
@@ -183,7 +183,7 @@ def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequ
 
 
 def _served(run: Any, task: str) -> str:
-    """A name for the model on a server: that of the user's data, else of the task."""
+    """A name for the model on a server: that of the user's data, or else of the task."""
     data = getattr(getattr(run.config, "data", None), "data", None)
     if data is None:
         return task

@@ -1,4 +1,4 @@
-"""One server for all tests, a real process on real sockets."""
+"""One server for all tests: a real process on real sockets."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ model_config_list {{
 """
 
 
-# The test models have no digests, and a trial of each would take seconds at every start.
+# The test models have no digests, so each start would try every one of them for seconds.
 DEFAULTS = ("--trial_load=never",)
 
 
@@ -89,7 +89,7 @@ def running(log, *flags, ready=True, environment=None, prefix=()):
 
 
 def answered_and_imported(tmp_path, name, base_path, inputs):
-    """What a server of its own answers, and all that its process has imported by then."""
+    """The answer of a separate server, and everything that its process has imported by then."""
     log = tmp_path / "log"
     flags = (f"--model_name={name}", f"--model_base_path={base_path}")
     environment = {"PYTHONPROFILEIMPORTTIME": "1"}
@@ -111,7 +111,7 @@ def answers(server):
 
 
 def wait_until(done, server=None, seconds=300):
-    """As `waiting.wait_until`; gives up at once where the server has ended."""
+    """As `waiting.wait_until`; gives up at once if the server has ended."""
 
     def done_or_ended():
         if server is not None and server.process.poll() is not None:
@@ -123,7 +123,7 @@ def wait_until(done, server=None, seconds=300):
 
 
 def wait_until_busy(server):
-    """Until the server has computed for a while: a run that was asked for is under way."""
+    """Until the server has computed for a while, so that a requested run is under way."""
     before = cpu_seconds(server.process.pid)
     wait_until(lambda: cpu_seconds(server.process.pid) > before + 0.2, server)
 
@@ -136,7 +136,7 @@ def cpu_seconds(pid):
 
 @pytest.fixture
 def no_superpowers():
-    """What to put before a command so that file permissions bind it, even for root."""
+    """What to put before a command so that file permissions apply to it, even for root."""
     if os.geteuid() != 0:
         return ()
     if shutil.which("setpriv") is None:
@@ -147,7 +147,7 @@ def no_superpowers():
 
 @pytest.fixture
 def figures(request):
-    """Takes a sentence with what was counted; `make robustness` gathers them in a file."""
+    """Records a sentence with a figure; `make robustness` gathers them in a file."""
 
     def note(sentence):
         if path := os.environ.get("KERAS_GRU_FIGURES"):
@@ -168,7 +168,7 @@ def models(tmp_path_factory):
 
 
 def flags_for(models, directory):
-    """Flags of a server of all test models; their files go to `directory`."""
+    """Flags of a server of all test models; its files go to `directory`."""
     config = directory / "models.config"
     config.write_text(CONFIG.format(root=models))
     monitoring = directory / "monitoring.config"

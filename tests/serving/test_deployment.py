@@ -50,7 +50,7 @@ def url(request, deployed):
 
 
 def scores_so_far(exports, words):
-    """The sequence signature's answer to every beginning of a text."""
+    """The sequence signature's answer to every prefix of a text."""
     predictor = Predictor(exports.version("one"))
     texts = [" ".join(words[:count]).encode() for count in range(1, len(words) + 1)]
     return [predictor.predict({"text": np.array([text], object)})["scores"][0] for text in texts]
@@ -89,7 +89,7 @@ def test_tampered_model_is_found_in_files_and_on_a_server(exports, tmp_path, cap
     retouch(base / "1")
     assert main(["verify", str(base / "1")]) == 1
     assert "expected" in capsys.readouterr().err
-    (base / "1" / DIGESTS).unlink()  # with it the server would not load the version
+    (base / "1" / DIGESTS).unlink()  # otherwise the server would not load the version
     with running(tmp_path / "log", "--model_name=one", f"--model_base_path={base}") as server:
         for url in (server.rest, server.grpc):
             assert main(["verify", str(version), "--url", url]) == 1
@@ -97,7 +97,7 @@ def test_tampered_model_is_found_in_files_and_on_a_server(exports, tmp_path, cap
 
 
 def retouch(version):
-    """Change a weight and write the variables anew."""
+    """Change a weight and write the variables again."""
     prefix = str(version / "variables" / "variables")
     reader = tf.train.load_checkpoint(prefix)
     tensors = {n: reader.get_tensor(n) for n in reader.get_variable_to_shape_map()}
@@ -302,7 +302,7 @@ def test_explain_command(url, tmp_path, capsys):
 
 
 def first_score(version, signature):
-    """Of the Keras model, for the request that the lines send."""
+    """Of the Keras model, to the request in these lines."""
     sent = example_request(version, signature)
     for request in read_golden(version):
         if request["signature_name"] != signature:
@@ -318,7 +318,7 @@ def first_score(version, signature):
     "kind", [pytest.param(kind, marks=curl_only if kind == "curl" else ()) for kind in KINDS]
 )
 def test_example_requests_work(kind, deployed, exports, capsys):
-    """Each in its own shell or interpreter, as a user would paste it."""
+    """Each in its own shell or interpreter, as if pasted by a user."""
     for signature in ("serving_default", "classify") if kind != "client" else ("step",):
         arguments = ["--signature", signature, "--only", kind, "--rest", deployed.rest]
         arguments += ["--grpc", deployed.grpc, str(exports.root / "one")]

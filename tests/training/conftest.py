@@ -1,4 +1,4 @@
-"""A tiny trained run and the place of the real data."""
+"""Tiny trained runs, and the location of the real data."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def tiny_forecasting_config(
 
 
 def write_waves(path: Path, rows: int = 320) -> Path:
-    """Two hourly columns of which the second follows the first, with some cells missing."""
+    """Two hourly columns, the second of which follows the first, with some cells missing."""
     rng = np.random.default_rng(0)
     t = np.arange(rows)
     up = np.sin(2 * np.pi * t / 24) + 0.1 * rng.normal(size=rows)

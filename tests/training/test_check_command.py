@@ -74,7 +74,7 @@ def test_errors_in_a_series_come_without_tensorflow(tmp_path, command):
 
 
 def test_an_error_in_the_data_is_there_within_two_seconds(tmp_path):
-    """Of processor time, so that a busy machine makes no difference."""
+    """Processor time, so that a busy machine makes no difference."""
     path = write(tmp_path / "bad.csv", BAD)
     before = os.times()
     status, *_ = in_fresh_process("sentiment", "--data", path)

@@ -246,7 +246,7 @@ def test_fast_path_and_walk_agree(array):
     name = {"f": "float", "i": array.dtype.name, "b": "bool"}[array.dtype.kind]
     text = json.dumps({"instances": array.tolist()})
     fast, _ = decode(text, x=name)
-    # A boolean anywhere sends numbers the slow way.
+    # One boolean anywhere sends all numbers down the slow path.
     slow, _ = decode(text[:-1] + ', "ignored": true}', x=name)
     np.testing.assert_array_equal(fast["x"], array)
     np.testing.assert_array_equal(slow["x"], array)
@@ -284,7 +284,7 @@ def test_empty_batches():
     outputs = {"y": np.zeros((2, 0, 3), np.float32)}
     assert json.loads(rest_codec.encode_outputs(outputs, True)) == {"predictions": [[], []]}
     assert json.loads(rest_codec.encode_outputs(outputs, False)) == {"outputs": [[], []]}
-    # No elements, and so none that JSON has no form for.
+    # There are no elements, hence none that JSON cannot express.
     outputs = {"y": np.zeros((2, 0), np.complex64)}
     assert json.loads(rest_codec.encode_outputs(outputs, True)) == {"predictions": [[], []]}
 
@@ -379,7 +379,7 @@ def test_status_of_every_code(code):
     (status,) = (status for status, codes in STATUS.items() if code.name in codes)
     assert rest_codec.encode_error(ServingError("text", code))[0] == status
     if code is not Code.OK:
-        # The client knows an error by its class.
+        # The client recognises an error by its class.
         assert rest_codec.decode_error(status, b'{"error": "text"}').code.name in STATUS[status]
 
 

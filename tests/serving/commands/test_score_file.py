@@ -1,4 +1,4 @@
-"""`gru-serve predict --data`: a file through a real server, over both transports."""
+"""`gru-serve predict --data`: a file scored by a real server, over both transports."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ def predict(url, data, output, *more, model="text"):
 
 
 def write(path, count=3000, column="text"):
-    """Texts of one to many words, with what the test model says of them."""
+    """Texts of one to many words, with the test model's answers."""
     rng = np.random.default_rng(0)
     rows = []
     for number in range(count):

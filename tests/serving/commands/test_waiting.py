@@ -6,7 +6,7 @@ import pytest
 
 from tests.serving.conftest import REPOSITORY
 
-pty = pytest.importorskip("pty")  # not on Windows
+pty = pytest.importorskip("pty")  # not available on Windows
 
 
 def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
@@ -19,7 +19,7 @@ def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
         while True:
             try:
                 piece = os.read(terminal, 4096)
-            except OSError:  # how Linux says that the other end is closed
+            except OSError:  # how Linux reports that the other end is closed
                 break
             if not piece:
                 break

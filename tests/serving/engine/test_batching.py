@@ -1,4 +1,4 @@
-"""The batcher: against a gate that makes batches predictable, and against real SavedModels."""
+"""The batcher, with a gate that makes batches predictable, and with real SavedModels."""
 
 import asyncio
 import gc
@@ -39,11 +39,11 @@ from serving.telemetry.metrics import Metrics
 from tests.serving.scrape import parsed
 from tests.waiting import wait_until
 
-PATIENT = 30_000_000  # microseconds: no batch is run before it is full
+PATIENT = 30_000_000  # microseconds: no batch runs before it is full
 
 
 class Gate:
-    """A session that doubles what it gets, notes the batches, and can be held."""
+    """A session that doubles its input, records the batches, and can be held up."""
 
     signatures = None
 
@@ -113,7 +113,7 @@ def enqueued(session):
 
 
 def hold(callers, session, gate):
-    """Occupy the one batch thread; what comes next has to wait."""
+    """Occupy the only batch thread; whatever comes next has to wait."""
     gate.open.clear()
     first = ask(callers, session, [[0]])
     assert gate.entered.acquire(timeout=60)
@@ -289,7 +289,7 @@ def test_full_queue(make, callers):
         "The batch scheduling queue to which this task was submitted is full; currently 3 batches "
         "enqueued and max_enqueued_batches is 3"
     )
-    # Another kind of request has a queue of its own.
+    # Requests of another kind have a queue of their own.
     other = ask(callers, session, [[9]], ("y", "x"))
     gate.open.set()
     for answer in [*waiting, other]:
@@ -373,7 +373,7 @@ def test_large_requests_are_split(make, callers):
 
 @pytest.fixture
 def queue():
-    """Batches of four rows, larger requests split; nothing runs."""
+    """Batches of four rows; larger requests are split; nothing runs."""
     options = BatchingOptions(
         max_batch_size=12,
         max_execution_batch_size=4,
@@ -384,7 +384,7 @@ def queue():
 
 
 def put(queue, rows):
-    """The tasks of a request with so many rows."""
+    """The tasks of a request with this many rows."""
     tasks, _ = queue.add("shape", [np.zeros((rows, 1))], rows, None, None)
     return tasks
 
@@ -396,7 +396,7 @@ def sizes(tasks):
 def test_parts_fill_the_open_batch_first_and_none_is_empty(queue):
     assert sizes(put(queue, 3)) == [3]
     assert sizes(put(queue, 7)) == [1, 4, 2]
-    assert sizes(put(queue, 5)) == [2, 3]  # the open batch is the last, not the first
+    assert sizes(put(queue, 5)) == [2, 3]  # the open batch is the last one, not the first
     assert sizes(put(queue, 1)) == [1]
     assert sizes(put(queue, 6)) == [4, 2]  # none is open
     assert sizes(put(queue, 2)) == [2]
@@ -465,7 +465,7 @@ def test_batches_are_filled_up_to_an_allowed_size(make, callers):
     last = ask(callers, session, [[7], [6]])
     assert first.result(60)[0].tolist() == [[2], [4], [6]]
     assert last.result(60)[0].tolist() == [[14], [12]]
-    # Surplus rows repeat the first row of the last task.
+    # Padding rows repeat the first row of the last task.
     assert gate.batches[0][:, 0].tolist() == [1, 2, 3, 7, 6, 7, 7, 7]
     counted = parsed(metrics.render())
     batching = ":tensorflow:serving:batching_session:"
@@ -613,7 +613,7 @@ def test_scheduler_runs_what_waits_before_it_closes(make, callers):
         session.run({"x": np.array([[1]])}, ["y"])
 
 
-# The same for an event loop, where nobody blocks.
+# The same for an event loop, in which nobody blocks.
 
 
 def soon(session, x, timeout_ms=0):
@@ -675,7 +675,7 @@ def test_deadlines_and_cancellation_on_an_event_loop(make):
 
 
 def test_predictor_on_an_event_loop(batched):
-    """Many requests are under way, and none of them in a thread."""
+    """Many requests are under way, none of them in a thread."""
     predictor = batched(max_batch_size=20, batch_timeout_micros=PATIENT)
     assert predictor.batches
 
@@ -686,7 +686,7 @@ def test_predictor_on_an_event_loop(batched):
     assert asyncio.run(ask_many(predictor, 20)) == [{"last": np.array([5])}] * 20
 
 
-# Padding, against loops that know nothing of NumPy's broadcasting.
+# Padding, compared with loops that do not use NumPy's broadcasting.
 
 
 def oracle_padded(arrays):
@@ -767,7 +767,7 @@ def test_parts_padded_to_different_lengths_are_put_together(make, callers):
     wait_until(lambda: len(gate.batches) == 1 and enqueued(session) == 1)
     long = ask_with_lengths(callers, session, [[4, 5, 6]])
     assert long.result(60)[0].tolist() == [[8, 10, 12]]
-    # The model has answered nothing there for the first part, which had no neighbour.
+    # There the model has given no answer for the first part, which had no neighbour.
     assert large.result(60)[0].tolist() == [[2, 0, 0], [4, 0, 0], [6, 6, 6]]
 
 
@@ -783,7 +783,7 @@ def test_padded_requests_share_a_batch(make, callers):
     short = ask_with_lengths(callers, session, [[5, 6]])
     wait_until(lambda: enqueued(session) == 1)
     long = ask_with_lengths(callers, session, [[1, 2, 3, 4]])
-    # Outputs stay at the padded length.
+    # Outputs keep the padded length.
     assert short.result(60)[0].tolist() == [[10, 12, 10, 10]]
     assert long.result(60)[0].tolist() == [[2, 4, 6, 8]]
     assert len(gate.batches) == 1
@@ -791,7 +791,7 @@ def test_padded_requests_share_a_batch(make, callers):
 
 @pytest.mark.parametrize("beside", [{}, {"mask": np.ones((1, 2), bool)}, {"share": np.ones(1)}])
 def test_without_lengths_nothing_is_padded(make, callers, beside):
-    """The model could not tell what was added: the answers are those to the rows alone."""
+    """The model could not tell what was added: the answers equal those to the rows alone."""
     session, gate = make(
         max_batch_size=3, batch_timeout_micros=100_000, pad_variable_length_inputs=True
     )
@@ -806,7 +806,7 @@ def test_without_lengths_nothing_is_padded(make, callers, beside):
 
 
 def test_a_row_that_is_refused_alone_is_refused_beside_a_longer_one(callers, tmp_path):
-    """As of a forecaster, which wants a history of a certain length."""
+    """Like a forecaster, which expects a history of a certain length."""
 
     class Model(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec((None, None), tf.float32, "history")])
@@ -837,7 +837,7 @@ def test_a_row_that_is_refused_alone_is_refused_beside_a_longer_one(callers, tmp
 
 
 def test_padding_is_bounded_in_bytes(make, callers):
-    """Many short rows and a long one: padded to its length they would take 60 times the room."""
+    """Many short rows and a long one: padded to its length, they would take 60 times the memory."""
     session, gate = make(
         max_batch_size=61, batch_timeout_micros=PATIENT, pad_variable_length_inputs=True
     )
@@ -864,11 +864,11 @@ def test_groups_of_any_lengths(lengths):
     assert len(groups) == 1 or not one_group
 
 
-# Real graphs: nobody's answer depends on who asked at the same time.
+# Real graphs: an answer never depends on what others ask at the same time.
 
 
 class Sequences(tf.Module):
-    """A recurrence over time, so that anything added at the end shows; integers, so exactly."""
+    """A recurrence over time, so that anything added at the end shows; of integers, so exact."""
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64, name="x")])
     def serve(self, x):
@@ -917,7 +917,7 @@ def sequences(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def batched(sequences):
-    """batched(**options) -> a predictor over the same SavedModel with that batching."""
+    """batched(**options) -> a predictor of the same SavedModel with that batching."""
     scheduler = BatchScheduler(PoolOptions(2, "test"))
     made = {}
 
@@ -995,7 +995,7 @@ def test_a_wrong_type_harms_nobody_else(batched, callers):
 
 
 def test_a_refused_request_is_not_kept(batched):
-    """Not even until the garbage collector comes by."""
+    """Not even until the garbage collector runs."""
     predictor = batched()
     x = np.ones((2, 3))
     seen = weakref.ref(x)

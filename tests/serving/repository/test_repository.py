@@ -1,4 +1,4 @@
-"""Versions that come and go, with real SavedModels; and the policy alone."""
+"""Versions that come and go, with real SavedModels; and the policy on its own."""
 
 import logging
 import shutil
@@ -234,7 +234,7 @@ def test_scan_of_names(tmp_path, caplog):
     versions_on_disk(tmp_path)
     found = versions_on_disk(tmp_path)
     assert found == {123: tmp_path / "00000123", 7: tmp_path / "7", 42: tmp_path / "42"}
-    assert caplog.text.count("both stand for version 7") == 1  # not at every look
+    assert caplog.text.count("both stand for version 7") == 1  # not at every scan
     with pytest.raises(NotFound, match="No such file"):
         scan(ServedModel("m", tmp_path / "nix"))
 
@@ -289,7 +289,7 @@ def test_ended_versions_start_anew_once_they_were_gone():
     assert found() == {1: "AVAILABLE", 2: "END"}
     model.aspire({})
     unloaded = model.next_unload()
-    model.aspire(both)  # too late for what is about to be unloaded
+    model.aspire(both)  # too late for the version that is about to be unloaded
     unloaded.state = State.END
     assert found() == {1: "END", 2: "START"}
     model.aspire(both)
@@ -306,7 +306,7 @@ def test_used_label_may_not_move_to_an_unloaded_version():
     model.check_labels({"stable": 1, "next": 2}, allow_unavailable=True)
     with pytest.raises(FailedPrecondition):
         model.check_labels({"stable": 1, "next": 2}, allow_unavailable=False)
-    # Applied again, as by polling, while the version still is to come.
+    # Applied again, as by polling, while the version is still expected.
     model.configure(ServedModel("m", Path("/m"), labels={"stable": 1, "next": 2}))
     model.check_labels({"stable": 1, "next": 2}, allow_unavailable=True)
     with pytest.raises(FailedPrecondition):
@@ -366,7 +366,7 @@ def test_reconfigure_adds_removes_and_relabels(models, base, opened):
 
 
 class SlowDisk(type(Path())):
-    """A directory whose listing, once that is `held`, comes late: as it was when asked for."""
+    """A directory whose listing, while `held`, arrives late: as it was when asked for."""
 
     @classmethod
     def at(cls, path):
@@ -383,7 +383,7 @@ class SlowDisk(type(Path())):
 
 
 def test_a_reload_that_overtakes_a_scan(models, base, opened):
-    """What the scan saw is of a configuration that holds no longer."""
+    """The scan was of a configuration that no longer applies."""
     publish(models, base, 1)
     slow = SlowDisk.at(base)
     repository = opened(ServedModel("m", slow))
@@ -414,7 +414,7 @@ def test_a_reload_waits_for_no_model_that_another_one_removes(models, base, open
         try:
             waiting.result(20)
         finally:
-            repository.give_up()  # else a failure would never end
+            repository.give_up()  # otherwise a failure would never end
 
 
 def test_reconfigure_with_a_model_that_cannot_be_loaded(models, base, opened):
@@ -432,7 +432,7 @@ def test_reconfigure_with_a_model_that_cannot_be_loaded(models, base, opened):
 
 
 class Gate:
-    """Loads that take until they are let through, counted."""
+    """Loads that wait until they are let through, counted."""
 
     def __init__(self):
         self.under_way = 0
@@ -519,14 +519,14 @@ def test_isolated_models_start_without_the_broken_and_the_missing(models, base, 
         ServedModel("missing", missing),
         options=ISOLATED,
     )
-    repository.start()  # although the broken one will be tried for minutes
+    repository.start()  # although the broken one will be retried for minutes
     assert ask(repository) == (1, 1.0)
     assert states(repository, "broken") == {1: "LOADING"}
     assert [one["name"] for one in repository.listing()] == ["broken", "m", "missing"]
     with pytest.raises(NotFound, match="Servable not found for request"):
         ask(repository, "broken")
     assert repository.ready()
-    # Neither keeps the others from being updated, and both may come later.
+    # Neither keeps the others from being updated, and both may arrive later.
     publish(models, base, 2)
     wait_until(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
     publish(models, broken, 2, source=1)

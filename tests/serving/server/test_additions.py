@@ -1,4 +1,4 @@
-"""What the server has beyond TF Serving's, over real sockets: one server with all of it."""
+"""What the server has beyond TF Serving, over real sockets: one server with all of it."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ model_config_list {{
 
 
 class Equipped:
-    """A server with all additions, and where it writes."""
+    """A server with all additions, and the folder for its files."""
 
     def __init__(self, server, directory, verify):
         self.server = server
@@ -138,7 +138,7 @@ def stub(channel):
 
 
 def soon(found):
-    """What is written behind the back of requests takes a moment."""
+    """What is written in the background takes a moment."""
     wait_until(found, seconds=60)
 
 
@@ -192,7 +192,7 @@ def test_preflights_of_the_api_need_no_token(equipped):
 
 
 def test_a_page_of_another_origin_may_send_a_token(equipped):
-    """By the Fetch standard: `Authorization` has to be listed, and preflights bring none."""
+    """By the Fetch standard, `Authorization` must be listed, and preflights do not bring it."""
     origin = {"Origin": "https://page.example"}
     asked = {
         "Access-Control-Request-Method": "POST",
@@ -487,7 +487,7 @@ def test_reload_takes_logging_configs(models, equipped, channel):
     ],
 )  # fmt: skip
 def test_refused_flags(tmp_path, flags, text, message):
-    """Before any model is loaded."""
+    """Before any model has been loaded."""
     path = tmp_path / "file"
     path.write_text(text)
     port, rest_port = free_ports(2)
@@ -511,7 +511,7 @@ def test_client_certificates_need_a_ca(equipped, tmp_path):
 
 
 class Counter(tf.Module):
-    """Counts up to the largest number of a batch, which takes as long as one likes."""
+    """Counts up to the largest number of a batch, which can take any time."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="steps")])
     def serve(self, steps):
@@ -523,7 +523,7 @@ class Counter(tf.Module):
 
 @pytest.fixture(scope="module")
 def counter(tmp_path_factory):
-    """Flags of a server whose model counts, with one second to drain, and how to ask it."""
+    """Flags of a server whose model counts and that drains for one second, and how to ask it."""
     base = tmp_path_factory.mktemp("counter")
     module = Counter()
     tf.saved_model.save(module, str(base / "1"), signatures=module.serve)
@@ -538,7 +538,7 @@ def counter(tmp_path_factory):
 
 
 def endless(channel, server):
-    """A call whose answer would take days, under way."""
+    """A call that is under way, and whose answer would take days."""
     request = predict_pb2.PredictRequest()
     request.model_spec.name = "m"
     request.inputs["steps"].CopyFrom(tf.make_tensor_proto([10**15], tf.int64))
@@ -554,7 +554,7 @@ BATCHED = pytest.mark.parametrize("batching", [(), ("--enable_batching",)], ids=
 @pytest.mark.slow
 @BATCHED
 def test_requests_longer_than_the_drain_are_ended(counter, tmp_path, batching):
-    """SIGTERM does not wait for ever: the run is ended, the client told, the status 0."""
+    """SIGTERM does not wait forever: the run is ended, the client gets an error, status 0."""
     with running(tmp_path / "log", *counter, *batching) as server:
         with grpc.insecure_channel(server.grpc) as channel:
             asked = endless(channel, server)
@@ -582,7 +582,7 @@ def test_a_run_whose_client_left_keeps_no_server_from_stopping(counter, tmp_path
 
 @pytest.mark.slow
 def test_what_a_client_gives_up_is_no_fault_of_the_server(counter, tmp_path):
-    """Alerts count INTERNAL as the model's fault; TF Serving's metric must not say so either."""
+    """Alerts count INTERNAL as the model's fault, so TF Serving's metric must not say that."""
     with running(tmp_path / "log", *counter, "--enable_batching") as server:
         with grpc.insecure_channel(server.grpc) as channel:
             endless(channel, server).cancel()
@@ -599,7 +599,7 @@ def test_what_a_client_gives_up_is_no_fault_of_the_server(counter, tmp_path):
 
 
 def test_affine_answers(equipped):
-    """The model whose log is off answers all the same."""
+    """A model whose log is off answers all the same."""
     with equipped.client() as client:
         body = {name: value.tolist() for name, value in X.items()}
         answer = client.post("/v1/models/affine:predict", json={"inputs": body}).json()

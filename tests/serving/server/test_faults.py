@@ -117,7 +117,7 @@ def test_broken_versions(models, tmp_path):
     ):
         for version, break_it in enumerate(BROKEN, 2):
             break_it(base / str(version), good)
-        # Of `latest` versions only the highest is wanted: they are tried from the top down.
+        # Of the `latest` versions only the highest is wanted: they are tried from the top down.
         for version in range(len(BROKEN) + 1, 1, -1):
             wait_until(lambda version=version: ended(client, version), server)
             (found,) = client.status("m", version=version)
@@ -143,7 +143,7 @@ def _remove(path):
 
 @pytest.mark.slow
 def test_version_copied_in_place_is_served_once_it_is_whole(models, tmp_path):
-    """Not as one should, but as many do: the copy takes longer than the first tries to load."""
+    """Not as recommended, but as many do: the copy takes longer than the first attempts to load."""
     base, good = tmp_path / "m", models / "affine" / "3"
     publish(models, base, 1)
     flags = (
@@ -165,7 +165,7 @@ def test_version_copied_in_place_is_served_once_it_is_whole(models, tmp_path):
 
 @pytest.mark.slow
 def test_unreadable_directories(models, tmp_path, no_superpowers):
-    """First a version, then the whole base path: the good version goes on serving."""
+    """First a version disappears, then the whole base path: the good version goes on serving."""
     base = tmp_path / "m"
     publish(models, base, 1)
     flags = (f"--model_base_path={base}", "--model_name=m", *QUICK_LOADS)
@@ -206,7 +206,7 @@ def tiny_disk(tmp_path):
 
 @pytest.mark.slow
 def test_full_disk(models, tmp_path, tiny_disk):
-    """Logs that cannot be written cost no request, are said to be lost, and go on afterwards."""
+    """Unwritable logs affect no request, are reported as lost, and continue afterwards."""
     base = tmp_path / "m"
     publish(models, base, 1)
     access, predictions = tiny_disk / "access.log", tiny_disk / "predictions"
@@ -216,7 +216,7 @@ def test_full_disk(models, tmp_path, tiny_disk):
     )  # fmt: skip
 
     def predictions_again():
-        with contextlib.suppress(FileNotFoundError):  # one that cannot be written is removed
+        with contextlib.suppress(FileNotFoundError):  # a file that cannot be written is removed
             return any(path.stat().st_size for path in predictions.iterdir())
 
     with running(tmp_path / "log", *flags) as server, load(server, "m", threads=2) as seen:
@@ -240,7 +240,7 @@ def test_full_disk(models, tmp_path, tiny_disk):
 
 @pytest.fixture(scope="module")
 def shifted_clock(tmp_path_factory):
-    """Environment of a process whose wall clock can be moved, and the file that moves it."""
+    """Environment of a process whose wall clock can be changed, and the file that changes it."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -253,7 +253,7 @@ def shifted_clock(tmp_path_factory):
 
 @pytest.mark.slow
 def test_clock_that_jumps(models, tmp_path, shifted_clock):
-    """The wall clock goes a day ahead and a day back: deadlines, polls and the stop do not care."""
+    """The wall clock jumps a day ahead and back: deadlines, polls and the stop are unaffected."""
     environment, offset = shifted_clock
     base = tmp_path / "m"
     publish(models, base, 1)
@@ -296,7 +296,7 @@ SPIN = b'{"signature_name": "spin", "inputs": %d}'
 
 @pytest.mark.slow
 def test_clients_that_misbehave(models, tmp_path, figures):
-    """Slow, silent, cut and reset connections, and calls given up: the others are served."""
+    """Slow, silent, cut and reset connections, and abandoned calls: the others are served."""
     base = tmp_path / "m"
     publish(models, base, 1)
     count = hostile.inputs(50, 400)
@@ -331,7 +331,7 @@ def test_clients_that_misbehave(models, tmp_path, figures):
             time.sleep(3)
         figures(f"{4 * count + 12} connections misused, {seen.counted} requests beside them")
         seen.check(least=10)
-        # The slow ones were not forgotten: when they come to an end at last, they are answered.
+        # The slow ones were not forgotten: when they finish at last, they are answered.
         slow[0].sendall(whole[20:])
         assert slow[0].recv(100).startswith(b"HTTP/1.1 ")
         for one in silent + slow:
@@ -357,7 +357,7 @@ def descriptors(server):
 
 @pytest.mark.slow
 def test_stop_under_load(models, tmp_path):
-    """SIGTERM: what is under way is answered, what comes later is refused cleanly, status 0."""
+    """SIGTERM: what is under way is answered, what comes later is refused; the status is 0."""
     base = tmp_path / "m"
     publish(models, base, 1)
     results, lock = [], threading.Lock()
@@ -388,7 +388,9 @@ def test_stop_under_load(models, tmp_path):
             one.start()
         with load(server, "m") as seen:
             begun.wait()
-            time.sleep(1)  # until all have arrived: eight of half a second keep two cores longer
+            time.sleep(
+                1
+            )  # until all have arrived: eight runs of half a second keep two cores busy for longer
             before = seen.counted
             server.process.send_signal(signal.SIGTERM)
             assert server.process.wait(90) == 0
@@ -404,7 +406,7 @@ def test_stop_under_load(models, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("proxied", [False, True])
 def test_calls_that_wait_to_be_read_at_a_stop(models, tmp_path, proxied):
-    """Left to gRPC they end as CANCELLED, most of those under way; UNAVAILABLE is tried again.
+    """If left to gRPC, most of those under way end as CANCELLED; UNAVAILABLE is retried.
 
     A proxy sends what was cancelled to another replica, and passes UNAVAILABLE on.
     """
@@ -452,13 +454,13 @@ def test_calls_that_wait_to_be_read_at_a_stop(models, tmp_path, proxied):
     if proxied:
         assert stopping == 0
     else:
-        # Without the gate it is 11 to 14 of the 16; a machine that stands still may yet hit one.
+        # Without the gate, 11 to 14 of the 16 are hit; if the machine stalls, one may still be.
         assert codes.count(grpc.StatusCode.CANCELLED) < 6
         assert stopping > 8
 
 
 def _steps_of(client, seconds):
-    """So many steps that a spin takes about that long."""
+    """The number of steps with which a spin takes about that long."""
     steps = 10_000
     while True:
         started = time.monotonic()
@@ -471,7 +473,7 @@ def _steps_of(client, seconds):
 
 @pytest.mark.slow
 def test_kill_under_load_prevents_no_restart(models, tmp_path):
-    """SIGKILL leaves a socket file and half-done work behind; the next start takes them over."""
+    """SIGKILL leaves a socket file and half-done work behind; the next start takes over both."""
     base, unix = tmp_path / "m", tmp_path / "grpc.sock"
     publish(models, base, 1)
     port, rest_port = free_ports(2)

@@ -31,7 +31,7 @@ def windows(count, steps=10):
 
 
 def table_of(markdown, heading):
-    """The cells of the first table below a line, as anything that reads Markdown has them."""
+    """The cells of the first table after a line, as a Markdown parser sees them."""
     lines = markdown.split(heading, 1)[1].strip().split("\n")
     start = next(number for number, line in enumerate(lines) if line.startswith("|"))
     rows = []

@@ -1,4 +1,4 @@
-"""TextClassifier beside the command line, scikit-learn and Keras."""
+"""TextClassifier, compared with the command line, scikit-learn and Keras."""
 
 import json
 import pickle

@@ -83,7 +83,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(learning_curves, "draw_curves", full)
     with pytest.raises(RunDirectoryError, match="No space left"):
         train_sentiment(tiny_config(tmp_path))
-    # The training is not lost: `gru-train resume` needs only to write.
+    # The training is not lost: `gru-train resume` only needs to write.
     assert [path.name for path in tmp_path.iterdir()] == [".tiny.checkpoint"]
 
 
