@@ -172,7 +172,9 @@ class Forecaster(RunEstimator):
             else:
                 problems = Problems("data", unit="row")
                 expected = expected_series(run)
-                series = series_of_frame(data, *_times(run.given), problems, expected)
+                series = series_of_frame(
+                    data, *_times(run.given), problems, expected, run.config.data.long
+                )
                 problems.raise_errors()
                 recent = recent_of_series(run, series)
             load_tensorflow()
@@ -258,7 +260,7 @@ class Forecaster(RunEstimator):
         from training.forecasting.sources.sets import as_wanted
 
         problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
-        series = series_of_frame(data, *times, problems)
+        series = series_of_frame(data, *times, problems, long=settings.long)
         problems.raise_errors()
         return as_wanted(series, settings)
 

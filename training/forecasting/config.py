@@ -13,6 +13,7 @@ from training.config import (
     require_at_least,
     require_split,
 )
+from training.data.long_form import LongColumns
 from training.errors import ConfigError
 from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.network.config import ForecasterConfig
@@ -33,6 +34,12 @@ class SeriesConfig:
     """Column with the time; detected if called date, time, timestamp, month, ..."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
     """How times are written, as %d.%m.%Y; detected where it is unambiguous."""
+    id_column: OptionalName = None
+    """Of a file with a row for each series and time, the column with the name of the series;
+    detected if called unique_id, series_id or item_id."""
+    value_column: OptionalName = None
+    """Of such a file, the column to forecast; detected if called y, value, sales, ... or if there
+    is no other."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
     Default: all."""
@@ -75,6 +82,11 @@ class SeriesConfig:
         require_split(*self.fractions)
         if self.data is None and (self.time_column or self.time_format):
             raise ConfigError("--time-column and --time-format need --data")
+
+    @property
+    def long(self) -> LongColumns:
+        """The columns of a file with a row for each series and time."""
+        return LongColumns(self.id_column, self.value_column)
 
     @property
     def fractions(self) -> tuple[float, float]:

@@ -109,7 +109,7 @@ def train_forecasting(
         delivered = _refit(plan, trained, console)
         with console.status("testing ..."):
             predict = make_predictor(model, data)
-            offsets = calibrate(predict, data.windows("validation"))
+            offsets = calibrate(predict, data.windows("validation"), data.series.panel)
             validation, test = (
                 evaluate_forecasts(
                     predict, data.windows(part), offsets, measured=data.preprocessor.measured

@@ -9,9 +9,15 @@ import tensorflow as tf
 
 from training.errors import DataError
 from training.forecasting.data import ForecastingData
-from training.forecasting.scores.conformal import LEVELS, MEDIAN, interval_offsets, quantiles
+from training.forecasting.scores.conformal import (
+    LEVELS,
+    MEDIAN,
+    interval_offsets,
+    pooled_offsets,
+    quantiles,
+)
 from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors
-from training.forecasting.sources.series_check import calibration_problem
+from training.forecasting.sources.series_check import calibration_problem, pools
 from training.forecasting.windows import Windows
 
 Predictor = Callable[[np.ndarray], np.ndarray]
@@ -68,6 +74,8 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
 def require_calibration(data: ForecastingData) -> None:
     """Raise DataError where the validation part cannot calibrate some step of some column."""
     windows = data.windows("validation")
+    if pools(len(windows), data.series.panel):
+        return
     problem = calibration_problem(
         windows.targets, data.target_columns, windows.origins, windows.horizon
     )
@@ -75,8 +83,10 @@ def require_calibration(data: ForecastingData) -> None:
         raise DataError(f"{data.series.source}, {problem}")
 
 
-def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:
+def calibrate(predict: Predictor, windows: Windows, panel: bool = False) -> np.ndarray:
     """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
+
+    Where they are few, or of series of unequal length, they are pooled over horizons and columns.
 
     Of very many windows, evenly spaced ones are used: neighbouring windows are nearly the same.
     """
@@ -84,7 +94,11 @@ def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
     answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
-    return interval_offsets(windows.futures(rows), np.concatenate(answers), LEVELS)
+    truth, forecasts = windows.futures(rows), np.concatenate(answers)
+    if pools(len(windows), panel):
+        independent = len(windows) / windows.horizon * truth.shape[2] ** 0.5
+        return pooled_offsets(truth, forecasts, independent, LEVELS)
+    return interval_offsets(truth, forecasts, LEVELS)
 
 
 def evaluate_forecasts(
