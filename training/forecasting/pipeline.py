@@ -243,6 +243,7 @@ def _description(data: ForecastingData) -> SeriesDescription:
         str(series.times[0]),
         str(series.times[-1]),
         data.published,
+        series.panel,
     )
 
 

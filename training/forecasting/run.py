@@ -57,6 +57,8 @@ class SeriesDescription:
     last_time: str
     published_split: bool
     """Whether the borders are those of published results on a public set."""
+    panel: bool = False
+    """Whether it stood in long form: series that begin late or end early."""
 
 
 class ForecastingRun(TaskRun):

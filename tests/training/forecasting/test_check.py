@@ -121,9 +121,8 @@ def test_settings_that_do_not_fit_the_series(tmp_path, settings, message):
 
 
 def test_a_column_that_cannot_be_calibrated(tmp_path):
-    frame = table()
-    frame.iloc[210:236, 0] = ""  # of the validation rows, 210 to 239, the last three remain
-    frame.iloc[237:240, 0] = ""
+    frame = table(2400)
+    frame.iloc[1680:1917, 0] = ""  # of the validation rows, 1680 to 1919, the last three remain
     (error,) = check_forecasting(config(write(tmp_path / "s.csv", frame))).errors
     assert "column 'a': expected a value 1 steps ahead in some validation window" in error
 

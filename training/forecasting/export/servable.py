@@ -38,6 +38,7 @@ class ForecastingServable(Servable):
             run.columns,
             run.levels,
             run.offsets,
+            run.series.panel,
         )
         super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
@@ -110,6 +111,7 @@ class ForecastingServable(Servable):
             "horizon": self._run.shape.horizon,
             "levels": list(self._run.levels),
             "parameters": self._model.count_params(),
+            "series_of_unequal_length": self._run.series.panel,
             "streaming": "step" in self.signatures,
             "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
         }

@@ -34,6 +34,8 @@ class ForecastingSignatures(tf.Module):
         levels: The Q levels, ascending, with .5.
         offsets: (H, K, Q) standardised, of
             `training.forecasting.scores.conformal.interval_offsets`.
+        panel: Whether columns may be without any value in the steps read, as of a series that has
+            ended: their forecasts are NaN then.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class ForecastingSignatures(tf.Module):
         columns: Sequence[str],
         levels: Sequence[float],
         offsets: np.ndarray,
+        panel: bool = False,
     ) -> None:
         super().__init__(name="forecasting")
         # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
@@ -68,6 +71,7 @@ class ForecastingSignatures(tf.Module):
         self.read = shape.targets if alone else tuple(range(shape.channels))
         self._names = ColumnNames(columns, shape.targets, self.read)
         self._columns = tf.constant([columns[number] for number in self.read], tf.string)
+        self._panel = panel
         self._levels, self._middle = tuple(levels), list(levels).index(MEDIAN)
         self._offsets = tf.constant(offsets, tf.float32)
 
@@ -105,7 +109,17 @@ class ForecastingSignatures(tf.Module):
         Returns:
             `forecast` (B, H, K) and `quantiles` (B, H, K, Q), float32, in raw units.
         """
-        return self._answers(self._forecast(self._prepared(_shaped("history", history))))
+        history = _shaped("history", history)
+        answers = self._answers(self._forecast(self._prepared(history)))
+        if not self._panel:
+            return answers
+        read = tf.gather(history[:, -self._lookback :], self._targets, axis=-1)
+        ended = tf.reduce_all(tf.math.is_nan(read), axis=1)[:, tf.newaxis]  # (B, 1, K)
+        nan = float("nan")
+        return {
+            "forecast": tf.where(ended, nan, answers["forecast"]),
+            "quantiles": tf.where(ended[..., tf.newaxis], nan, answers["quantiles"]),
+        }
 
     def by_name(self, history: Any, columns: Any) -> dict[str, Any]:
         """Forecast from columns in any order, among which there may be others.
@@ -191,7 +205,8 @@ class ForecastingSignatures(tf.Module):
             history = tf.identity(history)
         if not self._streams:
             history = history[:, -self._lookback :]
-        with tf.control_dependencies([self._some_value(history)]):
+        complete = [] if self._panel else [self._some_value(history)]
+        with tf.control_dependencies(complete):
             history = self._standardise(tf.identity(history))
         if not self._streams:
             history = tf.ensure_shape(history, (None, self._lookback, self._channels))

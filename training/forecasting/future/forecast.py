@@ -32,7 +32,8 @@ def forecast(
 
     Returns:
         A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
-        the time; `forecast`; and the bounds of the intervals, the narrower first.
+        the time; `forecast`; and the bounds of the intervals, the narrower first. Of series of
+        unequal length none for those that have ended: without a value in the steps read.
 
     Raises:
         ConfigError: The model forecasts fewer steps.
@@ -52,6 +53,8 @@ def forecast(
         [
             pd.DataFrame({ID: name, TIME: times, **_columns(values[:, number], run.levels)})
             for number, name in enumerate(run.target_columns)
+            if not run.series.panel
+            or np.isfinite(recent.values[:, run.shape.targets[number]]).any()
         ],
         ignore_index=True,
     )

@@ -117,7 +117,8 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         times, values, before = _behind_run(run, times, values, series.source)
         notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
     recent = Recent(times[-lookback:], values[-lookback:].astype(np.float32), tuple(notes))
-    _require_values(run, recent, series.source)
+    if not run.series.panel:
+        _require_values(run, recent, series.source)
     return recent
 
 

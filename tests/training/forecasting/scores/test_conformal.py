@@ -127,9 +127,7 @@ def test_pooled_intervals_cover_where_windows_are_few():
         offsets = pooled_offsets(truth, zero[:12], independent=12 * 8**0.5)
         new = rng.normal(size=(400, 4, 8)) * size
         for share, (low, high) in {0.95: (0, 4), 0.8: (1, 3)}.items():
-            inside[share].append(
-                ((offsets[..., low] <= new) & (new <= offsets[..., high])).mean()
-            )
+            inside[share].append(((offsets[..., low] <= new) & (new <= offsets[..., high])).mean())
     assert np.mean(inside[0.8]) == pytest.approx(0.8, abs=0.03)
     assert np.mean(inside[0.95]) == pytest.approx(0.95, abs=0.03)
 
