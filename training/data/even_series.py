@@ -8,6 +8,7 @@ import numpy as np
 from training.data.problems import Problems
 from training.data.series import Series
 from training.data.time_axis import TimeAxis, TimeCells, complete, gaps, in_order, parse_times
+from training.data.time_options import AS_THEY_ARE, TimeOptions, in_utc, put_together
 from training.errors import DataError
 
 FEWEST_ROWS = 3
@@ -41,6 +42,7 @@ def evenly_spaced(
     time_format: str | None,
     problems: Problems,
     expected: ExpectedSeries | None = None,
+    options: TimeOptions = AS_THEY_ARE,
 ) -> Series:
     """The series of these rows; times without a row get missing values.
 
@@ -50,6 +52,7 @@ def evenly_spaced(
         time_format: As for `strptime`; guessed by default.
         problems: Receives rows that cannot be used, which are left out.
         expected: The series that they must continue.
+        options: What to do with local, repeated, uneven and too fine times.
 
     Raises:
         DataError: Too few rows are left, or nearly all times are missing.
@@ -62,19 +65,27 @@ def evenly_spaced(
     values, cells = rows.values[readable], cells.chosen(readable)
     if len(readable) < len(times):  # without them day and month may be told apart
         times = parse_times(cells, time_format)
-    order = in_order(times, cells, found)
-    times, values, cells = times[order], values[order], cells.chosen(order)
+    if options.timezone is not None:
+        times = in_utc(times, options.timezone, cells)
+    notes: list[str] = []
+    if options.merges:
+        order = np.argsort(times.asi8, kind="stable")
+        times, values, notes = put_together(times[order], values[order], options)
+        cells = TimeCells(source, rows.time, times.astype(str), range(1, len(times) + 1), "step")
+    else:
+        order = in_order(times, cells, found)
+        times, values, cells = times[order], values[order], cells.chosen(order)
     if len(times) < fewest:
         found.close_rows()
         found.raise_errors()
         raise DataError(f"{source}: expected at least {fewest} different times, got {len(times)}")
-    axis = complete(times, cells, found, expected.frequency if expected else None)
+    frequency = expected.frequency if expected else options.frequency
+    axis = complete(times, cells, found, frequency)
     fits = axis.places >= 0
     table = np.full((len(axis.times), len(rows.columns)), np.nan)
     table[axis.places[fits]] = values[fits]
     missing = int(np.isnan(values[fits]).sum())
     found.close_rows()
-    notes = []
     holes = gaps(axis)
     if holes:
         notes.append(_gap_note(axis, holes))

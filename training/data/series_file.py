@@ -16,6 +16,7 @@ from training.data.problems import DataProblemsError, Problems
 from training.data.series import Series
 from training.data.text_files import Record, csv_records
 from training.data.time_axis import TimeCells, infer_frequency, parse_times
+from training.data.time_options import AS_THEY_ARE, TimeOptions
 from training.errors import DataError, ForeignDataError
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
@@ -33,6 +34,7 @@ def read_series(
     problems: Problems | None = None,
     expected: ExpectedSeries | None = None,
     long: LongColumns = BY_NAME,
+    options: TimeOptions = AS_THEY_ARE,
 ) -> Series:
     """Read a .csv file (or .csv.gz) of numbers over time.
 
@@ -52,6 +54,7 @@ def read_series(
             missing; by default they raise.
         expected: The series that it must continue; other columns are noted.
         long: The columns of a file in long form.
+        options: What to do with local, repeated, uneven and too fine times.
 
     Raises:
         ForeignDataError: No column holds numbers.
@@ -69,7 +72,7 @@ def read_series(
         times = parse_times(cells, time_format)
         frequency = infer_frequency(times)
         return Series(name, str(path), rows.columns, rows.values, times, frequency, tuple(notes))
-    series = evenly_spaced(rows, name, time_format, found, expected)
+    series = evenly_spaced(rows, name, time_format, found, expected, options)
     if problems is None:
         found.raise_errors()
     return replace(series, notes=(*notes, *series.notes))

@@ -11,6 +11,7 @@ from training.data.long_form import BY_NAME, LongColumns
 from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_file import TIME_COLUMNS, series_columns
+from training.data.time_options import AS_THEY_ARE, TimeOptions
 from training.errors import DataError
 
 NAME = "table"
@@ -24,6 +25,7 @@ def series_of_frame(
     problems: Problems,
     expected: ExpectedSeries | None = None,
     long: LongColumns = BY_NAME,
+    options: TimeOptions = AS_THEY_ARE,
 ) -> Series:
     """The series in a table, as `training.data.series_file.read_series` reads it from a file.
 
@@ -35,6 +37,7 @@ def series_of_frame(
         problems: Receives rows that cannot be used.
         expected: The series that it must continue.
         long: The columns of a table in long form.
+        options: What to do with local, repeated, uneven and too fine times.
 
     Raises:
         DataError: The table is not like this; names the column.
@@ -52,7 +55,7 @@ def series_of_frame(
     values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
     texts = ["" if pd.isna(value) else str(value) for value in table[time]]
     rows = SeriesRows(time, columns, texts, range(len(texts)), values, panel)
-    series = evenly_spaced(rows, NAME, time_format, problems, expected)
+    series = evenly_spaced(rows, NAME, time_format, problems, expected, options)
     return Series(
         series.name, series.source, series.columns, series.values, series.times, series.frequency,
         (*notes, *series.notes), panel,

@@ -173,7 +173,12 @@ class Forecaster(RunEstimator):
                 problems = Problems("data", unit="row")
                 expected = expected_series(run)
                 series = series_of_frame(
-                    data, *_times(run.given), problems, expected, run.config.data.long
+                    data,
+                    *_times(run.given),
+                    problems,
+                    expected,
+                    run.config.data.long,
+                    run.config.data.times,
                 )
                 problems.raise_errors()
                 recent = recent_of_series(run, series)
@@ -260,7 +265,7 @@ class Forecaster(RunEstimator):
         from training.forecasting.sources.sets import as_wanted
 
         problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
-        series = series_of_frame(data, *times, problems, long=settings.long)
+        series = series_of_frame(data, *times, problems, long=settings.long, options=settings.times)
         problems.raise_errors()
         return as_wanted(series, settings)
 

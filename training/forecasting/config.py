@@ -14,6 +14,7 @@ from training.config import (
     require_split,
 )
 from training.data.long_form import LongColumns
+from training.data.time_options import Duplicates, Resample, TimeOptions
 from training.errors import ConfigError
 from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.network.config import ForecasterConfig
@@ -43,6 +44,17 @@ class SeriesConfig:
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
     Default: all."""
+    timezone: OptionalName = None
+    """Zone in whose local time the times are, as Europe/Berlin; they are turned into UTC, so that
+    a day with 23 or 25 hours is no gap and no repetition."""
+    frequency: OptionalName = None
+    """Spacing of the series, as pandas names it (h, 15min, D, B, W-SUN, MS, ...); times off it are
+    moved to the nearest step. Default: the one that most rows have."""
+    duplicates: Duplicates = "error"
+    """What counts of several rows with one time; error refuses them."""
+    resample: Resample = "none"
+    """Put finer rows together to steps of --frequency by their mean, sum, first, last, min or
+    max."""
     drop_bad: bool = False
     """Leave out rows with repeated or unreadable times or off the spacing, and columns that never
     vary; read cells that are no numbers as missing."""
@@ -80,8 +92,14 @@ class SeriesConfig:
         if len(set(self.target)) < len(self.target):
             raise ConfigError(f"--target must name each column once, got {' '.join(self.target)}")
         require_split(*self.fractions)
+        self.times  # noqa: B018  refuses what contradicts itself
         if self.data is None and (self.time_column or self.time_format):
             raise ConfigError("--time-column and --time-format need --data")
+
+    @property
+    def times(self) -> TimeOptions:
+        """What is done to times as people have them."""
+        return TimeOptions(self.timezone, self.frequency, self.duplicates, self.resample)
 
     @property
     def long(self) -> LongColumns:

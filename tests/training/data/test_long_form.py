@@ -56,7 +56,7 @@ def test_columns_of_other_names_are_named(tmp_path):
     check(read_series(path, long=LongColumns("product", "sold")))
     with pytest.raises(ForeignDataError, match=r"expected --value-column .* one of sold, promo"):
         read_series(path, long=LongColumns("product"))
-    with pytest.raises(ForeignDataError, match="--id-column: .* has no column 'shop'"):
+    with pytest.raises(ForeignDataError, match=r"--id-column: .* has no column 'shop'"):
         read_series(path, long=LongColumns("shop", "sold"))
     with pytest.raises(DataError, match="--id-column product"):
         read_series(path)

@@ -48,13 +48,13 @@ def forecast(
     answers = (model or run.delivered_model())(history, training=False)
     served = quantiles(answers, run.offsets, run.levels)
     values = preprocessor.restore(served).numpy()[0, :steps]  # (H, K, Q)
+    goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
     times = future_times(recent.times[-1], run.frequency, steps)
     return pd.concat(
         [
             pd.DataFrame({ID: name, TIME: times, **_columns(values[:, number], run.levels)})
             for number, name in enumerate(run.target_columns)
-            if not run.series.panel
-            or np.isfinite(recent.values[:, run.shape.targets[number]]).any()
+            if goes_on[number] or not run.series.panel
         ],
         ignore_index=True,
     )

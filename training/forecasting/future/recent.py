@@ -74,7 +74,12 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
     return recent_of_series(
         run,
         read_series(
-            path, settings.time_column, settings.time_format, expected=expected, long=settings.long
+            path,
+            settings.time_column,
+            settings.time_format,
+            expected=expected,
+            long=settings.long,
+            options=settings.times,
         ),
     )
 

@@ -66,7 +66,7 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
     if series is None:
         assert config.data is not None
         reading = config.data, config.time_column, config.time_format
-        series = read_series(*reading, problems=problems, long=config.long)
+        series = read_series(*reading, problems=problems, long=config.long, options=config.times)
     return as_wanted(series, config)
 
 
