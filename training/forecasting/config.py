@@ -131,7 +131,7 @@ class ForecastingTrainingConfig(TrainingConfig):
     multiply it by 0.8 after every epoch from the fourth."""
     train_stride: _OptionalCount = None
     """Train on every n-th window only, on different windows in each epoch; default: on all, or
-    with --combine on so many that an epoch has at most 250 steps."""
+    with --combine on so many that an epoch has at most 150 steps."""
     distribute: Literal["none", "mirrored", "workers"] = "none"
     """Split every batch among this machine's GPUs, or among the processes that the environment
     variable TF_CONFIG names; the first of these writes the run."""

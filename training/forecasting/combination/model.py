@@ -65,11 +65,16 @@ def side_by_side(
     """All networks on one window, for training: (B, L, C) to (B, H, K, M), M forecasts.
 
     They share no weight, so that each learns as if it were alone, but for the clipping.
+
+    Args:
+        networks: What they are.
+        models: Of `build_networks`, which may read less.
+        shape: With the L of the longest, regressions under networks included.
     """
     history = keras.Input((shape.lookback, shape.channels), dtype="float32", name="history")
     answers = []
     for number, (each, model) in enumerate(zip(networks, models, strict=True), start=1):
-        answer = model(history)
+        answer = model(history[:, -model.input_shape[1] :])
         if each.residual_of is not None:
             answer = answer + _linear(each.residual_of.kernel, 1.0, shape, f"linear_{number}")(
                 history

@@ -18,6 +18,8 @@ _CLEARLY = 0.98
 _MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
 """Validation windows, and values in them, that are compared on."""
 _LONGEST = 720
+_LONGEST_NETWORK = 336
+"""Steps that a network reads, for its time; what is farther back the ridge regression reads."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Plan:
     """Of those tried the name, and the squared error of the simple forecasters together."""
     network_lookback: int = 0
     """Steps that a network reads; the run reads as many as the longest of all."""
+    training_lookback: int = 0
+    """Steps that training reads: those of the network, or of the regression under it."""
 
     @property
     def combines(self) -> bool:
@@ -70,7 +74,8 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
     used = [
         each.forecaster.lookback for each, weight in zip(candidates, weights, strict=True) if weight
     ]
-    settings = replace(config.data, transform=best, lookback=max([network, *used]))
+    training = max(network, _ridge(candidates).lookback)
+    settings = replace(config.data, transform=best, lookback=max([training, *used]))
     data = prepare(series, settings)
     model = config.model.for_series(network, data.season, len(data.shape.targets))
     return Plan(
@@ -79,6 +84,7 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
         tuple(each for each in candidates if each.forecaster.lookback <= data.shape.lookback),
         tuple((name, of[1]) for name, of in tried.items()),
         network,
+        training,
     )
 
 
@@ -149,8 +155,13 @@ def _tried(
     return candidates, float(((errors @ weights) ** 2).mean()), weights
 
 
+def _ridge(candidates: Sequence[Candidate]) -> LinearForecaster:
+    """The ridge regression for all columns together."""
+    return next(each.forecaster for each in candidates if each.forecaster.name == RIDGE)
+
+
 def _network_lookback(data: ForecastingData, candidates: Sequence[Candidate]) -> int:
-    """What the ridge regression for all columns reads, but three seasons if there are so many."""
-    ridge = next(each.forecaster for each in candidates if each.forecaster.name == RIDGE)
+    """What the ridge regression for all columns reads, and at least three seasons if it can."""
+    ridge = _ridge(candidates)
     room = max(1, (data.borders.train - data.shape.horizon) // 2)
-    return max(ridge.lookback, min(3 * data.season, room, _LONGEST))
+    return min(max(ridge.lookback, 3 * data.season), room, max(_LONGEST_NETWORK, data.season))

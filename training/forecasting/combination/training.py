@@ -39,7 +39,7 @@ from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
 from training.runs.writer import TrainingRunWriter
 
-LEAST_STEPS, MOST_STEPS = 50, 250
+LEAST_STEPS, MOST_STEPS = 50, 150
 """Of an epoch: below, windows are passed over again; above, only some are used."""
 _SERIES_PER_WINDOW = 4
 """Rows of a batch of single series, for each window of `--batch-size`."""
@@ -138,7 +138,7 @@ def _fit(
     batches, validation = (_series_batches if pooled else _window_batches)(plan)
     with replicas.scope():
         models = build_networks(networks, learnt, LEVELS)
-        joined = side_by_side(networks, models, learnt)
+        joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
     result = train(
         joined,
         batches,
@@ -146,7 +146,7 @@ def _fit(
         _objective(plan, last_epoch),
         settings,
         signature=(
-            tf.TensorSpec((None, shape.lookback, learnt.channels), tf.float32),
+            tf.TensorSpec((None, plan.training_lookback, learnt.channels), tf.float32),
             tf.TensorSpec((None, shape.horizon, len(learnt.targets)), tf.float32),
         ),
         console=console,
@@ -158,7 +158,7 @@ def _fit(
         models = build_networks(networks, shape, LEVELS)
         for each, of_one in zip(models, single, strict=True):
             each.set_weights(of_one.get_weights())
-        joined = side_by_side(networks, models, shape)
+        joined = side_by_side(networks, models, replace(shape, lookback=plan.training_lookback))
     return models, joined, result
 
 
@@ -179,7 +179,7 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
 
 def _window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     settings, data = plan.config.training, plan.data
-    windows = data.windows("train", plan.network_lookback)
+    windows = data.windows("train", plan.training_lookback)
     stride = settings.train_stride or max(1, len(windows) // (MOST_STEPS * settings.batch_size))
     batches = WindowBatches(
         windows, data.preprocessor, settings.batch_size, settings.seed, stride, LEAST_STEPS
@@ -190,7 +190,7 @@ def _window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[
 
 def _series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     settings, data = plan.config.training, plan.data
-    windows = data.windows("train", plan.network_lookback)
+    windows = data.windows("train", plan.training_lookback)
     size = _SERIES_PER_WINDOW * settings.batch_size
     rows = len(windows) * len(data.shape.targets) // (settings.train_stride or 1)
     steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
@@ -200,7 +200,7 @@ def _series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[
 
 
 def _validation(plan: Plan) -> Windows:
-    return replace(plan.validation(), lookback=plan.network_lookback)
+    return replace(plan.validation(), lookback=plan.training_lookback)
 
 
 def _weigh(

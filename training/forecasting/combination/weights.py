@@ -1,7 +1,9 @@
 """Weights of a combination, from what its components forecast for windows they did not learn.
 
-Stacking after Breiman (1996), "Stacked regressions": weights of at least zero. They sum to one, and
-are the more alike the fewer independent windows there are to tell the components apart.
+Stacking after Breiman (1996), "Stacked regressions": weights of at least zero. They sum to one. The
+fewer independent windows there are to tell the components apart, the closer the weights are to
+those that follow from the size of each one's errors alone (Bates and Granger 1969, "The combination
+of forecasts").
 """
 
 import numpy as np
@@ -40,9 +42,9 @@ def stacking_weights(errors: np.ndarray, independent: float) -> np.ndarray:
 
 
 def _simplex(products: np.ndarray, strength: float) -> np.ndarray:
-    """The weights with the least w·P·w + strength·|w|²."""
+    """The weights with the least w·P·w, its diagonal raised by a share."""
     count = len(products)
-    penalised = products + (strength + 1e-9) * np.eye(count)
+    penalised = products + (strength + 1e-9) * np.diag(np.diag(products))
     rows = np.vstack([np.linalg.cholesky(penalised).T, np.full((1, count), _SUM)])
     weights, _ = nnls(rows, np.append(np.zeros(count), _SUM))
     return np.asarray(weights / weights.sum())

@@ -37,8 +37,8 @@ def show_shares(shares: Sequence[Share], console: Console) -> None:
         return
     table = Table(box=None, header_style="bold")
     table.add_column("part", no_wrap=True)
-    table.add_column("validation MSE", justify="right")
-    table.add_column("weight", justify="right")
+    table.add_column("validation MSE", justify="right", no_wrap=True)
+    table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("", style="dim", no_wrap=True)
     for share in sorted(shares, key=lambda share: share.validation_mse):
         weight = f"{share.weight:.2f}" if share.weight else "-"

@@ -105,8 +105,8 @@ def borders_of(series: Series, config: SeriesConfig) -> Borders:
     rows = len(series)
     validation, test = (int(share * rows) for share in config.fractions)
     if config.validation_fraction is None:
-        lookback, horizon, _ = steps_of(series, config)
-        room = rows - test - 2 * (lookback + horizon)
+        _, horizon, season = steps_of(series, config)
+        room = rows - test - 3 * season - 2 * horizon  # whatever the look-back that is chosen
         validation = max(validation, min(_HORIZONS * horizon, rows // 4, room))
     return Borders(rows - validation - test, rows - test, rows)
 

@@ -47,10 +47,13 @@ def test_the_mean_is_never_worse_than_the_best_one(independent, seed):
     assert weights.sum() == pytest.approx(1)
 
 
-def test_few_windows_make_weights_more_alike():
+def test_with_few_windows_the_size_of_errors_counts_more():
+    """Of two that err alike one is superfluous, which many windows tell and few do not."""
     errors = forecasters()[:, :3]
-    few, many = (stacking_weights(errors, count) for count in (1, 1e6))
-    assert few.std() < many.std()
+    few, some, many = (stacking_weights(errors, count) for count in (1, 4, 1e6))
+    sizes = 1 / (errors**2).mean(axis=0)
+    away = [np.abs(each - sizes / sizes.sum()).max() for each in (few, some, many)]
+    assert away[0] < away[1] < away[2]
 
 
 def test_one_that_is_always_right_counts_alone():
