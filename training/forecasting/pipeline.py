@@ -22,11 +22,13 @@ from training.forecasting.combination.training import (
 )
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData, read_series
+from training.forecasting.future.forecast import future_times
 from training.forecasting.future.recent import FILE as LAST_WINDOW
 from training.forecasting.future.recent import last_window
 from training.forecasting.network.training import train_network
 from training.forecasting.reports import pictures as forecast_pictures
 from training.forecasting.reports import report as forecasting_report
+from training.forecasting.reports.future_picture import draw_future, shown_columns
 from training.forecasting.reports.progress import show_plan, show_shares
 from training.forecasting.run import DELIVERED, ForecastingRun, SeriesDescription, evenly
 from training.forecasting.scores.conformal import LEVELS, MEDIAN, quantiles
@@ -43,6 +45,7 @@ from training.forecasting.scores.metrics import (
     error_details,
     error_summary,
     interval_summary,
+    quantile_summary,
 )
 from training.forecasting.scores.outcomes import stored_errors
 from training.forecasting.sources.sets import PARTS
@@ -130,6 +133,7 @@ def train_forecasting(
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
             "intervals": interval_summary(test),
+            "quantiles": quantile_summary(test, LEVELS),
             "baselines": {
                 floor.name: {
                     "detail": floor.detail,
@@ -165,6 +169,13 @@ def train_forecasting(
             result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
         )
         forecast_pictures.draw_all(data, predict, offsets, test, baselines.results, writer.path)
+        draw_future(
+            data,
+            future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
+            _future(data, kept.values, delivered or model, offsets),
+            shown_columns(test),
+            writer.path / "future.png",
+        )
         writer.write_text("report.md", forecasting_report.write_markdown(metrics))
         writer.write_json("metrics.json", metrics)
         replicas.wait()
@@ -213,6 +224,14 @@ def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bo
     """Whether the network's squared error on the validation part is the lower one."""
     naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
     return validation.mse < naive.validation.mse
+
+
+def _future(
+    data: ForecastingData, values: np.ndarray, model: keras.Model, offsets: np.ndarray
+) -> np.ndarray:
+    """(H, K, Q): the quantiles of the steps behind the series, in raw units."""
+    answers = model(data.preprocessor.standardise(values[np.newaxis]), training=False)
+    return np.asarray(data.preprocessor.restore(quantiles(answers, offsets, LEVELS)))[0]
 
 
 def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from statsmodels.tsa.stattools import acf
 
 from training.forecasting.baselines.simple import LAST_VALUE, BaselineResult
 from training.forecasting.data import ForecastingData
+from training.forecasting.reports.future_picture import draw_many_columns, shown_columns
 from training.forecasting.scores.conformal import LEVELS, MEDIAN, quantiles
 from training.forecasting.scores.evaluation import Evaluation, Predictor
 from training.plots.picture import plain_label, save_figure
@@ -37,25 +38,33 @@ def draw_all(
         baselines: What others achieve.
         folder: Where the PNG files go.
     """
-    draw_forecasts(data, predict, offsets, folder / "forecasts.png")
+    draw_forecasts(data, predict, offsets, shown_columns(test), folder / "forecasts.png")
     draw_errors_by_horizon(test, baselines, folder / "errors_by_horizon.png")
-    draw_errors_by_column(data, test, baselines, folder / "errors_by_column.png")
+    of_columns = folder / "errors_by_column.png"
+    if len(data.shape.targets) > _MOST_BARS:
+        draw_many_columns(test, baselines, of_columns)
+    else:
+        draw_errors_by_column(data, test, baselines, of_columns)
     draw_coverage(test, folder / "coverage.png")
     draw_residuals(data, test, folder / "residuals.png")
 
 
 def draw_forecasts(
-    data: ForecastingData, predict: Predictor, offsets: np.ndarray, path: Path
+    data: ForecastingData,
+    predict: Predictor,
+    offsets: np.ndarray,
+    columns: Sequence[int],
+    path: Path,
 ) -> None:
     """Draw the last test windows in raw units, with both intervals and the measured values.
 
-    Of several columns the last window of each of the first four; of a single column its last
+    Of several columns the last window of each of those given; of a single column its last
     four windows that do not overlap.
     """
     windows = data.windows("test")
     L, H, K = data.shape.lookback, data.shape.horizon, len(data.shape.targets)
     if K > 1:
-        panels = [(len(windows) - 1, k) for k in range(min(K, _MOST_PANELS))]
+        panels = [(len(windows) - 1, k) for k in columns]
     else:
         apart = range(len(windows) - 1, -1, -H)
         panels = [(row, 0) for row in sorted(apart[:_MOST_PANELS])]
@@ -82,7 +91,8 @@ def draw_forecasts(
         axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
         axes.margins(x=0.01)
         axes.grid(alpha=0.25)
-    axes.legend(fontsize="small", ncols=4, loc="upper left")
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, fontsize="small", ncols=4, loc="outside upper right")
     save_figure(figure, path)
 
 
@@ -111,8 +121,8 @@ def draw_errors_by_horizon(
 def draw_errors_by_column(
     data: ForecastingData, test: Evaluation, baselines: Sequence[BaselineResult], path: Path
 ) -> None:
-    """Draw the squared error of each column, beside the baselines; the first thirty columns."""
-    names = [plain_label(name) for name in data.target_columns[:_MOST_BARS]]
+    """Draw the squared error of each column, beside the baselines."""
+    names = [plain_label(name) for name in data.target_columns]
     bars = [(floor.name, floor.test, colour) for floor, colour in _floors(baselines)]
     bars.append(("GRU", test.errors, _MODEL))
     figure = Figure(figsize=(max(6.0, 1.1 * len(names) + 2), 4), dpi=120, layout="constrained")

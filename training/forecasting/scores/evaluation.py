@@ -58,6 +58,8 @@ class Evaluation:
     """From the outermost levels inwards."""
     first_residuals: np.ndarray
     """(N, K): truth minus forecast one step ahead, standardised, NaN where nothing was seen."""
+    pinball: np.ndarray
+    """(Q,) mean pinball loss of the quantile of each level, standardised."""
 
 
 def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
@@ -121,13 +123,16 @@ def evaluate_forecasts(
     middle, pairs = levels.index(MEDIAN), len(levels) // 2
     sums = ErrorSums(H, K)
     inside, width = np.zeros((pairs, H, K)), np.zeros((pairs, H, K))
-    first = []
+    first, pinball = [], np.zeros(len(levels))
     for rows in windows.chunks(CHUNK):
         truth = windows.futures(rows)
         bounds = np.asarray(quantiles(predict(windows.histories(rows)), offsets, levels))
         true, forecast = measured(truth), measured(bounds[..., middle])
         sums.add(true, forecast)
         first.append(true[:, 0] - forecast[:, 0])
+        for q, level in enumerate(levels):
+            residual = true - measured(bounds[..., q])
+            pinball[q] += np.nansum(np.maximum(level * residual, (level - 1) * residual))
         for pair in range(pairs):
             low, high = bounds[..., pair], bounds[..., -1 - pair]
             inside[pair] += ((low <= truth) & (truth <= high)).sum(axis=0)  # NaN is never inside
@@ -144,7 +149,7 @@ def evaluate_forecasts(
         )
         for pair in range(pairs)
     )
-    return Evaluation(errors, intervals, np.concatenate(first))
+    return Evaluation(errors, intervals, np.concatenate(first), pinball / errors.count.sum())
 
 
 def _cuts(rows: int) -> range:

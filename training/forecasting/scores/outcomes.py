@@ -32,6 +32,7 @@ from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 from training.forecasting.scores.evaluation import make_predictor
 from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors, measure
+from training.forecasting.scores.naive_scale import naive_scale
 from training.forecasting.sources.series_check import series_problems
 from training.forecasting.sources.sets import Borders, load_series
 from training.outcomes import Answers, Outcomes, ratio_measure
@@ -50,7 +51,7 @@ def stored_errors(
         model: The errors of its test windows.
         baselines: Of the same windows; one that skipped some is left out.
     """
-    windows, naive_error = data.windows("test"), _naive_error(data.plain)
+    windows, naive_error = data.windows("test"), naive_scale(data.plain).absolute
     everyone = {_MODEL: model, **{floor.name: floor.test for floor in baselines}}
     named = {
         name: _sums(errors, np.ones(len(naive_error)), naive_error)
@@ -174,17 +175,6 @@ def _sums(
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = (absolute / naive_error).sum(axis=1)
     return (windows.squared * factor**2).sum(axis=1), absolute.sum(axis=1), scaled
-
-
-def _naive_error(data: ForecastingData) -> np.ndarray:
-    """(K,) mean absolute error, standardised, of repeating the last season of the training rows.
-
-    NaN where these are no longer than a season.
-    """
-    rows = data.standardised_targets[: data.borders.train].astype(np.float64)
-    errors = np.abs(rows[data.season :] - rows[: -data.season])
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(errors, axis=0) / np.isfinite(errors).sum(axis=0))
 
 
 def _deviation(run: ForecastingRun) -> np.ndarray:
