@@ -11,11 +11,6 @@ from benchmarks.forecasting_defaults.made_series import daily_sales, hourly_load
 DATA = Path("../shared/data")
 
 
-def _wide_sales() -> pd.DataFrame:
-    sales = daily_sales()
-    return sales.pivot(index="ds", columns="unique_id", values="y").reset_index()
-
-
 @dataclass(frozen=True)
 class DefaultsSet:
     """A set of series."""
@@ -45,6 +40,6 @@ SETS = (
     DefaultsSet("etth1", DATA / "ett" / "ETTh1.csv"),
     DefaultsSet("load", hourly_load, ("--target", "load")),
     DefaultsSet("monthly", monthly_panel),
-    DefaultsSet("sales", _wide_sales, ("--horizon", "28")),
+    DefaultsSet("sales", daily_sales, ("--horizon", "28")),
     DefaultsSet("weather", DATA / "weather" / "weather.csv"),
 )

@@ -76,7 +76,7 @@ def widened(
     columns, names = pd.factorize(np.asarray(ids, object))
     table = np.full((len(times), len(names)), np.nan)
     again = pd.DataFrame({"row": rows, "column": columns}).duplicated().to_numpy()
-    for place in np.flatnonzero(again):
+    for place in np.flatnonzero(again).tolist():
         message = f"expected each time of a series once, got {texts[place]} of {ids[place]!r} again"
         problems.bad_row("repeated", lines[place], message, None)
     table[rows[~again], columns[~again]] = values[~again]

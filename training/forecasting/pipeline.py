@@ -109,7 +109,7 @@ def train_forecasting(
         trained = _train(plan, replicas, writer, console)
         model, result, shares = trained.model, trained.result, trained.shares
         show_shares(shares, console)
-        delivered = _refit(plan, trained, console)
+        delivered = _refit(plan, trained, console) if replicas.count == 1 else None
         with console.status("testing ..."):
             predict = make_predictor(model, data)
             offsets = calibrate(predict, data.windows("validation"), data.series.panel)
@@ -231,7 +231,7 @@ def _future(
 ) -> np.ndarray:
     """(H, K, Q): the quantiles of the steps behind the series, in raw units."""
     answers = model(data.preprocessor.standardise(values[np.newaxis]), training=False)
-    return np.asarray(data.preprocessor.restore(quantiles(answers, offsets, LEVELS)))[0]
+    return np.asarray(data.preprocessor.restore(quantiles(answers, offsets, LEVELS))[0])
 
 
 def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:

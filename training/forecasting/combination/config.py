@@ -19,7 +19,7 @@ class CombinationConfig:
 
     refit: bool = True
     """Train once more, on all rows and for as many epochs as did best, for forecasts and exports;
-    what the report measures is the training before."""
+    what the report measures is the training before. Not with --distribute."""
 
     def __post_init__(self) -> None:
         require_at_least("--networks", self.networks, 1)
