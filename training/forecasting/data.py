@@ -60,9 +60,9 @@ class ForecastingData:
         targets = self.series.values[:, list(self.shape.targets)]
         return self.preprocessor.standardise_targets(targets).astype(np.float32)
 
-    def all_rows(self) -> "ForecastingData":
-        """The same with all rows to train on; the other parts stay."""
-        return replace(self, borders=self.borders._replace(trained=len(self.series)))
+    def trained_on(self, rows: int) -> "ForecastingData":
+        """The same with the first so many rows to train on; the other parts stay."""
+        return replace(self, borders=self.borders._replace(trained=rows))
 
     def windows(self, part: str, lookback: int | None = None) -> Windows:
         """Every window whose forecast steps lie in a part and have any value to compare with.

@@ -13,11 +13,11 @@ from training.config import to_dict
 from training.data.series import Series
 from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines
 from training.forecasting.combination.plan import Plan, make_plan
+from training.forecasting.combination.refit import refit_combination
 from training.forecasting.combination.training import (
     Combination,
     Share,
     as_record,
-    refit_combination,
     train_combination,
 )
 from training.forecasting.config import ForecastingConfig
@@ -204,13 +204,13 @@ def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | 
         f"training again on all {rows:,} rows, {epochs} epochs; 'val' is of rows learned from now",
         highlight=False,
     )
+    data = plan.data.trained_on(rows)
     if plan.combines:
-        return refit_combination(plan, trained, console)
+        weights = [share.weight for share in trained.shares]
+        return refit_combination(replace(plan, data=data), weights, epochs, console)
     settings = replace(plan.config.training, epochs=epochs)
     everything = replace(plan.config, training=settings)
-    model, result = train_network(
-        plan.data.all_rows(), everything, Replicas(), None, console, last_epoch=True
-    )
+    model, result = train_network(data, everything, Replicas(), None, console, last_epoch=True)
     return None if result.interrupted else model
 
 

@@ -97,7 +97,7 @@ def test_smoothing_forecasts_are_those_of_statsmodels(damped, missing):
 def test_smoothing_reads_nothing_after_an_origin(damped):
     """With fewer than five seasons to fit on, later rows could leak into the initial states."""
     series = seasonal_series(72)
-    data = prepare(series, SeriesConfig(lookback=12, horizon=3))
+    data = prepare(series, SeriesConfig(lookback=12, horizon=3, validation_fraction=0.1))
     assert data.borders.train == 51
     later = series.values.copy()
     origin = data.borders.train + 2

@@ -4,58 +4,41 @@ After Tashman (2000), "Out-of-sample tests of forecasting accuracy", Internation
 Forecasting 16.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import keras
 import numpy as np
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from training.errors import DataError, RunDirectoryError
 from training.forecasting.backtests.config import BacktestConfig
+from training.forecasting.backtests.report import (
+    COMBINATION,
+    NETWORK,
+    Fold,
+    draw_folds,
+    summarise,
+    write_table,
+)
 from training.forecasting.baselines.exponential_smoothing import SmoothingForecaster, suits
 from training.forecasting.baselines.simple import (
-    LAST_VALUE,
     RIDGE,
-    SEASONAL_NAIVE,
     SMOOTHING,
     measure_smoothing,
     naive_forecasters,
     ridge_of,
 )
+from training.forecasting.combination.refit import refit_combination, stored_plan
 from training.forecasting.data import ForecastingData, load_forecasting_data
+from training.forecasting.network.training import train_network
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import LEVELS
 from training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
 from training.forecasting.scores.forecast_errors import ForecastErrors, measure
 from training.forecasting.sources.sets import Borders
-from training.plots.picture import save_figure
+from training.loop.replicas import Replicas
 from training.runs.directory import RunWriter
-
-NETWORK = "GRU"
-_COLOURS = {
-    NETWORK: "#0b63b5",
-    LAST_VALUE: "#b0b0b0",
-    SEASONAL_NAIVE: "#e08214",
-    RIDGE: "#2c9c4a",
-    SMOOTHING: "#8e44ad",
-}
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Some consecutive windows, and the errors of every model on them."""
-
-    first_time: str
-    """Of the first step that is forecast; the baselines know all rows before it."""
-    last_time: str
-    """Of the last step that is forecast."""
-    windows: int
-    errors: dict[str, ForecastErrors]
-    coverage: dict[float, float]
-    """Of the network's intervals, by nominal coverage."""
 
 
 def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
@@ -79,8 +62,8 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
     data = data_of_run(run, load_forecasting_data(settings))
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
-        folds = backtest(run, data, config.folds, console)
-        summary = summarise(run, folds)
+        folds = backtest(run, data, config.folds, console, config.refit, config.step)
+        summary = {**summarise(run, folds), "refit": config.refit}
         writer.write_json("backtest.json", summary)
         writer.write_text("backtest.md", write_table(summary))
         draw_folds(summary, writer.path / "backtest.png")
@@ -88,15 +71,22 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
 
 
 def backtest(
-    run: ForecastingRun, data: ForecastingData, folds: int, console: Console
+    run: ForecastingRun,
+    data: ForecastingData,
+    folds: int,
+    console: Console,
+    refit: bool = False,
+    step: int = 1,
 ) -> list[Fold]:
     """Evaluate a run and refitted baselines fold by fold.
 
     Args:
-        run: The trained network, which stays as it is.
+        run: The trained network.
         data: The series, with the run's scale and borders.
-        folds: How many parts to make of the test windows.
+        folds: How many parts to make of the test windows; none forecasts a step of another.
         console: Where to show progress.
+        refit: Train the network again before each fold; else it stays as it is.
+        step: Forecast from every n-th of a fold's windows only.
 
     Raises:
         DataError: There are fewer windows than folds.
@@ -107,8 +97,14 @@ def backtest(
     predict = make_predictor(run.load_model(), data)
     tried = run.metrics["ridge_by_lookback"]
     lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
+    name = COMBINATION if run.combination is not None else NETWORK
     done = []
-    for number, origins in enumerate(np.array_split(windows.origins, folds), start=1):
+    for number, origins in enumerate(_apart(windows.origins, folds, data.shape.horizon), start=1):
+        origins = origins[::step]
+        if refit:
+            console.print(f"fold {number} of {folds}: training on {origins[0]:,} rows",
+                          highlight=False)  # fmt: skip
+            predict = make_predictor(_refitted(run, data, int(origins[0]), console), data)
         with console.status(f"fold {number} of {folds} ..."):
             part = replace(windows, origins=origins)
             network = evaluate_forecasts(
@@ -120,90 +116,49 @@ def backtest(
                     str(data.series.times[origins[0]]),
                     str(data.series.times[last_step]),
                     len(part),
-                    {NETWORK: network.errors, **_baselines(data.plain, origins, lookback)},
+                    {name: network.errors, **_baselines(data.plain, origins, lookback)},
                     {each.nominal: each.coverage for each in network.intervals},
                 )
             )
     return done
 
 
-def summarise(run: ForecastingRun, folds: list[Fold]) -> dict[str, Any]:
-    """What `backtest.json` holds; means over all folds weigh every value alike."""
+def _apart(origins: np.ndarray, folds: int, horizon: int) -> list[np.ndarray]:
+    """The windows of each fold; those that reach into the next fold are left out.
 
-    def numbers(name: str) -> dict[str, float]:
-        errors = [fold.errors[name] for fold in folds]
-        counts = [int(each.count.sum()) for each in errors]
-        return {
-            kind: float(np.average([getattr(each, kind) for each in errors], weights=counts))
-            for kind in ("mse", "mae")
-        }
-
-    return {
-        "run": run.path.resolve().name,
-        "series": run.series.name,
-        "folds": [
-            {
-                "first_time": fold.first_time,
-                "last_time": fold.last_time,
-                "windows": fold.windows,
-                "coverage": {f"{nominal:g}": share for nominal, share in fold.coverage.items()},
-                "errors": {
-                    name: {"mse": errors.mse, "mae": errors.mae}
-                    for name, errors in fold.errors.items()
-                },
-            }
-            for fold in folds
-        ],
-        "all": {name: numbers(name) for name in folds[0].errors},
-    }
-
-
-def write_table(summary: Mapping[str, Any]) -> str:
-    """The backtest as Markdown."""
-    names = list(summary["all"])
-    shares = list(summary["folds"][0]["coverage"])
-    lines = [
-        f"# Backtest of {summary['run']}",
-        "",
-        f"Series {summary['series']}; mean squared error, standardised. In every fold the ridge "
-        "regression and the exponential smoothing were fitted on all rows before its first time; "
-        "the network was not trained again.",
-        "",
-        "| fold | from | to | windows | "
-        + " | ".join([*names, *(f"{float(share):.0%} interval" for share in shares)])
-        + " |",
-        "|---:|---|---|---:|" + "---:|" * (len(names) + len(shares)),
-    ]
-    for number, fold in enumerate(summary["folds"], start=1):
-        cells = [f"{fold['errors'][name]['mse']:.4f}" for name in names]
-        cells += [f"{fold['coverage'][share]:.1%}" for share in shares]
-        lines.append(
-            f"| {number} | {fold['first_time']} | {fold['last_time']} | {fold['windows']:,} | "
-            + " | ".join(cells)
-            + " |"
+    Raises:
+        DataError: A fold would have none.
+    """
+    parts = np.array_split(origins, folds)
+    for number, after in enumerate(parts[1:]):
+        parts[number] = parts[number][parts[number] + horizon <= after[0]]
+    if not all(map(len, parts)):
+        raise DataError(
+            f"--folds: expected at most {max(1, len(origins) // (horizon + 1))}, so that each has "
+            f"a window of {horizon} steps that ends before the next one, got {folds}"
         )
-    cells = [f"**{summary['all'][name]['mse']:.4f}**" for name in names] + [""] * len(shares)
-    lines.append("| all | | | | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", "![folds](backtest.png)"]) + "\n"
+    return parts
 
 
-def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
-    """Draw the squared error of every model in each fold."""
-    folds = summary["folds"]
-    figure = Figure(figsize=(max(7.0, 1.3 * len(folds) + 2), 4), dpi=120, layout="constrained")
-    axes = figure.subplots()
-    for name in summary["all"]:
-        values = [fold["errors"][name]["mse"] for fold in folds]
-        axes.plot(range(1, len(folds) + 1), values, marker="o", color=_COLOURS[name], label=name,
-                  linewidth=2.2 if name == NETWORK else 1.2)  # fmt: skip
-    labels = [f"{number}\n{fold['first_time'][:10]}" for number, fold in enumerate(folds, start=1)]
-    axes.set_xticks(range(1, len(folds) + 1), labels)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("fold and its first time")
-    axes.set_ylabel("mean squared error, standardised")
-    axes.grid(alpha=0.25)
-    figure.legend(fontsize="small", loc="outside right upper")
-    save_figure(figure, path)
+def _refitted(
+    run: ForecastingRun, data: ForecastingData, rows: int, console: Console
+) -> keras.Model:
+    """The run's model trained on the rows before a fold, for as many epochs as did best."""
+    epochs = int(run.metrics["best_epoch"])
+    known = data.trained_on(rows)
+    model: keras.Model | None
+    if run.combination is not None:
+        plan = stored_plan(run.config, run.combination, known)
+        weights = [float(share["weight"]) for share in run.combination["shares"]]
+        model = refit_combination(plan, weights, epochs, console)
+    else:
+        training = replace(run.config.training, epochs=epochs)
+        config = replace(run.config, training=training)
+        model, result = train_network(known, config, Replicas(), None, console, last_epoch=True)
+        model = None if result.interrupted else model
+    if model is None:
+        raise KeyboardInterrupt
+    return model
 
 
 def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:

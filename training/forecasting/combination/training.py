@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-from training.forecasting.combination.components import RIDGE, refitted
+from training.forecasting.combination.components import RIDGE
 from training.forecasting.combination.linear import LinearForecaster, weighted_sum
 from training.forecasting.combination.model import (
     Network,
@@ -23,7 +23,6 @@ from training.forecasting.combination.model import (
 from training.forecasting.combination.plan import (
     Plan,
     independent_windows,
-    linear_data,
     measured_errors,
 )
 from training.forecasting.combination.weights import stacking_weights
@@ -56,6 +55,11 @@ class Share:
     validation_mse: float
     network: str | None = None
     """The name of its model within the delivered one; None: it is linear."""
+    lookback: int = 0
+    """Of what is linear, as `LinearForecaster` has it; so are the next three."""
+    season: int = 1
+    penalty: float = 0.0
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,8 @@ def train_combination(
     if writer is not None and replicas.count == 1:
         checkpoint = partial(writer.checkpoint, data=plan.data.digest)
     linear = [each.forecaster for each in plan.candidates]
-    networks = _networks(plan, linear)
-    models, joined, result = _fit(plan, networks, replicas, console, checkpoint)
+    networks = chosen_networks(plan, linear)
+    models, joined, result = fit_networks(plan, networks, replicas, console, checkpoint)
     weights, errors = _weigh(plan, linear, joined)
     shares = [
         Share(each.name, _network_detail(plan, each), float(w), float(mse), each.model)
@@ -87,39 +91,29 @@ def train_combination(
     ]
     count = len(networks)
     shares += [
-        Share(each.name, each.detail, float(w), float(mse))
+        Share(
+            each.name,
+            each.detail,
+            float(w),
+            float(mse),
+            lookback=each.lookback,
+            season=each.season,
+            penalty=each.penalty,
+            own=each.own,
+        )
         for each, w, mse in zip(linear, weights[count:], errors[count:], strict=True)
     ]
-    model = _assembled(plan.data.shape, networks, models, linear, weights)
+    model = assembled(plan.data.shape, networks, models, linear, weights)
     return Combination(model, result, tuple(shares))
 
 
-def refit_combination(plan: Plan, trained: Combination, console: Console) -> keras.Model | None:
-    """The same combination with every part fitted on all rows; None where it was interrupted."""
-    weights = np.array([share.weight for share in trained.shares])
-    everything = replace(plan, data=plan.data.all_rows())
-    series = linear_data(everything.data)
-    linear = [refitted(each.forecaster, series) for each in plan.candidates]
-    networks = _networks(plan, linear)
-    used = weights[: len(networks)] > 0
-    chosen = [each for each, wanted in zip(networks, used, strict=True) if wanted]
-    kept = np.concatenate([weights[: len(networks)][used], weights[len(networks) :]])
-    models: list[keras.Model] = []
-    if chosen:
-        training = replace(plan.config.training, epochs=trained.result.best_epoch)
-        everything = replace(everything, config=replace(plan.config, training=training))
-        models, _, result = _fit(everything, chosen, Replicas(), console, last_epoch=True)
-        if result.interrupted:
-            return None
-    return _assembled(plan.data.shape, chosen, models, linear, kept)
-
-
-def _networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
+def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
+    """The networks of a plan, over the ridge regression among these."""
     ridge = next(each for each in linear if each.name == RIDGE)
     return networks_of(plan.config.model, ridge, plan.config.combination.networks)
 
 
-def _fit(
+def fit_networks(
     plan: Plan,
     networks: Sequence[Network],
     replicas: Replicas,
@@ -222,7 +216,7 @@ def _weigh(
     return weights, (errors**2).mean(axis=0)
 
 
-def _assembled(
+def assembled(
     shape: ForecastShape,
     networks: Sequence[Network],
     models: Sequence[keras.Model],
@@ -262,6 +256,7 @@ def as_record(plan: Plan, shares: Sequence[Share]) -> dict[str, Any]:
     """What a run records of its combination."""
     return {
         "network_lookback": plan.network_lookback,
+        "training_lookback": plan.training_lookback,
         "shares": [asdict(share) for share in shares],
         "transforms": dict(plan.transforms),
     }
