@@ -1,7 +1,7 @@
 """From a series to a run directory: the forecasting pipeline."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,9 +29,9 @@ from training.forecasting.network.training import train_network
 from training.forecasting.reports import pictures as forecast_pictures
 from training.forecasting.reports import report as forecasting_report
 from training.forecasting.reports.future_picture import draw_future, shown_columns
-from training.forecasting.reports.progress import show_plan, show_shares
+from training.forecasting.reports.progress import show_data, show_plan, show_shares
 from training.forecasting.run import DELIVERED, ForecastingRun, SeriesDescription, evenly
-from training.forecasting.scores.conformal import LEVELS, MEDIAN, quantiles
+from training.forecasting.scores.conformal import MEDIAN, quantiles
 from training.forecasting.scores.evaluation import (
     Predictor,
     calibrate,
@@ -48,7 +48,6 @@ from training.forecasting.scores.metrics import (
     quantile_summary,
 )
 from training.forecasting.scores.outcomes import stored_errors
-from training.forecasting.sources.sets import PARTS
 from training.loop.replicas import Replicas, make_replicas
 from training.plots import learning_curves
 from training.runs.summary import run_summary
@@ -102,7 +101,7 @@ def train_forecasting(
     built_in = "co2" if given is None or series is None else series.name
     name = run_name(config, "forecasting", config.data.data or built_in)
     with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
-        _describe(data, () if series is None else series.notes, console)
+        show_data(data, () if series is None else series.notes, console)
         show_plan(plan, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
@@ -110,12 +109,13 @@ def train_forecasting(
         model, result, shares = trained.model, trained.result, trained.shares
         show_shares(shares, console)
         delivered = _refit(plan, trained, console) if replicas.count == 1 else None
+        levels = config.model.levels
         with console.status("testing ..."):
             predict = make_predictor(model, data)
-            offsets = calibrate(predict, data.windows("validation"), data.series.panel)
+            offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
             validation, test = (
                 evaluate_forecasts(
-                    predict, data.windows(part), offsets, measured=data.preprocessor.measured
+                    predict, data.windows(part), offsets, levels, data.preprocessor.measured
                 )
                 for part in ("validation", "test")
             )
@@ -133,7 +133,7 @@ def train_forecasting(
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
             "intervals": interval_summary(test),
-            "quantiles": quantile_summary(test, LEVELS),
+            "quantiles": quantile_summary(test, levels),
             "baselines": {
                 floor.name: {
                     "detail": floor.detail,
@@ -155,9 +155,9 @@ def train_forecasting(
         data.preprocessor.save(writer.path / "scaler.json")
         kept = last_window(data.series, list(data.shape.targets), data.shape.lookback)
         np.savez(writer.path / LAST_WINDOW, times=kept.times.asi8, values=kept.values)
-        np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
+        np.savez(writer.path / "calibration.npz", levels=np.array(levels), offsets=offsets)
         np.savez_compressed(
-            writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)
+            writer.path / "test_windows.npz", **_test_windows(data, predict, offsets, levels)
         )
         np.savez_compressed(
             writer.path / "test_errors.npz", **stored_errors(data, test.errors, baselines.results)
@@ -168,11 +168,14 @@ def train_forecasting(
         learning_curves.draw_curves(
             result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
         )
-        forecast_pictures.draw_all(data, predict, offsets, test, baselines.results, writer.path)
+        forecast_pictures.draw_all(
+            data, predict, offsets, levels, test, baselines.results, writer.path
+        )
         draw_future(
             data,
             future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
-            _future(data, kept.values, delivered or model, offsets),
+            _future(data, kept.values, delivered or model, offsets, levels),
+            levels,
             shown_columns(test),
             writer.path / "future.png",
         )
@@ -227,23 +230,29 @@ def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bo
 
 
 def _future(
-    data: ForecastingData, values: np.ndarray, model: keras.Model, offsets: np.ndarray
+    data: ForecastingData,
+    values: np.ndarray,
+    model: keras.Model,
+    offsets: np.ndarray,
+    levels: Sequence[float],
 ) -> np.ndarray:
     """(H, K, Q): the quantiles of the steps behind the series, in raw units."""
     answers = model(data.preprocessor.standardise(values[np.newaxis]), training=False)
-    return np.asarray(data.preprocessor.restore(quantiles(answers, offsets, LEVELS))[0])
+    return np.asarray(data.preprocessor.restore(quantiles(answers, offsets, levels))[0])
 
 
-def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:
+def _test_windows(
+    data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
+) -> dict[str, Any]:
     windows = data.windows("test")
     rows = evenly(len(windows), _STORED_WINDOWS)
     histories = windows.histories(rows)
-    bounds = quantiles(predict(histories), offsets, LEVELS)
+    bounds = quantiles(predict(histories), offsets, levels)
     restored = data.preprocessor.restore(bounds).numpy()
     return {
         "histories": histories,
         "origins": windows.origins[rows],
-        "forecasts": restored[..., LEVELS.index(MEDIAN)],
+        "forecasts": restored[..., list(levels).index(MEDIAN)],
         "quantiles": restored,
     }
 
@@ -276,21 +285,3 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
         "--no-channel-independent reads them"
     )
     return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
-
-
-def _describe(data: ForecastingData, shown: Collection[str], console: Console) -> None:
-    series, shape = data.series, data.shape
-    console.print(
-        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
-        f"{shape.channels} columns, {len(shape.targets)} of them forecast "
-        f"{shape.horizon} steps ahead from {shape.lookback}",
-        markup=False,
-        highlight=False,
-    )
-    windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
-    split = "published borders" if data.published else "split by time"
-    console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
-    for note in series.notes:
-        if note in shown:
-            continue
-        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

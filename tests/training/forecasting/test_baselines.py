@@ -102,7 +102,8 @@ def test_smoothing_reads_nothing_after_an_origin(damped):
     later = series.values.copy()
     origin = data.borders.train + 2
     later[origin:] = 100 * np.random.default_rng(1).normal(size=later[origin:].shape)
-    changed = prepare(replace(series, values=later), SeriesConfig(lookback=12, horizon=3))
+    config = SeriesConfig(lookback=12, horizon=3, validation_fraction=0.1)
+    changed = prepare(replace(series, values=later), config)
     origins = np.arange(data.borders.train, origin + 1)
     np.testing.assert_array_equal(
         SmoothingForecaster(data, damped).forecasts(origins),

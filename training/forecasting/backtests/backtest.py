@@ -33,7 +33,6 @@ from training.forecasting.combination.refit import refit_combination, stored_pla
 from training.forecasting.data import ForecastingData, load_forecasting_data
 from training.forecasting.network.training import train_network
 from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.conformal import LEVELS
 from training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
 from training.forecasting.scores.forecast_errors import ForecastErrors, measure
 from training.forecasting.sources.sets import Borders
@@ -108,7 +107,7 @@ def backtest(
         with console.status(f"fold {number} of {folds} ..."):
             part = replace(windows, origins=origins)
             network = evaluate_forecasts(
-                predict, part, run.offsets, LEVELS, data.preprocessor.measured
+                predict, part, run.offsets, run.levels, data.preprocessor.measured
             )
             last_step = origins[-1] + data.shape.horizon - 1
             done.append(

@@ -28,7 +28,7 @@ from training.forecasting.combination.plan import (
 from training.forecasting.combination.weights import stacking_weights
 from training.forecasting.losses import forecast_loss, point_metrics
 from training.forecasting.network.config import ForecastShape
-from training.forecasting.scores.conformal import LEVELS, MEDIAN
+from training.forecasting.scores.conformal import MEDIAN
 from training.forecasting.scores.forecast_errors import CHUNK
 from training.forecasting.windows import SeriesBatches, WindowBatches, Windows
 from training.loop.batches import Batch
@@ -131,7 +131,7 @@ def fit_networks(
     learnt = ForecastShape(shape.lookback, shape.horizon, 1, (0,)) if pooled else shape
     batches, validation = (_series_batches if pooled else _window_batches)(plan)
     with replicas.scope():
-        models = build_networks(networks, learnt, LEVELS)
+        models = build_networks(networks, learnt, config.model.levels)
         joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
     result = train(
         joined,
@@ -149,7 +149,7 @@ def fit_networks(
     )
     if pooled:
         single = models
-        models = build_networks(networks, shape, LEVELS)
+        models = build_networks(networks, shape, config.model.levels)
         for each, of_one in zip(models, single, strict=True):
             each.set_weights(of_one.get_weights())
         joined = side_by_side(networks, models, replace(shape, lookback=plan.training_lookback))
@@ -159,11 +159,12 @@ def fit_networks(
 def _objective(plan: Plan, last_epoch: bool) -> Objective:
     epochs = itertools.count()
     loss = plan.config.model.loss
-    measures = point_metrics(loss, LEVELS)
+    levels = plan.config.model.levels
+    measures = point_metrics(loss, levels)
     if loss != "quantile":  # several networks side by side: the mean over them
-        measures = {"mse": forecast_loss("mse", LEVELS), "mae": forecast_loss("mae", LEVELS)}
+        measures = {"mse": forecast_loss("mse", levels), "mae": forecast_loss("mae", levels)}
     return Objective(
-        forecast_loss(loss, LEVELS),
+        forecast_loss(loss, levels),
         measures,
         score=lambda means: (next(epochs) if last_epoch else -means["loss"],),
         shown="mse",
@@ -204,7 +205,7 @@ def _weigh(
     data, windows = plan.data, _validation(plan)
     by_network = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
     if plan.config.model.loss == "quantile":
-        by_network = by_network[..., [LEVELS.index(MEDIAN)]]
+        by_network = by_network[..., [plan.config.model.levels.index(MEDIAN)]]
     whole = plan.validation().histories()
     read = np.asarray(data.preprocessor.standardise(whole))[..., list(data.shape.targets)]
     forecasts = [

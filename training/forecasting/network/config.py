@@ -38,6 +38,14 @@ class ForecasterConfig:
     that the GRU learns the residual."""
     loss: Literal["mse", "mae", "huber", "quantile"] = "mse"
     """What training minimises, on standardised values; quantile: the pinball loss of all levels."""
+    intervals: tuple[float, ...] = (0.8, 0.95)
+    """Shares of the values that the intervals around a forecast are to hold."""
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Of the quantiles that bound the intervals, ascending, and .5, the forecast's."""
+        tails = sorted(round((1 - share) / 2, 9) for share in self.intervals)
+        return (*tails, 0.5, *(round(1 - tail, 9) for tail in reversed(tails)))
 
     @property
     def streams(self) -> bool:
@@ -73,6 +81,12 @@ class ForecasterConfig:
                 raise ConfigError(f"{flag} must be at least 1, got {value}")
         if self.architecture == "segment" and self.units % 2:
             raise ConfigError(f"--units must be even for --architecture segment, got {self.units}")
+        shares = self.intervals
+        if not shares or len(set(shares)) < len(shares) or not all(0 < each < 1 for each in shares):
+            raise ConfigError(
+                "--intervals must be one or more different shares above 0 and below 1, got "
+                f"{' '.join(map(str, shares))}"
+            )
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"--dropout must be at least 0 and below 1, got {self.dropout}")
 

@@ -12,7 +12,6 @@ from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData
 from training.forecasting.losses import forecast_loss, point_metrics
 from training.forecasting.network.model import build_forecaster, initialise_linear
-from training.forecasting.scores.conformal import LEVELS
 from training.forecasting.scores.forecast_errors import CHUNK
 from training.forecasting.windows import WindowBatches
 from training.loop.fit import FitResult
@@ -51,7 +50,7 @@ def train_network(
     )
     validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
     with replicas.scope():
-        model = build_forecaster(config.model, data.shape, LEVELS)
+        model = build_forecaster(config.model, data.shape, config.model.levels)
     if config.model.linear_skip:
         initialise_linear(
             model, ridge_of(data, data.shape.lookback, data.borders.trained).coefficients
@@ -64,8 +63,8 @@ def train_network(
         training,
         validation.in_order,
         Objective(
-            forecast_loss(config.model.loss, LEVELS),
-            point_metrics(config.model.loss, LEVELS),
+            forecast_loss(config.model.loss, config.model.levels),
+            point_metrics(config.model.loss, config.model.levels),
             score=lambda means: (next(epochs) if last_epoch else -means["loss"],),
             shown="mse",
             style=".4f",

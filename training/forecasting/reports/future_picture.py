@@ -10,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 
 from training.forecasting.baselines.simple import SEASONAL_NAIVE, BaselineResult
 from training.forecasting.data import ForecastingData
-from training.forecasting.scores.conformal import LEVELS, MEDIAN
+from training.forecasting.scores.conformal import MEDIAN
 from training.forecasting.scores.evaluation import Evaluation
 from training.plots.picture import plain_label, save_figure
 
@@ -32,6 +32,7 @@ def draw_future(
     data: ForecastingData,
     times: pd.DatetimeIndex,
     bounds: np.ndarray,
+    levels: Sequence[float],
     columns: Sequence[int],
     path: Path,
 ) -> None:
@@ -41,6 +42,7 @@ def draw_future(
         data: The series.
         times: (H,), of the forecast.
         bounds: (H, K, Q) in raw units.
+        levels: The Q levels.
         columns: Which of the K to show.
         path: Of the PNG file.
     """
@@ -50,12 +52,12 @@ def draw_future(
     for axes, k in zip(panels, columns, strict=True):
         past = data.series.values[-shown:, data.shape.targets[k]]
         axes.plot(data.series.times[-shown:], past, color=_TRUTH, linewidth=1, label="measured")
-        for pair in range(len(LEVELS) // 2):
-            nominal = LEVELS[-1 - pair] - LEVELS[pair]
+        for pair in range(len(levels) // 2):
+            nominal = levels[-1 - pair] - levels[pair]
             axes.fill_between(times, bounds[:, k, pair], bounds[:, k, -1 - pair], color=_MODEL,
                               alpha=0.16 + 0.14 * pair, linewidth=0,
                               label=f"{nominal:.0%} interval")  # fmt: skip
-        axes.plot(times, bounds[:, k, LEVELS.index(MEDIAN)], color=_MODEL, linewidth=1.6,
+        axes.plot(times, bounds[:, k, list(levels).index(MEDIAN)], color=_MODEL, linewidth=1.6,
                   marker="." if len(times) <= 30 else None, label="forecast")  # fmt: skip
         axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
         axes.margins(x=0.01)

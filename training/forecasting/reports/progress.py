@@ -1,12 +1,33 @@
 """What a training says of its choices while it runs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from training.forecasting.combination.plan import Plan
 from training.forecasting.combination.training import Share
+from training.forecasting.data import ForecastingData
+from training.forecasting.sources.sets import PARTS
+
+
+def show_data(data: ForecastingData, shown: Collection[str], console: Console) -> None:
+    """Say what is trained on; notes that were shown already are left out."""
+    series, shape = data.series, data.shape
+    console.print(
+        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
+        f"{shape.channels} columns, {len(shape.targets)} of them forecast "
+        f"{shape.horizon} steps ahead from {shape.lookback}",
+        markup=False,
+        highlight=False,
+    )
+    windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
+    split = "published borders" if data.published else "split by time"
+    console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
+    for note in series.notes:
+        if note in shown:
+            continue
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
 
 
 def show_plan(plan: Plan, console: Console) -> None:

@@ -85,22 +85,27 @@ def require_calibration(data: ForecastingData) -> None:
         raise DataError(f"{data.series.source}, {problem}")
 
 
-def calibrate(predict: Predictor, windows: Windows, panel: bool = False) -> np.ndarray:
+def calibrate(
+    predict: Predictor,
+    windows: Windows,
+    panel: bool = False,
+    levels: Sequence[float] = LEVELS,
+) -> np.ndarray:
     """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
 
     Where they are few, or of series of unequal length, they are pooled over horizons and columns.
 
     Of very many windows, evenly spaced ones are used: neighbouring windows are nearly the same.
     """
-    per_window = windows.horizon * windows.targets.shape[1] * len(LEVELS)
+    per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
     answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
     if pools(len(windows), panel):
         independent = len(windows) / windows.horizon * truth.shape[2] ** 0.5
-        return pooled_offsets(truth, forecasts, independent, LEVELS)
-    return interval_offsets(truth, forecasts, LEVELS)
+        return pooled_offsets(truth, forecasts, independent, levels)
+    return interval_offsets(truth, forecasts, levels)
 
 
 def evaluate_forecasts(

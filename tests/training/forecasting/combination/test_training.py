@@ -90,10 +90,14 @@ def test_daily_data_and_many_series_of_unequal_length(tmp_path):
     frame.insert(0, "day", pd.date_range("2024-01-01", periods=160))
     frame.to_csv(tmp_path / "shop.csv", index=False)
     settings = config(tmp_path, tmp_path / "shop.csv", refit=False)
+    settings = replace(settings, model=replace(settings.model, intervals=(0.5, 0.9)))
     run = train_forecasting(replace(settings, data=replace(settings.data, horizon=None)))
     assert run.shape.horizon == 7
     assert run.config.model.channel_embedding is False
     assert not (run.path / "delivered.keras").exists()
+    table = forecast(run, recent_of_run(run))
+    assert [name for name in table if "-" in name] == ["lo-50", "hi-50", "lo-90", "hi-90"]
+    assert len(table) == 40 * 7
     naive = run.metrics["baselines"]["seasonal naive"]["test"]["mse"]
     assert run.metrics["model"]["test"]["mse"] < 0.9 * naive
 
