@@ -16,6 +16,7 @@ from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.network import Network, read_network
 from keras_gru.teaching.network_fields import NetworkError
 from keras_gru.teaching.trace import trace
+from keras_gru.teaching.trace_page import write_trace_page
 from keras_gru.teaching.trace_report import Layout, render
 from keras_gru.teaching.worked_example import example_paths, load_example, load_examples
 from keras_gru.teaching.worked_example_report import summary_table, write_markdown
@@ -58,6 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     tracing.add_argument("network", help="a worked example's name (see `list`) or a JSON file")
     tracing.add_argument("--variant", help="a named variant of a worked example")
     tracing.add_argument("--json", action="store_true", help="all numbers as JSON, unrounded")
+    tracing.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page in which every number can be changed",
+    )
     tracing.add_argument(
         "--decimals", type=int, default=4, choices=range(1, 13), metavar="1..12", help="default 4"
     )
@@ -122,8 +129,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _trace(options: argparse.Namespace) -> int:
-    found = trace(_network(options.network, options.variant))
-    if options.json:
+    network = _network(options.network, options.variant)
+    found = trace(network)
+    if options.html is not None:
+        example = load_example(options.network) if options.network in example_paths() else None
+        write_trace_page(network, options.html, example, options.variant)
+        sys.stdout.write(f"wrote {options.html}\n")
+    elif options.json:
         json.dump(found.to_json(), sys.stdout, indent=1)
         sys.stdout.write("\n")
     else:

@@ -23,4 +23,4 @@ if [ "${1:-}" = demo ]; then
     shift
     "$environment/bin/python" -m demo
 fi
-exec "$environment/bin/python" -m pytest -n auto --dist loadfile "$@"
+exec "$environment/bin/python" -m pytest -n auto --dist loadfile --no-loadscope-reorder "$@"

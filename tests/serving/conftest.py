@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,9 @@ import pytest
 
 from serving.client import connect
 from tests import waiting
+from tests.made_once import made_once
 from tests.ports import free_ports
+from tests.warm_process import WarmProcess
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 curl_only = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -41,7 +42,7 @@ DEFAULTS = ("--trial_load=never",)
 
 @dataclass
 class Running:
-    process: subprocess.Popen
+    process: subprocess.Popen | WarmProcess
     port: int
     rest_port: int
     log: Path
@@ -55,25 +56,34 @@ class Running:
         return f"localhost:{self.port}"
 
 
-def start(*flags, environment=None, prefix=(), **popen):
+def start(*flags, environment=None, prefix=(), cold=False, stdout=None, **popen):
+    """A server: a `WarmProcess`, unless `cold` or something that it cannot have says otherwise."""
+    writes_files = stdout == subprocess.DEVNULL or hasattr(stdout, "name")
+    if writes_files and not (cold or environment or prefix):
+        return WarmProcess("serving", "serve", *DEFAULTS, *flags, stdout=stdout, **popen)
     more = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", **(environment or {})}
     return subprocess.Popen(
         [*prefix, sys.executable, "-m", "serving", "serve", *DEFAULTS, *flags],
         cwd=REPOSITORY,
         env={**os.environ, **more},
+        stdout=stdout,
         **popen,
     )
 
 
 @contextmanager
-def running(log, *flags, ready=True, environment=None, prefix=()):
-    """A server with these flags, on free ports, until the block ends."""
+def running(log, *flags, ready=True, environment=None, prefix=(), cold=False):
+    """A server with these flags, on free ports, until the block ends.
+
+    With `cold` it is started as a user starts it; by default it is a `WarmProcess`.
+    """
     port, rest_port = free_ports(2)
     ports = (f"--port={port}", f"--rest_api_port={rest_port}")
     with log.open("wb") as out:
         process = start(
-            *ports, *flags, environment=environment, prefix=prefix, stdout=out, stderr=out
-        )
+            *ports, *flags, environment=environment, prefix=prefix, cold=cold,
+            stdout=out, stderr=out,
+        )  # fmt: skip
     server = Running(process, port, rest_port, log)
     try:
         if ready:
@@ -219,21 +229,9 @@ def exports(tmp_path_factory):
 
     They are made once for all processes of a test run; tests leave them as they are.
     """
-    from serving.storage.file_lock import LockedError, file_lock
     from training.sentiment.run import SentimentRun
 
-    parallel = "PYTEST_XDIST_WORKER" in os.environ
-    base = tmp_path_factory.getbasetemp()
-    root = (base.parent if parallel else base) / "exports"
-    while not root.exists():
-        try:
-            with file_lock(root.with_name("exports.lock")):
-                if not root.exists():
-                    aside = tmp_path_factory.mktemp("aside")
-                    make_exports(aside)
-                    aside.rename(root)
-        except LockedError:
-            time.sleep(0.5)
+    root = made_once(tmp_path_factory, "exports", make_exports)
     names = ("one", "both")
     return Exports(root, {name: SentimentRun.open(root / "runs" / name) for name in names})
 

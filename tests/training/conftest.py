@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.made_once import made_once
 from training.config import RunConfig
 from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.config import (
@@ -47,7 +48,10 @@ def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> Senti
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
     from training.sentiment.pipeline import train_sentiment
 
-    return train_sentiment(tiny_config(tmp_path_factory.mktemp("runs")))
+    folder = made_once(
+        tmp_path_factory, "tiny_run", lambda runs: train_sentiment(tiny_config(runs))
+    )
+    return SentimentRun.open(folder / "tiny")
 
 
 def tiny_forecasting_config(
@@ -79,6 +83,9 @@ def write_waves(path: Path, rows: int = 320) -> Path:
 def forecasting_run(tmp_path_factory: pytest.TempPathFactory) -> ForecastingRun:
     from training.forecasting.pipeline import train_forecasting
 
-    folder = tmp_path_factory.mktemp("runs")
-    data = write_waves(folder / "waves.csv")
-    return train_forecasting(tiny_forecasting_config(folder, data=data))
+    def make(runs: Path) -> None:
+        data = write_waves(runs / "waves.csv")
+        train_forecasting(tiny_forecasting_config(runs, data=data))
+
+    folder = made_once(tmp_path_factory, "forecasting_run", make)
+    return ForecastingRun.open(folder / "waves")

@@ -9,6 +9,7 @@ from tests.serving.conftest import REPOSITORY
 pty = pytest.importorskip("pty")  # not available on Windows
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
     path = models / "affine" / "1"
     command = [sys.executable, "-m", "serving", "inspect", str(path), "--json"]
@@ -32,6 +33,7 @@ def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
     assert out.startswith(b"{")
 
 
+@pytest.mark.slow
 def test_other_readers_of_errors_get_none_of_it(models):
     command = [sys.executable, "-m", "serving", "inspect", str(models / "affine" / "1")]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True)

@@ -158,7 +158,7 @@ def test_a_port_in_use_is_told_before_tensorflow_is_imported(flag, tmp_path):
 def test_a_port_is_held_while_models_load(models, flag, tmp_path):
     """Meanwhile neither another server nor any other process can take it."""
     flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
-    with running(tmp_path / "log", *flags, ready=False) as server:
+    with running(tmp_path / "log", *flags, ready=False, cold=True) as server:
         wait_until(lambda: "importing TensorFlow" in server.log.read_text(), server)
         assert not answers(server)
         port = server.port if flag == "port" else server.rest_port
@@ -201,7 +201,7 @@ def test_a_server_takes_the_ports_of_the_one_before_at_once(models, tmp_path):
 def test_a_start_says_what_takes_long(models, tmp_path):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "m" / "1")
     flags = ("--model_name=m", f"--model_base_path={version.parent}")
-    with running(tmp_path / "log", *flags) as server:
+    with running(tmp_path / "log", *flags, cold=True) as server:
         log = server.log.read_text()
     first = log.index(f"Starting to serve m from {version.parent}: importing TensorFlow ...")
     assert first < log.index("Loading servable version") < log.index("Successfully loaded")
@@ -258,7 +258,7 @@ def test_life(models, tmp_path):
         "--mixed_precision=bfloat16",
         f"--grpc_socket_path={tmp_path}/grpc.sock",
     )
-    with running(tmp_path / "log", *flags, ready=False) as server:
+    with running(tmp_path / "log", *flags, ready=False, cold=True) as server:
         wait_until(lambda: "No versions of servable affine" in server.log.read_text(), server)
         for port in (server.port, server.rest_port):
             with pytest.raises(ConnectionRefusedError):

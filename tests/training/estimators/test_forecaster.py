@@ -57,6 +57,7 @@ def same_weights(one, two):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, waves, tmp_path):
     arguments = ["forecasting", "--data", str(waves), *FLAGS, "--runs-dir", str(tmp_path)]
     assert main([*arguments, "--name", "file"]) == 0
