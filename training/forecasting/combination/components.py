@@ -153,14 +153,19 @@ def _smoothings(data: LinearData, most: int | None) -> list[LinearForecaster]:
 
 
 def _grams(data: LinearData, lookback: int, own: bool) -> np.ndarray:
-    """(K or 1, L + H, L + H): of the training windows without missing values."""
+    """(K or 1, L + H, L + H): of the training windows without missing values.
+
+    A column without any is filled, where it has a matrix to itself or none has such windows.
+    """
     width = lookback + data.horizon
-    found = np.zeros((data.values.shape[1] if own else 1, width, width))
-    for number, column in enumerate(data.values[: data.train].T):
-        pieces = [piece for piece in stretches(column) if len(piece) >= width]
-        if not pieces and np.isfinite(column).any():
-            pieces = [filled(column)]
-        for piece in pieces:
+    columns = data.values[: data.train].T
+    pieces = [[each for each in stretches(column) if len(each) >= width] for column in columns]
+    nowhere = not any(pieces)
+    found = np.zeros((len(columns) if own else 1, width, width))
+    for number, (column, whole) in enumerate(zip(columns, pieces, strict=True)):
+        if not whole and (own or nowhere) and np.isfinite(column).any():
+            whole = [filled(column)]
+        for piece in whole:
             found[number if own else 0] += window_gram(piece, width)
     return found
 

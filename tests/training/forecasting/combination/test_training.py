@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 from tests.training.conftest import write_waves
 from training.config import RunConfig
@@ -17,6 +18,7 @@ from training.forecasting.config import (
     SeriesConfig,
 )
 from training.forecasting.data import load_forecasting_data
+from training.forecasting.export.servable import ForecastingServable
 from training.forecasting.future.forecast import forecast
 from training.forecasting.future.recent import recent_of_run
 from training.forecasting.network.config import ForecasterConfig
@@ -80,26 +82,47 @@ def test_the_settings_of_the_run_leave_nothing_open(run):
     assert len(run.history) == 1
 
 
-def test_daily_data_and_many_series_of_unequal_length(tmp_path):
-    """Seventy rows and fewer, forty columns, of which some begin late: one network for all."""
+def test_daily_data_of_many_series_of_unequal_length(tmp_path):
+    """Forty of them in long form, of which some begin late and one ends early: one network."""
     rng = np.random.default_rng(0)
     t = np.arange(160)
     values = 20 + 5 * np.sin(2 * np.pi * t / 7)[:, None] + rng.normal(size=(160, 40))
     values[:70, :5] = np.nan
-    frame = pd.DataFrame(values, columns=[f"p{number}" for number in range(40)])
-    frame.insert(0, "day", pd.date_range("2024-01-01", periods=160))
-    frame.to_csv(tmp_path / "shop.csv", index=False)
+    values[100:, 7] = np.nan
+    wide = pd.DataFrame(values, columns=[f"p{number:02}" for number in range(40)])
+    wide.insert(0, "ds", pd.date_range("2024-01-01", periods=160))
+    long = wide.melt("ds", var_name="unique_id", value_name="y").dropna()
+    long.to_csv(tmp_path / "shop.csv", index=False)
     settings = config(tmp_path, tmp_path / "shop.csv", refit=False)
     settings = replace(settings, model=replace(settings.model, intervals=(0.5, 0.9)))
     run = train_forecasting(replace(settings, data=replace(settings.data, horizon=None)))
     assert run.shape.horizon == 7
     assert run.config.model.channel_embedding is False
     assert not (run.path / "delivered.keras").exists()
-    table = forecast(run, recent_of_run(run))
-    assert [name for name in table if "-" in name] == ["lo-50", "hi-50", "lo-90", "hi-90"]
-    assert len(table) == 40 * 7
     naive = run.metrics["baselines"]["seasonal naive"]["test"]["mse"]
     assert run.metrics["model"]["test"]["mse"] < 0.9 * naive
+    assert "The worst ten" not in (run.path / "report.md").read_text()  # forty have room
+
+    table = forecast(run, recent_of_run(run))
+    assert [name for name in table if "-" in name] == ["lo-50", "hi-50", "lo-90", "hi-90"]
+    assert sorted(set(table["unique_id"])) == sorted(set(wide.columns) - {"ds", "p07"})
+
+    servable = ForecastingServable(run)
+    history = tf.constant(values[np.newaxis, -run.shape.lookback :], tf.float32)
+    answer = servable.signatures["serving_default"](history=history)
+    ended = np.isnan(answer["forecast"].numpy()[0]).all(axis=0)
+    assert [run.target_columns[k] for k in np.flatnonzero(ended)] == ["p07"]
+    of_series = table.set_index("unique_id")["forecast"]
+    for k, name in enumerate(run.target_columns):
+        if name != "p07":
+            np.testing.assert_allclose(answer["forecast"][0, :, k], of_series[name], rtol=1e-5)
+    golden = servable.golden()
+    assert all(
+        np.isfinite(output).all()
+        for request in golden
+        for output in request.outputs.values()
+        if output.dtype.kind == "f"
+    )
 
 
 def test_growing_seasons_are_learned_as_logarithms(tmp_path):
