@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from serving.engine.portability import portability_faults
-from training.forecasting.conformal import LEVELS
+from training.forecasting.export.signatures import ForecastingSignatures
 from training.forecasting.network.model import ForecasterConfig, ForecastShape, build_forecaster
 from training.forecasting.network.steps import ForecasterSteps
 from training.forecasting.preprocessor import SeriesPreprocessor
-from training.forecasting.signatures import ForecastingSignatures
+from training.forecasting.scores.conformal import LEVELS
 
 RNG = np.random.default_rng(17)
 COLUMNS = ("load", "wind", "price")
@@ -35,9 +35,16 @@ class Answering:
             weight.assign(rng.normal(0, 0.4, weight.shape))
         self.preprocessor = SeriesPreprocessor(MEAN, DEVIATION, SHAPE.targets)
         self.module = ForecastingSignatures(
-            self.model, self.config, SHAPE, self.preprocessor, COLUMNS, LEVELS, OFFSETS
+            self.model,
+            (self.model, SHAPE),
+            self.config,
+            SHAPE,
+            self.preprocessor,
+            COLUMNS,
+            LEVELS,
+            OFFSETS,
         )
-        self.signatures = self.module.by_name()
+        self.signatures = self.module.concrete()
 
     def ask(self, raw):
         answer = self.signatures["serving_default"](history=tf.constant(raw, tf.float32))
@@ -234,10 +241,55 @@ def test_gates_show_the_values_read_filled():
     np.testing.assert_array_equal(shown["end"][0], [5, 9, 13])
 
 
+def by_name(forecaster, history, columns):
+    names = tf.constant([columns] * len(history))
+    answer = forecaster.signatures["by_name"](history=tf.constant(history), columns=names)
+    return {name: value.numpy() for name, value in answer.items()}
+
+
+def test_columns_are_found_by_their_names_in_any_order():
+    forecaster = forecaster_with()
+    wanted = forecaster.ask(RAW)
+    extra = np.full((*RAW.shape[:2], 1), np.inf, np.float32)
+    turned = np.concatenate([RAW[..., [2, 1]], extra, RAW[..., [0]]], axis=-1)
+    for name, value in by_name(forecaster, turned, ["price", "wind", "rain", "load"]).items():
+        np.testing.assert_array_equal(value, wanted[name])
+    # Which of the rows has which order is its own affair.
+    mixed = np.stack([RAW[0], RAW[1][:, [1, 2, 0]]])
+    names = tf.constant([["load", "wind", "price"], ["wind", "price", "load"]])
+    answer = forecaster.signatures["by_name"](history=tf.constant(mixed), columns=names)
+    np.testing.assert_allclose(answer["forecast"], wanted["forecast"][:2], rtol=1e-6)
+
+
+def test_a_column_that_is_not_read_may_be_missing_and_no_other():
+    forecaster = forecaster_with()  # forecasts price and load, each from its own past
+    few = by_name(forecaster, RAW[..., [0, 2]], ["load", "price"])
+    np.testing.assert_array_equal(few["forecast"], forecaster.ask(RAW)["forecast"])
+    errors = tf.errors.InvalidArgumentError
+    missing = r"columns: row 0 has no column price; expected load, price, got load, wind"
+    with pytest.raises(errors, match=missing):
+        by_name(forecaster, RAW[..., :2], ["load", "wind"])
+    with pytest.raises(errors, match="has no column wind"):
+        by_name(forecaster_with(channel_independent=False), RAW[..., [0, 2]], ["load", "price"])
+    with pytest.raises(errors, match="expected each name once, got load again"):
+        by_name(forecaster, RAW, ["load", "load", "price"])
+    with pytest.raises(errors, match="a name for each of the 3 columns of history, got 2"):
+        by_name(forecaster, RAW, ["load", "price"])
+
+
+def test_a_model_says_where_its_columns_stand():
+    told = forecaster_with().signatures["columns"](names=tf.constant([["price", "rain", "load"]]))
+    assert told["columns"].numpy().tolist() == [[b"load", b"wind", b"price"]]
+    assert told["forecast_columns"].numpy().tolist() == [[b"price", b"load"]]
+    assert told["place"].numpy().tolist() == [[2, -1, 0]]
+    assert told["needed"].numpy().tolist() == [[1, 0, 1]]
+
+
 def test_which_models_have_which_signatures():
-    assert set(forecaster_with().signatures) == {"serving_default", "gates"}
-    assert set(forecaster_with(architecture="seq2seq").signatures) == {"serving_default"}
-    assert set(forecaster_with(**STREAMS).signatures) == {"serving_default", "gates", "step"}
+    every = {"serving_default", "by_name", "columns"}
+    assert set(forecaster_with().signatures) == every | {"gates"}
+    assert set(forecaster_with(architecture="seq2seq").signatures) == every
+    assert set(forecaster_with(**STREAMS).signatures) == every | {"gates", "step"}
     quantile = forecaster_with(**STREAMS, loss="quantile")
     assert quantile.signatures["gates"](history=tf.constant(RAW))["forecast"].shape == (4, 12, 5, 2)
     steps = ForecasterSteps(quantile.model, quantile.config, SHAPE)

@@ -7,7 +7,7 @@ from training.forecasting.baselines.simple import SEASONAL_NAIVE
 
 TOLERANCE = 0.03
 """How far measured coverage may be from nominal before the report remarks on it."""
-_MOST_COLUMNS = 40
+_MOST_COLUMNS, _ENDS = 40, 10
 
 
 def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
@@ -63,9 +63,19 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     if warning:
         lines += [f"**{warning}**", ""]
     lines += [*_introduction(metrics), "", *_comparison(metrics), "", *_reading(metrics)]
+    lines += _combination(metrics)
+    refit = metrics.get("refit")
+    if refit:
+        lines += [
+            "",
+            "All figures here are those of the training on the training rows. What forecasts and "
+            f"exports use was trained once more, on all {refit['rows']:,} rows, for "
+            f"{refit['epochs']} epochs, with the same weights of its parts and the same intervals.",
+        ]
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
+    lines += ["", "## What comes next", "", "![the steps behind the series](future.png)"]
     lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
     lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
     lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]
@@ -95,12 +105,46 @@ def _comparison(metrics: Mapping[str, Any]) -> list[str]:
     for name, floor in metrics["baselines"].items():
         rows[f"{name}, {floor['detail']}" if floor["detail"] else name] = floor
     lines = [
-        "| standardised | validation MSE | validation MAE | test MSE | test MAE |",
-        "|---|---:|---:|---:|---:|",
+        "| standardised | validation MSE | validation MAE | test MSE | test MAE | test MASE | "
+        "test RMSSE |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name, row in rows.items():
         cells = [row[part][kind] for part in ("validation", "test") for kind in ("mse", "mae")]
-        lines.append(f"| {name} | " + " | ".join(f"{cell:.4f}" for cell in cells) + " |")
+        texts = [f"{cell:.4f}" for cell in cells]
+        scaled = [row["test"].get(kind) for kind in ("mase", "rmsse")]
+        texts += ["–" if cell is None else f"{cell:.3f}" for cell in scaled]
+        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+    return lines
+
+
+def _combination(metrics: Mapping[str, Any]) -> list[str]:
+    """Whose share the forecast is."""
+    combination = metrics.get("combination")
+    if combination is None:
+        return []
+    lines = [
+        "",
+        "## What the forecast is made of",
+        "",
+        "A weighted mean, in one model. The weights do best on the validation windows together; "
+        "the errors are those of each part there.",
+        "",
+        "| part | | validation MSE | weight |",
+        "|---|---|---:|---:|",
+    ]
+    for share in sorted(combination["shares"], key=lambda share: share["validation_mse"]):
+        weight = f"{share['weight']:.2f}" if share["weight"] else "none"
+        lines.append(
+            f"| {share['name']} | {share['detail']} | {share['validation_mse']:.4f} | {weight} |"
+        )
+    network = sum(share["weight"] for share in combination["shares"] if share["network"])
+    lines += ["", f"Networks have a weight of {network:.2f} of 1."]
+    if len(combination["transforms"]) > 1:
+        tried = ", ".join(f"{name} {mse:.4f}" for name, mse in combination["transforms"].items())
+        lines.append(
+            f"Transforms tried, with the squared error of the simple forecasters together: {tried}."
+        )
     return lines
 
 
@@ -127,21 +171,42 @@ def _intervals(metrics: Mapping[str, Any]) -> list[str]:
             f"{interval['mean_width']:.3f} |"
         )
     lines += ["", "Calibrated on the validation windows (split-conformal)."]
+    if "quantiles" in metrics:
+        lines[-1] += f" CRPS on test, from these levels: {metrics['quantiles']['crps']:.4f}."
     return lines + [f"\n{remark}" for remark in coverage_remarks(metrics)]
 
 
 def _columns(metrics: Mapping[str, Any]) -> list[str]:
     by_column = metrics["model"]["test"]["by_column"]
+    if len(by_column) <= _MOST_COLUMNS:
+        return _column_table(by_column)
+    known = {name: values for name, values in by_column.items() if values["mse"] is not None}
+    scaled = "mase" if all(values["mase"] is not None for values in known.values()) else "mse"
+    order = sorted(known, key=lambda name: float(known[name][scaled]))
+    ends = {"best": order[:_ENDS], "worst": order[: -_ENDS - 1 : -1]}
     lines = [
-        "| column, test | MSE | MAE | MAE, own units | RMSE, own units |",
-        "|---|---:|---:|---:|---:|",
+        f"The {len(known):,} columns with test values, by {scaled.upper()}; all are in "
+        "`metrics.json`.",
     ]
-    for name, values in list(by_column.items())[:_MOST_COLUMNS]:
-        raw = [values["raw_mae"], values["raw_rmse"]]
-        cells = [f"{values[kind]:.4f}" for kind in ("mse", "mae")] + [f"{v:.4g}" for v in raw]
+    for which, names in ends.items():
+        lines += ["", f"The {which} ten:", ""]
+        lines += _column_table({name: known[name] for name in names})
+    return lines
+
+
+def _column_table(by_column: Mapping[str, Any]) -> list[str]:
+    lines = [
+        "| column, test | MSE | MAE | MASE | RMSSE | MAE, own units | RMSE, own units |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    kinds = {"mse": ".4f", "mae": ".4f", "mase": ".3f", "rmsse": ".3f", "raw_mae": ".4g",
+             "raw_rmse": ".4g"}  # fmt: skip
+    for name, values in by_column.items():
+        cells = [
+            "–" if values[kind] is None else format(values[kind], form)
+            for kind, form in kinds.items()
+        ]
         lines.append(f"| {_cell(name)} | " + " | ".join(cells) + " |")
-    if len(by_column) > _MOST_COLUMNS:
-        lines += ["", f"{len(by_column) - _MOST_COLUMNS} more columns are in `metrics.json`."]
     return lines
 
 

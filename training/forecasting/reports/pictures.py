@@ -1,5 +1,6 @@
 """Pictures of a forecasting run, for people."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,12 +10,14 @@ from matplotlib.ticker import PercentFormatter
 from statsmodels.tsa.stattools import acf
 
 from training.forecasting.baselines.simple import LAST_VALUE, BaselineResult
-from training.forecasting.conformal import LEVELS, MEDIAN, quantiles
 from training.forecasting.data import ForecastingData
-from training.forecasting.evaluation import Evaluation, Predictor
+from training.forecasting.reports.future_picture import draw_many_columns, shown_columns
+from training.forecasting.scores.conformal import MEDIAN, quantiles
+from training.forecasting.scores.evaluation import Evaluation, Predictor
 from training.plots.picture import plain_label, save_figure
 
 _TRUTH, _MODEL = "#333333", "#0b63b5"
+_INTERVALS = (_MODEL, "#e08214", "#2c9c4a", "#8e44ad")
 _FLOORS = ("#b0b0b0", "#e08214", "#2c9c4a", "#8e44ad")
 _MOST_PANELS, _SHOWN_HISTORY, _MOST_LAGS, _MOST_BARS, _MOST_NAMES = 4, 2.0, 200, 30, 8
 
@@ -23,6 +26,7 @@ def draw_all(
     data: ForecastingData,
     predict: Predictor,
     offsets: np.ndarray,
+    levels: Sequence[float],
     test: Evaluation,
     baselines: Sequence[BaselineResult],
     folder: Path,
@@ -33,29 +37,39 @@ def draw_all(
         data: The series with its split.
         predict: The trained forecaster.
         offsets: (H, K, Q), of its quantiles.
+        levels: The Q levels.
         test: What it achieves on the test part.
         baselines: What others achieve.
         folder: Where the PNG files go.
     """
-    draw_forecasts(data, predict, offsets, folder / "forecasts.png")
+    draw_forecasts(data, predict, offsets, levels, shown_columns(test), folder / "forecasts.png")
     draw_errors_by_horizon(test, baselines, folder / "errors_by_horizon.png")
-    draw_errors_by_column(data, test, baselines, folder / "errors_by_column.png")
+    of_columns = folder / "errors_by_column.png"
+    if len(data.shape.targets) > _MOST_BARS:
+        draw_many_columns(test, baselines, of_columns)
+    else:
+        draw_errors_by_column(data, test, baselines, of_columns)
     draw_coverage(test, folder / "coverage.png")
     draw_residuals(data, test, folder / "residuals.png")
 
 
 def draw_forecasts(
-    data: ForecastingData, predict: Predictor, offsets: np.ndarray, path: Path
+    data: ForecastingData,
+    predict: Predictor,
+    offsets: np.ndarray,
+    levels: Sequence[float],
+    columns: Sequence[int],
+    path: Path,
 ) -> None:
     """Draw the last test windows in raw units, with both intervals and the measured values.
 
-    Of several columns the last window of each of the first four; of a single column its last
+    Of several columns the last window of each of those given; of a single column its last
     four windows that do not overlap.
     """
     windows = data.windows("test")
     L, H, K = data.shape.lookback, data.shape.horizon, len(data.shape.targets)
     if K > 1:
-        panels = [(len(windows) - 1, k) for k in range(min(K, _MOST_PANELS))]
+        panels = [(len(windows) - 1, k) for k in columns]
     else:
         apart = range(len(windows) - 1, -1, -H)
         panels = [(row, 0) for row in sorted(apart[:_MOST_PANELS])]
@@ -63,7 +77,7 @@ def draw_forecasts(
     for axes, (row, k) in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels,
                               strict=True):  # fmt: skip
         answers = predict(windows.histories(np.array([row])))
-        bounds = data.preprocessor.restore(quantiles(answers, offsets, LEVELS)).numpy()[0, :, k]
+        bounds = data.preprocessor.restore(quantiles(answers, offsets, levels)).numpy()[0, :, k]
         origin = int(windows.origins[row])
         shown = min(L, round(_SHOWN_HISTORY * max(H, data.season)))
         column = data.shape.targets[k]
@@ -71,18 +85,19 @@ def draw_forecasts(
         axes.plot(data.series.times[past], data.series.values[past, column], color=_TRUTH,
                   linewidth=1, label="truth")  # fmt: skip
         times = data.series.times[origin : origin + H]
-        for pair in range(len(LEVELS) // 2):
-            nominal = LEVELS[-1 - pair] - LEVELS[pair]
+        for pair in range(len(levels) // 2):
+            nominal = levels[-1 - pair] - levels[pair]
             axes.fill_between(times, bounds[:, pair], bounds[:, -1 - pair], color=_MODEL,
                               alpha=0.16 + 0.14 * pair, linewidth=0,
                               label=f"{nominal:.0%} interval")  # fmt: skip
-        axes.plot(times, bounds[:, LEVELS.index(MEDIAN)], color=_MODEL, linewidth=1.4,
+        axes.plot(times, bounds[:, list(levels).index(MEDIAN)], color=_MODEL, linewidth=1.4,
                   label="forecast")  # fmt: skip
         axes.axvline(times[0], color=_TRUTH, linewidth=0.6, linestyle=":")
         axes.set_title(plain_label(data.target_columns[k]), loc="left", fontsize="medium")
         axes.margins(x=0.01)
         axes.grid(alpha=0.25)
-    axes.legend(fontsize="small", ncols=4, loc="upper left")
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, fontsize="small", ncols=4, loc="outside upper right")
     save_figure(figure, path)
 
 
@@ -111,8 +126,8 @@ def draw_errors_by_horizon(
 def draw_errors_by_column(
     data: ForecastingData, test: Evaluation, baselines: Sequence[BaselineResult], path: Path
 ) -> None:
-    """Draw the squared error of each column, beside the baselines; the first thirty columns."""
-    names = [plain_label(name) for name in data.target_columns[:_MOST_BARS]]
+    """Draw the squared error of each column, beside the baselines."""
+    names = [plain_label(name) for name in data.target_columns]
     bars = [(floor.name, floor.test, colour) for floor, colour in _floors(baselines)]
     bars.append(("GRU", test.errors, _MODEL))
     figure = Figure(figsize=(max(6.0, 1.1 * len(names) + 2), 4), dpi=120, layout="constrained")
@@ -135,7 +150,7 @@ def draw_coverage(test: Evaluation, path: Path) -> None:
     figure = Figure(figsize=(8, 3.6), dpi=120, layout="constrained")
     axes = figure.subplots()
     lowest = 1.0
-    for interval, colour in zip(test.intervals, (_MODEL, "#e08214"), strict=True):
+    for interval, colour in zip(test.intervals, itertools.cycle(_INTERVALS)):
         shares = interval.by_horizon()
         lowest = min(lowest, interval.nominal, float(np.nanmin(shares)))
         axes.plot(np.arange(1, len(shares) + 1), shares, color=colour,

@@ -5,11 +5,15 @@ import pytest
 from matplotlib.image import imread
 
 from training.forecasting.data import load_forecasting_data
-from training.forecasting.evaluation import Evaluation, Interval
-from training.forecasting.forecast_errors import ForecastErrors, WindowErrors
-from training.forecasting.metrics import interval_summary
-from training.forecasting.pictures import draw_coverage, draw_residuals
-from training.forecasting.report import coverage_remarks, not_better_than_naive, write_markdown
+from training.forecasting.reports.pictures import draw_coverage, draw_residuals
+from training.forecasting.reports.report import (
+    coverage_remarks,
+    not_better_than_naive,
+    write_markdown,
+)
+from training.forecasting.scores.evaluation import Evaluation, Interval
+from training.forecasting.scores.forecast_errors import ForecastErrors, WindowErrors
+from training.forecasting.scores.metrics import interval_summary
 
 NO_WINDOWS = WindowErrors(*np.zeros((2, 0, 2), np.float32), np.zeros(0, int))
 
@@ -67,7 +71,7 @@ def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
     residuals = np.full((59, 2), 0.0645, np.float32)
     residuals[::2] = np.nextafter(residuals[::2], np.float32(1))
     errors = ForecastErrors(*np.zeros((2, 6, 2)), np.full((6, 2), 59), NO_WINDOWS)
-    draw_residuals(data, Evaluation(errors, (), residuals), tmp_path / "residuals.png")
+    draw_residuals(data, Evaluation(errors, (), residuals, np.zeros(5)), tmp_path / "residuals.png")
     assert imread(tmp_path / "residuals.png").std() > 0.03
 
 
@@ -78,7 +82,7 @@ def test_coverage_of_a_step_never_seen_is_unknown(tmp_path):
     np.testing.assert_array_equal(interval.by_horizon(), [1.0, np.nan, 0.5])
     assert interval.coverage == 0.75
     errors = ForecastErrors(inside, inside, count, NO_WINDOWS)
-    test = Evaluation(errors, (interval, interval), np.ones((2, 1)))
+    test = Evaluation(errors, (interval, interval), np.ones((2, 1)), np.zeros(5))
     assert interval_summary(test)[0]["by_horizon"] == [1.0, None, 0.5]
     draw_coverage(test, tmp_path / "coverage.png")
     assert imread(tmp_path / "coverage.png").std() > 0.03

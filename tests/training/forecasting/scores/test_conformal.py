@@ -3,7 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from training.forecasting.conformal import LEVELS, interval_offsets, quantiles
+from training.forecasting.scores.conformal import (
+    LEVELS,
+    interval_offsets,
+    pooled_offsets,
+    quantiles,
+)
 
 RNG = np.random.default_rng(7)
 
@@ -109,3 +114,38 @@ def test_forecasts_that_cross_cost_no_interval_its_coverage():
 def test_arguments_that_do_not_fit(shape, levels, message):
     with pytest.raises(ValueError, match=message):
         interval_offsets(np.zeros((9, 2, 1)), np.zeros(shape), levels)
+
+
+def test_pooled_intervals_cover_where_windows_are_few():
+    """Residuals of unlike size by column and step: none has enough for the 95 % interval."""
+    rng = np.random.default_rng(3)
+    size = np.outer([1, 1.5, 2, 2.5], [1, 5, 0.2, 2, 1, 3, 0.5, 1])  # (H, K)
+    zero = np.zeros((400, 4, 8, 1))
+    inside = {0.8: [], 0.95: []}
+    for _ in range(20):
+        truth = rng.normal(size=(12, 4, 8)) * size
+        offsets = pooled_offsets(truth, zero[:12], independent=12 * 8**0.5)
+        new = rng.normal(size=(400, 4, 8)) * size
+        for share, (low, high) in {0.95: (0, 4), 0.8: (1, 3)}.items():
+            inside[share].append(((offsets[..., low] <= new) & (new <= offsets[..., high])).mean())
+    assert np.mean(inside[0.8]) == pytest.approx(0.8, abs=0.03)
+    assert np.mean(inside[0.95]) == pytest.approx(0.95, abs=0.03)
+
+
+def test_pooled_intervals_are_wider_where_windows_overlap():
+    rng = np.random.default_rng(4)
+    truth, zero = rng.normal(size=(60, 3, 1)), np.zeros((60, 3, 1, 1))
+    few, many = (pooled_offsets(truth, zero, count) for count in (2, 1000))
+    assert (few[..., -1] > 1.5 * many[..., -1]).all()
+    assert (few[..., LEVELS.index(0.5)] == 0).all()
+    assert (np.diff(few, axis=-1) > 0).all()
+
+
+def test_a_column_without_a_residual_gets_the_typical_size():
+    truth = np.random.default_rng(5).normal(size=(40, 2, 3)) * [1, 1, 9]
+    truth[..., 1] = np.nan
+    offsets = pooled_offsets(truth, np.zeros((40, 2, 3, 1)), 40)
+    width = offsets[0, :, -1] - offsets[0, :, 0]
+    assert width[0] < width[1] < width[2]
+    with pytest.raises(ValueError, match="must hold a value, got none"):
+        pooled_offsets(np.full((4, 2, 1), np.nan), np.zeros((4, 2, 1, 1)), 4)

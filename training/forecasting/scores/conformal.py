@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from keras import ops
+from scipy.stats import norm
+from scipy.stats import t as student_t
 
 LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
 """Of the served quantiles: the bounds of the 95 % and 80 % intervals, and the forecast."""
@@ -59,6 +61,65 @@ def interval_offsets(
         of_level = residuals[..., min(q, residuals.shape[-1] - 1)][..., np.newaxis]
         offsets[..., q] = np.take_along_axis(of_level, place, axis=0)[0, ..., 0]
     return offsets
+
+
+def pooled_offsets(
+    targets: np.ndarray,
+    forecasts: np.ndarray,
+    independent: float,
+    levels: Sequence[float] = LEVELS,
+) -> np.ndarray:
+    """As `interval_offsets`, from the residuals of all horizons and columns together.
+
+    For few windows: by itself no horizon and column has residuals enough for the outer levels. They
+    are scaled by the size that residuals have in their column and at their horizon. As windows
+    overlap, even many of them may tell little: offsets are widened as Student's t is wider than
+    the normal distribution, with a degree of freedom for each window that is independent.
+
+    Args:
+        targets: As of `interval_offsets`; a column without any value gets the typical size.
+        forecasts: As of `interval_offsets`.
+        independent: About how many of the windows and columns do not depend on each other.
+        levels: As of `interval_offsets`.
+
+    Raises:
+        ValueError: Shapes or levels do not fit, or there is no residual at all.
+    """
+    _check(targets, forecasts, levels)
+    residuals = (targets[..., np.newaxis] - forecasts).astype(np.float64)
+    if not np.isfinite(residuals).any():
+        raise ValueError("targets must hold a value, got none")
+    middle = residuals.shape[-1] // 2
+    size = _sizes(residuals[..., middle])  # (H, K)
+    scaled = residuals / size[..., np.newaxis]
+    offsets = np.zeros((*size.shape, len(levels)), np.float32)
+    freedom = max(2.0, independent)
+    for q, level in enumerate(levels):
+        if level == MEDIAN:
+            continue
+        of_level = np.sort(scaled[..., min(q, scaled.shape[-1] - 1)].ravel())
+        of_level = of_level[np.isfinite(of_level)]
+        exact = np.round(level * (len(of_level) + 1), 9)
+        rank = int(np.clip(np.ceil(exact) if level > MEDIAN else np.floor(exact), 1, len(of_level)))
+        wider = student_t.ppf(level, freedom) / norm.ppf(level)
+        offsets[..., q] = of_level[rank - 1] * wider * size
+    return offsets
+
+
+def _sizes(residuals: np.ndarray) -> np.ndarray:
+    """(H, K): the typical size of residuals (N, H, K), as a product of one of each column and step.
+
+    A root of mean squares, of a column against the mean of all columns where it has few.
+    """
+    counts = np.isfinite(residuals).sum(axis=(0, 1))
+    overall = np.sqrt(np.nanmean(residuals**2)) or 1.0
+    squares = np.nansum(residuals**2, axis=(0, 1))
+    few = residuals.shape[1]  # as one more window of the typical size
+    of_column = np.sqrt((squares + few * overall**2) / (counts + few))  # (K,)
+    by_step = (residuals / of_column) ** 2
+    steps = np.nansum(by_step, axis=(0, 2)) / np.maximum(np.isfinite(by_step).sum(axis=(0, 2)), 1)
+    of_step = np.sqrt(np.where(steps > 0, steps, 1.0))  # (H,)
+    return np.asarray(of_step[:, np.newaxis] * of_column)
 
 
 def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) -> Any:

@@ -8,10 +8,16 @@ import numpy as np
 import tensorflow as tf
 
 from training.errors import DataError
-from training.forecasting.conformal import LEVELS, MEDIAN, interval_offsets, quantiles
 from training.forecasting.data import ForecastingData
-from training.forecasting.forecast_errors import CHUNK, ErrorSums, ForecastErrors
-from training.forecasting.sources.series_check import calibration_problem
+from training.forecasting.scores.conformal import (
+    LEVELS,
+    MEDIAN,
+    interval_offsets,
+    pooled_offsets,
+    quantiles,
+)
+from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors
+from training.forecasting.sources.series_check import calibration_problem, pools
 from training.forecasting.windows import Windows
 
 Predictor = Callable[[np.ndarray], np.ndarray]
@@ -52,6 +58,8 @@ class Evaluation:
     """From the outermost levels inwards."""
     first_residuals: np.ndarray
     """(N, K): truth minus forecast one step ahead, standardised, NaN where nothing was seen."""
+    pinball: np.ndarray
+    """(Q,) mean pinball loss of the quantile of each level, standardised."""
 
 
 def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
@@ -68,6 +76,8 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
 def require_calibration(data: ForecastingData) -> None:
     """Raise DataError where the validation part cannot calibrate some step of some column."""
     windows = data.windows("validation")
+    if pools(len(windows), data.series.panel):
+        return
     problem = calibration_problem(
         windows.targets, data.target_columns, windows.origins, windows.horizon
     )
@@ -75,20 +85,35 @@ def require_calibration(data: ForecastingData) -> None:
         raise DataError(f"{data.series.source}, {problem}")
 
 
-def calibrate(predict: Predictor, windows: Windows) -> np.ndarray:
+def calibrate(
+    predict: Predictor,
+    windows: Windows,
+    panel: bool = False,
+    levels: Sequence[float] = LEVELS,
+) -> np.ndarray:
     """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
+
+    Where they are few, or of series of unequal length, they are pooled over horizons and columns.
 
     Of very many windows, evenly spaced ones are used: neighbouring windows are nearly the same.
     """
-    per_window = windows.horizon * windows.targets.shape[1] * len(LEVELS)
+    per_window = windows.horizon * windows.targets.shape[1] * len(levels)
     thinning = -(-len(windows) * per_window // _MOST_RESIDUALS)
     rows = np.arange(0, len(windows), thinning)
     answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
-    return interval_offsets(windows.futures(rows), np.concatenate(answers), LEVELS)
+    truth, forecasts = windows.futures(rows), np.concatenate(answers)
+    if pools(len(windows), panel):
+        independent = len(windows) / windows.horizon * truth.shape[2] ** 0.5
+        return pooled_offsets(truth, forecasts, independent, levels)
+    return interval_offsets(truth, forecasts, levels)
 
 
 def evaluate_forecasts(
-    predict: Predictor, windows: Windows, offsets: np.ndarray, levels: Sequence[float] = LEVELS
+    predict: Predictor,
+    windows: Windows,
+    offsets: np.ndarray,
+    levels: Sequence[float] = LEVELS,
+    measured: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> Evaluation:
     """Errors and coverage over all windows.
 
@@ -97,17 +122,22 @@ def evaluate_forecasts(
         windows: N of them.
         offsets: (H, K, Q), of `calibrate`.
         levels: Of the quantiles.
+        measured: From the scale of the network to that on which errors are measured, ascending.
     """
     H, K = offsets.shape[:2]
     middle, pairs = levels.index(MEDIAN), len(levels) // 2
     sums = ErrorSums(H, K)
     inside, width = np.zeros((pairs, H, K)), np.zeros((pairs, H, K))
-    first = []
+    first, pinball = [], np.zeros(len(levels))
     for rows in windows.chunks(CHUNK):
         truth = windows.futures(rows)
         bounds = np.asarray(quantiles(predict(windows.histories(rows)), offsets, levels))
-        sums.add(truth, bounds[..., middle])
-        first.append(truth[:, 0] - bounds[:, 0, :, middle])
+        true, forecast = measured(truth), measured(bounds[..., middle])
+        sums.add(true, forecast)
+        first.append(true[:, 0] - forecast[:, 0])
+        for q, level in enumerate(levels):
+            residual = true - measured(bounds[..., q])
+            pinball[q] += np.nansum(np.maximum(level * residual, (level - 1) * residual))
         for pair in range(pairs):
             low, high = bounds[..., pair], bounds[..., -1 - pair]
             inside[pair] += ((low <= truth) & (truth <= high)).sum(axis=0)  # NaN is never inside
@@ -124,7 +154,7 @@ def evaluate_forecasts(
         )
         for pair in range(pairs)
     )
-    return Evaluation(errors, intervals, np.concatenate(first))
+    return Evaluation(errors, intervals, np.concatenate(first), pinball / errors.count.sum())
 
 
 def _cuts(rows: int) -> range:

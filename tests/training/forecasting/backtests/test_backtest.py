@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import numpy as np
@@ -9,9 +10,10 @@ from tests.training.conftest import write_waves
 from training.__main__ import main
 from training.config import RunConfig
 from training.errors import ConfigError, DataError, RunDirectoryError
-from training.forecasting.backtest import run_backtest
-from training.forecasting.backtest_config import BacktestConfig
+from training.forecasting.backtests.backtest import run_backtest
+from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.baselines.ridge import fit_ridge
+from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
@@ -30,16 +32,36 @@ def folder(forecasting_run):
 def test_folds_are_the_test_windows_in_order(forecasting_run, folder):
     summary = json.loads((folder / "backtest.json").read_text())
     folds = summary["folds"]
-    assert sum(fold["windows"] for fold in folds) == 59
+    # Of 59 windows the last five of the first two folds reach into the next one.
+    assert [fold["windows"] for fold in folds] == [15, 15, 19]
+    for fold, after in itertools.pairwise(folds):
+        assert fold["last_time"] < after["first_time"]
     assert [fold["first_time"] for fold in folds] == sorted(fold["first_time"] for fold in folds)
     assert folds[-1]["last_time"] == forecasting_run.series.last_time
     weights = [fold["windows"] for fold in folds]
     mse = [fold["errors"]["GRU"]["mse"] for fold in folds]
-    test = forecasting_run.metrics["model"]["test"]["mse"]
-    assert np.average(mse, weights=weights) == pytest.approx(test, rel=1e-5)
-    assert summary["all"]["GRU"]["mse"] == pytest.approx(test, rel=1e-5)
-    naive = forecasting_run.metrics["baselines"]["seasonal naive"]["test"]["mse"]
-    assert summary["all"]["seasonal naive"]["mse"] == pytest.approx(naive)
+    assert summary["all"]["GRU"]["mse"] == pytest.approx(np.average(mse, weights=weights))
+    # From the stored sums of each window.
+    stored = forecasting_run.test_errors()
+    kept = np.r_[:15, 20:35, 40:59]
+    for name, number in (("GRU", "model"), ("seasonal naive", "seasonal naive")):
+        squared = stored["squared"][stored["names"].tolist().index(number)]
+        expected = squared[kept].sum() / stored["count"][kept].sum()
+        assert summary["all"][name]["mse"] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_network_trained_again_knows_the_rows_before_its_fold(forecasting_run):
+    config = BacktestConfig(forecasting_run.path, folds=2, refit=True, step=9, name="again")
+    folder = run_backtest(config)
+    summary = json.loads((folder / "backtest.json").read_text())
+    stays = BacktestConfig(forecasting_run.path, folds=2, step=9, name="stays")
+    as_it_was = json.loads((run_backtest(stays) / "backtest.json").read_text())
+    for fold, other in zip(summary["folds"], as_it_was["folds"], strict=True):
+        assert fold["windows"] == other["windows"] == 3 + (fold is summary["folds"][1])
+        assert fold["errors"]["ridge"] == other["errors"]["ridge"]
+        assert fold["errors"]["GRU"] != other["errors"]["GRU"]
+    assert "the network was trained again, too" in (folder / "backtest.md").read_text()
 
 
 def test_ridge_is_fitted_on_all_rows_before_the_fold(forecasting_run, folder):
@@ -48,7 +70,8 @@ def test_ridge_is_fitted_on_all_rows_before_the_fold(forecasting_run, folder):
     tried = forecasting_run.metrics["ridge_by_lookback"]
     lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
     windows = data.windows("test", lookback)
-    for part, fold in zip(np.array_split(np.arange(59), 3), summary["folds"], strict=True):
+    parts = np.arange(15), np.arange(20, 35), np.arange(40, 59)
+    for part, fold in zip(parts, summary["folds"], strict=True):
         known = data.standardised_targets[: windows.origins[part[0]]]
         ridge = fit_ridge(known, lookback, 6, (0, 1))
         history = data.preprocessor.standardise(windows.histories(part)).numpy()
@@ -68,8 +91,8 @@ def test_new_rows_belong_to_the_last_folds(forecasting_run, tmp_path):
     longer = write_waves(tmp_path / "waves.csv", 420)
     config = BacktestConfig(forecasting_run.path, 2, longer, name="longer")
     summary = json.loads((run_backtest(config) / "backtest.json").read_text())
-    # The split is that of the run, so the 100 new rows are 100 new windows.
-    assert sum(fold["windows"] for fold in summary["folds"]) == 159
+    # The split is that of the run, so the 100 new rows are 100 new windows; five are between folds.
+    assert sum(fold["windows"] for fold in summary["folds"]) == 159 - 5
 
 
 def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
@@ -83,6 +106,10 @@ def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
         run_backtest(BacktestConfig(forecasting_run.path, data=path))
     with pytest.raises(DataError, match="--folds: expected at most 59"):
         run_backtest(BacktestConfig(forecasting_run.path, folds=60))
+    with pytest.raises(
+        DataError, match="--folds: expected at most 8, so that each has a window of 6"
+    ):
+        run_backtest(BacktestConfig(forecasting_run.path, folds=12))
     with pytest.raises(ConfigError, match="--folds must be at least 1"):
         BacktestConfig(forecasting_run.path, folds=0)
 
@@ -108,11 +135,12 @@ def test_no_fold_knows_what_comes_after_it(tmp_path):
     frame.to_csv(tmp_path / "load.csv", index=False)
     config = ForecastingConfig(
         data=SeriesConfig(
-            tmp_path / "load.csv", lookback=6, horizon=40, season=32, validation_fraction=0.2,
-            test_fraction=0.5,
+            tmp_path / "load.csv", lookback=6, horizon=20, season=32, validation_fraction=0.1,
+            test_fraction=0.65,
         ),
         model=ForecasterConfig(units=4, segment=6),
         training=ForecastingTrainingConfig(epochs=1),
+        combination=CombinationConfig(combine=False, refit=False),
         run=RunConfig(tmp_path, "load"),
     )  # fmt: skip
     run = train_forecasting(config)
@@ -121,13 +149,13 @@ def test_no_fold_knows_what_comes_after_it(tmp_path):
         frame.to_csv(tmp_path / f"{number}.csv", index=False)
         summary = json.loads(
             (
-                run_backtest(BacktestConfig(run.path, 12, tmp_path / f"{number}.csv", str(number)))
+                run_backtest(BacktestConfig(run.path, 4, tmp_path / f"{number}.csv", str(number)))
                 / "backtest.json"
             ).read_text()
         )
         first.append(summary["folds"][0])
         after = frame["time"] > summary["folds"][0]["last_time"]
-        assert 20 < after.sum() < 60
+        assert 60 < after.sum() < 120
         frame.loc[after, "load"] += 100 * rng.normal(size=after.sum())
     assert set(first[0]["errors"]) == {
         "GRU", "last value", "seasonal naive", "ridge", "exponential smoothing",

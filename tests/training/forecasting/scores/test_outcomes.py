@@ -9,9 +9,9 @@ import pytest
 from tests.training.conftest import tiny_forecasting_config, write_waves
 from training.errors import DataError, RunDirectoryError
 from training.forecasting.data import load_forecasting_data
-from training.forecasting.outcomes import file_outcomes, held_out_outcomes
 from training.forecasting.pipeline import train_forecasting
 from training.forecasting.run import ForecastingRun
+from training.forecasting.scores.outcomes import file_outcomes, held_out_outcomes
 
 
 def values(answers):

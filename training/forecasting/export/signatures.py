@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_gru import portable
-from training.forecasting.conformal import MEDIAN, quantiles
+from training.forecasting.export.column_names import ColumnNames
 from training.forecasting.network.config import ForecasterConfig, ForecastShape
 from training.forecasting.network.steps import ForecasterSteps
 from training.forecasting.preprocessor import SeriesPreprocessor
+from training.forecasting.scores.conformal import MEDIAN, quantiles
 
 
 class ForecastingSignatures(tf.Module):
@@ -22,51 +23,67 @@ class ForecastingSignatures(tf.Module):
     streaming state, R GRUs side by side (K with `channel_independent`, else 1), U units.
 
     Args:
-        model: Of `training.forecasting.network.model.build_forecaster`.
-        config: That it was built with.
-        shape: That it was built with.
+        model: From standardised windows to forecasts, (B, L, C) to (B, H, K, Q or 1).
+        shown: The network, within it or itself, whose gates can be shown, and the shape that it
+            was built with (`training.forecasting.network.model.build_forecaster`); None: no
+            network has a part in the forecasts.
+        config: Of the network.
+        shape: Of the model.
         preprocessor: Of the run.
         columns: The C names of the columns read, for error messages.
         levels: The Q levels, ascending, with .5.
-        offsets: (H, K, Q) standardised, of `training.forecasting.conformal.interval_offsets`.
+        offsets: (H, K, Q) standardised, of
+            `training.forecasting.scores.conformal.interval_offsets`.
+        panel: Whether columns may be without any value in the steps read, as of a series that has
+            ended: their forecasts are NaN then.
     """
 
     def __init__(
         self,
         model: keras.Model,
+        shown: tuple[keras.Model, ForecastShape] | None,
         config: ForecasterConfig,
         shape: ForecastShape,
         preprocessor: SeriesPreprocessor,
         columns: Sequence[str],
         levels: Sequence[float],
         offsets: np.ndarray,
+        panel: bool = False,
     ) -> None:
         super().__init__(name="forecasting")
         # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
         self._model = partial(model, training=False)
         self._weights = [variable.value for variable in model.variables]
-        steps = ForecasterSteps(model, config, shape)
-        self._streams = self.reads_all = steps.streams
-        self.state_size = steps.state_size if steps.streams else 0
-        self._sequence, self._advance = partial(steps.forecast), partial(steps.advance)
-        self._open, self._forecasts = partial(steps.open), partial(steps.forecasts)
-        self._opens = config.architecture != "seq2seq"
+        self._streams = self.reads_all = shown is not None and config.streams
+        self._opens = shown is not None and config.architecture != "seq2seq"
+        self.state_size, self._width = 0, 1
+        if shown is not None:
+            steps = ForecasterSteps(shown[0], config, shown[1])
+            self.state_size = steps.state_size if self._streams else 0
+            self._width = steps.width
+            self._sequence, self._advance = partial(steps.forecast), partial(steps.advance)
+            self._open, self._forecasts = partial(steps.open), partial(steps.forecasts)
         self._targets = shape.targets
-        self._width = config.segment if config.architecture == "segment" else 1
         self._lookback, self._channels = shape.lookback, shape.channels
-        self.least_steps = 1 if steps.streams else shape.lookback
+        self.least_steps = 1 if self._streams else shape.lookback
         self._standardise, self._restore = preprocessor.standardise, preprocessor.restore
-        self._read = shape.targets if config.channel_independent else tuple(range(shape.channels))
-        self._columns = tf.constant([columns[number] for number in self._read], tf.string)
+        alone = shown is None or config.channel_independent
+        self.read = shape.targets if alone else tuple(range(shape.channels))
+        self._names = ColumnNames(columns, shape.targets, self.read)
+        self._columns = tf.constant([columns[number] for number in self.read], tf.string)
+        self._panel = panel
         self._levels, self._middle = tuple(levels), list(levels).index(MEDIAN)
         self._offsets = tf.constant(offsets, tf.float32)
 
-    def by_name(self) -> dict[str, Any]:
+    def concrete(self) -> dict[str, Any]:
         """The concrete functions by signature name.
 
         `gates` is for the architectures segment and one_shot, `step` for models that stream.
         """
         # Not attributes of the module: the writer would trace and save those a second time.
+        names = tf.TensorSpec((None, None), tf.string, "names")
+        theirs = tf.TensorSpec((None, None, None), tf.float32, "history")
+        called = tf.TensorSpec((None, None), tf.string, "columns")
         history = tf.TensorSpec((None, None, self._channels), tf.float32, "history")
         value = tf.TensorSpec((None, self._channels), tf.float32, "value")
         state = tf.TensorSpec((None, self.state_size), tf.float32, "state")
@@ -74,6 +91,8 @@ class ForecastingSignatures(tf.Module):
             signatures = {
                 "serving_default": tf.function(self.serving_default).get_concrete_function(history)
             }
+            signatures["by_name"] = tf.function(self.by_name).get_concrete_function(theirs, called)
+            signatures["columns"] = tf.function(self.columns).get_concrete_function(names)
             if self._opens:
                 signatures["gates"] = tf.function(self.gates).get_concrete_function(history)
             if self._streams:
@@ -90,7 +109,37 @@ class ForecastingSignatures(tf.Module):
         Returns:
             `forecast` (B, H, K) and `quantiles` (B, H, K, Q), float32, in raw units.
         """
-        return self._answers(self._forecast(self._prepared(_shaped("history", history))))
+        history = _shaped("history", history)
+        answers = self._answers(self._forecast(self._prepared(history)))
+        if not self._panel:
+            return answers
+        read = tf.gather(history[:, -self._lookback :], self._targets, axis=-1)
+        ended = tf.reduce_all(tf.math.is_nan(read), axis=1)[:, tf.newaxis]  # (B, 1, K)
+        nan = float("nan")
+        return {
+            "forecast": tf.where(ended, nan, answers["forecast"]),
+            "quantiles": tf.where(ended[..., tf.newaxis], nan, answers["quantiles"]),
+        }
+
+    def by_name(self, history: Any, columns: Any) -> dict[str, Any]:
+        """Forecast from columns in any order, among which there may be others.
+
+        Args:
+            history: (B, T, N) float32 as of `serving_default`.
+            columns: (B, N) texts, what the columns of each row are called.
+
+        Returns:
+            As of `serving_default`.
+        """
+        history, columns = _shaped("history", history), _shaped("columns", columns)
+        return self.serving_default(self._names.ordered(history, columns))
+
+    def columns(self, names: Any) -> dict[str, Any]:
+        """Say which columns the model reads, and where they stand among a caller's.
+
+        See `training.forecasting.export.column_names.ColumnNames.places`.
+        """
+        return self._names.places(_shaped("names", names))
 
     def gates(self, history: Any) -> dict[str, Any]:
         """Show what the gates did at each segment or step.
@@ -156,7 +205,8 @@ class ForecastingSignatures(tf.Module):
             history = tf.identity(history)
         if not self._streams:
             history = history[:, -self._lookback :]
-        with tf.control_dependencies([self._some_value(history)]):
+        complete = [] if self._panel else [self._some_value(history)]
+        with tf.control_dependencies(complete):
             history = self._standardise(tf.identity(history))
         if not self._streams:
             history = tf.ensure_shape(history, (None, self._lookback, self._channels))
@@ -170,7 +220,7 @@ class ForecastingSignatures(tf.Module):
 
     def _some_value(self, history: Any) -> Any:
         """That each column read has a value in each row of (B, T, C)."""
-        read = tf.gather(history, self._read, axis=-1)
+        read = tf.gather(history, self.read, axis=-1)
         empty = tf.reduce_all(tf.math.is_nan(read), axis=1)  # (B, columns read)
         row, column = tf.unstack(tf.concat([tf.where(empty), tf.zeros((1, 2), tf.int64)], 0)[0])
         message = tf.strings.join(
@@ -202,9 +252,9 @@ def _shaped(name: str, values: Any) -> Any:
     expected = ["?" if size is None else str(size) for size in values.shape]
     # Hide the shape from graph optimizers, which would otherwise fold the check to true.
     fed = tf.shape(tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None)))
-    fits = tf.logical_and(
-        tf.equal(tf.size(fed), len(expected)), tf.reduce_all(tf.equal(fed[-1:], values.shape[-1]))
-    )
+    fits = tf.equal(tf.size(fed), len(expected))
+    if values.shape[-1] is not None:
+        fits = tf.logical_and(fits, tf.reduce_all(tf.equal(fed[-1:], values.shape[-1])))
     got = tf.strings.reduce_join(tf.strings.as_string(fed), separator=", ")
     needed = f"{name}: expected shape [{', '.join(expected)}], got ["
     message = tf.strings.join([needed, got, "]"])

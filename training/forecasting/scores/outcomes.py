@@ -27,11 +27,12 @@ import pandas as pd
 from training.data.digest import data_digest
 from training.errors import DataError, RunDirectoryError
 from training.forecasting.baselines.simple import BaselineResult, naive_forecasters
-from training.forecasting.conformal import MEDIAN, quantiles
 from training.forecasting.data import ForecastingData
-from training.forecasting.evaluation import make_predictor
-from training.forecasting.forecast_errors import CHUNK, ErrorSums, ForecastErrors, measure
 from training.forecasting.run import ForecastingRun
+from training.forecasting.scores.conformal import MEDIAN, quantiles
+from training.forecasting.scores.evaluation import make_predictor
+from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors, measure
+from training.forecasting.scores.naive_scale import naive_scale
 from training.forecasting.sources.series_check import series_problems
 from training.forecasting.sources.sets import Borders, load_series
 from training.outcomes import Answers, Outcomes, ratio_measure
@@ -50,7 +51,7 @@ def stored_errors(
         model: The errors of its test windows.
         baselines: Of the same windows; one that skipped some is left out.
     """
-    windows, naive_error = data.windows("test"), _naive_error(data)
+    windows, naive_error = data.windows("test"), naive_scale(data.plain).absolute
     everyone = {_MODEL: model, **{floor.name: floor.test for floor in baselines}}
     named = {
         name: _sums(errors, np.ones(len(naive_error)), naive_error)
@@ -124,17 +125,20 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
             f"{len(data.series):,} rows from {data.series.times[0]} to {data.series.times[-1]}"
         )
     predict, middle = make_predictor(run.load_model(), data), run.levels.index(MEDIAN)
-    sums = ErrorSums(windows.horizon, windows.targets.shape[1])
+    sums = ErrorSums(data.shape.horizon, len(data.shape.targets))
+    measured = data.preprocessor.measured
     for rows in windows.chunks(CHUNK):
         answers = quantiles(predict(windows.histories(rows)), run.offsets, run.levels)
-        sums.add(windows.futures(rows), np.asarray(answers)[..., middle])
+        forecast = measured(np.asarray(answers)[..., middle])
+        sums.add(measured(windows.futures(rows)), forecast)
     factor = _deviation(run) / _deviation(like)
     naive_error = like.test_errors()["naive_error"]
     everyone = {_MODEL: sums.means()}
-    for name, (forecaster, lookback) in naive_forecasters(data).items():
+    plain = data.plain
+    for name, (forecaster, lookback) in naive_forecasters(plain).items():
         if windows.origins[0] >= lookback:
-            further = replace(windows, lookback=lookback)
-            everyone[name] = measure(forecaster, further, data.preprocessor)
+            further = replace(plain.windows("test"), lookback=lookback)
+            everyone[name] = measure(forecaster, further, plain.preprocessor)
     named = {
         name: _answers(_sums(errors, factor, naive_error), errors.windows.count)
         for name, errors in everyone.items()
@@ -173,19 +177,8 @@ def _sums(
     return (windows.squared * factor**2).sum(axis=1), absolute.sum(axis=1), scaled
 
 
-def _naive_error(data: ForecastingData) -> np.ndarray:
-    """(K,) mean absolute error, standardised, of repeating the last season of the training rows.
-
-    NaN where these are no longer than a season.
-    """
-    rows = data.standardised_targets[: data.borders.train].astype(np.float64)
-    errors = np.abs(rows[data.season :] - rows[: -data.season])
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(errors, axis=0) / np.isfinite(errors).sum(axis=0))
-
-
 def _deviation(run: ForecastingRun) -> np.ndarray:
-    return run.preprocessor().deviation[list(run.shape.targets)]
+    return run.preprocessor().plain.deviation[list(run.shape.targets)]
 
 
 def _require_alike(run: ForecastingRun, like: ForecastingRun) -> None:

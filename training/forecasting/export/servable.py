@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from training.forecasting.conformal import MEDIAN, quantiles
+from training.forecasting.export.signatures import ForecastingSignatures
 from training.forecasting.run import ForecastingRun
-from training.forecasting.signatures import ForecastingSignatures
+from training.forecasting.scores.conformal import MEDIAN, quantiles
 from training.servable import WARMUP_BATCHES, Request, Servable
 
 _GOLDEN_BATCHES = (1, 1, 2, 4)
@@ -27,19 +27,25 @@ class ForecastingServable(Servable):
 
     def __init__(self, run: ForecastingRun) -> None:
         self._run = run
-        self._model = run.load_model()
+        self._model = run.delivered_model()
         self._preprocessor = run.preprocessor()
         module = ForecastingSignatures(
             self._model,
+            run.shown_network(self._model),
             run.config.model,
             run.shape,
             self._preprocessor,
             run.columns,
             run.levels,
             run.offsets,
+            run.series.panel,
         )
-        super().__init__(module, module.by_name())
+        super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
+        if run.series.panel:  # of a series that has ended the answer is NaN, which compares to none
+            ended = np.isnan(self._windows).all(axis=1, keepdims=True)
+            mean = self._preprocessor.plain.mean.astype(np.float32)
+            self._windows = np.where(ended, mean, self._windows)
 
     def golden(self) -> list[Request]:
         """Requests on held-out windows, with the answers of the Keras model."""
@@ -57,6 +63,7 @@ class ForecastingServable(Servable):
         if not self.module.reads_all:  # of more than the look-back, the oldest are not read
             longer = np.concatenate([first[:, :3] + 1, first], axis=1)
             requests.append(self._golden_forecast(longer, first))
+        requests += self._golden_names(first)
         if "gates" in self.signatures:
             shown = self._windows[:1]
             requests.append(
@@ -72,6 +79,10 @@ class ForecastingServable(Servable):
         requests = [
             Request("serving_default", {"history": windows[:size]}) for size in WARMUP_BATCHES
         ]
+        for size in WARMUP_BATCHES:
+            names = _named(self._run.columns, size)
+            named = {"history": windows[:size], "columns": names}
+            requests += [Request("by_name", named), Request("columns", {"names": names})]
         if "gates" in self.signatures:
             requests.append(Request("gates", {"history": windows[:1]}))
         if "step" in self.signatures:
@@ -104,6 +115,7 @@ class ForecastingServable(Servable):
             "horizon": self._run.shape.horizon,
             "levels": list(self._run.levels),
             "parameters": self._model.count_params(),
+            "series_of_unequal_length": self._run.series.panel,
             "streaming": "step" in self.signatures,
             "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
         }
@@ -116,6 +128,26 @@ class ForecastingServable(Servable):
         middle = list(self._run.levels).index(MEDIAN)
         outputs = {"forecast": raw[..., middle], "quantiles": raw}
         return Request("serving_default", {"history": asked}, outputs)
+
+    def _golden_names(self, windows: np.ndarray) -> list[Request]:
+        """The columns from last to first, behind one that the model does not know."""
+        columns = ("", *reversed(self._run.columns))
+        names = _named(columns, len(windows))
+        unknown = np.full((*windows.shape[:2], 1), np.nan, np.float32)
+        turned = np.concatenate([unknown, windows[..., ::-1]], axis=-1)
+        expected = self._golden_forecast(windows, windows).outputs
+        count, places = len(self._run.columns), range(len(self._run.columns), 0, -1)
+        needed = np.isin(np.arange(count), self.module.read)
+        known = {
+            "columns": _named(self._run.columns, len(windows)),
+            "place": np.tile(np.array([*places], np.int32), (len(windows), 1)),
+            "needed": np.tile(needed.astype(np.int32), (len(windows), 1)),
+            "forecast_columns": _named(self._run.target_columns, len(windows)),
+        }
+        return [
+            Request("by_name", {"history": turned, "columns": names}, expected),
+            Request("columns", {"names": names}, known),
+        ]
 
     def _golden_gates(self, window: np.ndarray) -> Request:
         # The signature's own arithmetic; the tests compare it with the layer's equations.
@@ -147,3 +179,8 @@ def _begun(windows: np.ndarray) -> np.ndarray:
         known = windows[row, ~np.isnan(windows[row, :, column]), column]
         begun[row, 0, column] = known[0] if len(known) else 0.0
     return begun
+
+
+def _named(columns: tuple[str, ...], rows: int) -> np.ndarray:
+    """(rows, columns) texts, as servers take them."""
+    return np.tile(np.array([name.encode() for name in columns], object), (rows, 1))
