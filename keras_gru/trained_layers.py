@@ -21,6 +21,7 @@ MODULES = {
     "MaskedMeanPooling": "training.sentiment.network.pooling",
     "NgramLogits": "training.words.ngram_model",
     "SegmentGRU": "training.forecasting.network.segment_gru",
+    "WindowLinear": "training.forecasting.network.window_linear",
     "WindowNormalisation": "training.forecasting.network.window_normalisation",
     "WordDropout": "training.sentiment.network.model",
     "WordEmbedding": "training.words.embedding",
