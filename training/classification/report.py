@@ -77,6 +77,8 @@ def write_markdown(
         )
     lines += ["", f"The answer is {metrics['decision']}.", ""]
     lines += ["![precision and recall](precision_recall.png)"]
+    if any(metrics["deciding_words"].values()):
+        lines += ["", "## Words that decide", "", *_words(metrics["deciding_words"])]
     lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
     lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
@@ -199,6 +201,17 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
             f"{before:.4f}): the validation rows are few, or differ from the test rows.",
         ]
     return [*lines, "", "![confidence against accuracy](calibration.png)"]
+
+
+def _words(words: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        "| class | words that speak for it most, in the test rows to which it was answered |",
+        "|---|---|",
+        *(f"| {cell(name)} | {cell(', '.join(of))} |" for name, of in words.items() if of),
+        "",
+        "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. "
+        "`explanations.html` shows the most confident answers with their words marked.",
+    ]
 
 
 def _doubtful(rows: Sequence[Mapping[str, Any]], count: int) -> list[str]:

@@ -12,6 +12,7 @@ decision.json              thresholds and utilities of classes and labels: see
 scale.json                 of a number to estimate its units and intervals, in place of those two
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
 test_baselines.json        what each simple model answers to these rows, classes as numbers
+explanations.html          the most confident answers to test rows, their words marked
 doubtful_labels.csv        training rows whose label is probably wrong, if there are any
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows

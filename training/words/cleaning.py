@@ -13,8 +13,8 @@ import tensorflow as tf
 
 _LAST = 0x323B0
 """Code points from here on are not assigned, private or tags."""
-_PASSES = 2
-"""A letter with two marks is put together in two steps."""
+_PASSES = 3
+"""A letter with three marks, as Greek has, is put together in three steps."""
 _NOT_ASCII = r"(?s).*[^\x00-\x7F].*"
 _UNSEEN = r"<!--(?s:.*?)-->|(?i:<(?:script|style)\b(?s:.*?)</(?:script|style)\s*>)"
 _TAG = r"</?[A-Za-z][^<>]*>"

@@ -21,6 +21,11 @@ from training.sentiment.data import SentimentData
 from training.sentiment.evaluation.advice import advice
 from training.sentiment.evaluation.baselines import BaselineResult
 from training.sentiment.evaluation.calibrated import Calibrated
+from training.sentiment.evaluation.explained import (
+    deciding_words,
+    explain_rows,
+    write_marked_texts,
+)
 from training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
 from training.sentiment.evaluation.metrics import (
     calibration_summary,
@@ -105,6 +110,10 @@ def class_results(
             data.classes,
             writer.path / "gates.png",
         )
+    explained_first = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
+    explained = explain_rows(trained, predicted, explained_first)
+    write_marked_texts(explained, explained_first, predictions, writer.path / "explanations.html")
+    metrics["deciding_words"] = deciding_words(explained, predicted, data.classes)
     doubtful = _doubtful(writer, trained)
     metrics["doubtful_labels"] = len(doubtful)
     markdown = partial(
@@ -115,6 +124,16 @@ def class_results(
         doubtful=doubtful[:_SHOWN],
     )
     return Results(metrics, predictions, markdown)
+
+
+def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> list[int]:
+    """The most confident right or wrong answers, each text once."""
+    rows = [k for k, row in enumerate(predictions) if (row["label"] == row["predicted"]) == right]
+    rows.sort(key=lambda k: -max(predictions[k]["scores"]))
+    first: dict[str, int] = {}
+    for k in rows:
+        first.setdefault(predictions[k]["text"], k)
+    return list(first.values())[:most]
 
 
 def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, Any]]:

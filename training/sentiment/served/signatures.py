@@ -44,7 +44,7 @@ class SentimentSignatures(tf.Module):
         self._streams = steps.streams
         self.state_size = steps.state_size if steps.streams else 0
         self._preprocessor = preprocessor
-        self._head = partial(head.answers), partial(head.scores)
+        self._answers_of, self._scores_of = partial(head.answers), partial(head.scores)
         self._kind, self._classes = head.kind, tf.constant(head.names, tf.string)
 
     def by_name(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class SentimentSignatures(tf.Module):
         return {**self._answers(logits), "state": after}
 
     def _answers(self, logits: Any) -> dict[str, Any]:
-        return self._head[0](logits)
+        return self._answers_of(logits)
 
     def _scores(self, logits: Any) -> Any:
-        return self._head[1](logits)
+        return self._scores_of(logits)

@@ -147,3 +147,25 @@ def test_words_of_the_training_texts_come_first(texts, tmp_path):
             np.testing.assert_array_equal(vector, expected)
     assert not words.vectors[0].any()
     assert words.vectors[1].any()
+
+
+def test_vectors_of_a_file_are_those_of_the_words(tmp_path):
+    rows = [f"Good worda nr{i},{i % 2}" for i in range(60)]
+    (tmp_path / "rows.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    rng = np.random.default_rng(0)
+    given = {word: rng.normal(size=7) for word in ("the", "good", "never", "worda")}
+    lines = [f"{word} {' '.join(map(repr, map(float, row)))}" for word, row in given.items()]
+    (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n")
+    config = SentimentConfig(
+        data=SentimentDataConfig(data=tmp_path / "rows.csv", min_count=4),
+        pretraining=PretrainingConfig(vectors=tmp_path / "vectors.txt", vector_words=2),
+        model=ClassifierConfig(embedding_size=3),
+    )
+    words = sentiment_words(load_sentiment_data(config.data, 0), config, tmp_path)
+    # Those of the training texts, then the first two of the file that are not among them.
+    assert set(words.vocabulary.tokens[2:]) == {"good", "worda", "the"}
+    assert words.trained == 4
+    found = dict(zip(words.vocabulary.tokens, words.vectors, strict=True))
+    size = np.sqrt(np.mean([given[word] ** 2 for word in ("the", "good", "worda")]))
+    for word in ("the", "good", "worda"):
+        np.testing.assert_allclose(found[word], 0.3 * given[word] / size, rtol=1e-5)
