@@ -21,7 +21,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
-        test-newest-short wheel wheel-test wheel-test-short docker-test robustness lint lock bench-layer bench-serving clean
+        test-newest-short wheel wheel-test wheel-test-short docker-test pages browser-test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -84,6 +84,20 @@ docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker
 	@mkdir -p build && rm -f build/docker-test.txt
 	KERAS_GRU_FIGURES=$(CURDIR)/build/docker-test.txt $(BIN)/python -m pytest tests/docker -m docker
 	@cat build/docker-test.txt
+
+pages: web/node_modules  ## build the pages of the package from web/, with npm
+	node web/build.mjs
+
+web/node_modules: web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+
+browser-test: $(STAMP)  ## try the pages in Chromium; installs it on Debian where it is missing
+	tests/browser/install.sh
+	$(MAKE) web/node_modules
+	@mkdir -p build && rm -f build/browser-test.txt
+	KERAS_GRU_FIGURES=$(CURDIR)/build/browser-test.txt $(BIN)/python -m pytest tests/browser -m browser
+	@cat build/browser-test.txt
 
 robustness: $(STAMP)  ## the long form of the tests that try to break the server; figures on screen
 	@mkdir -p build && rm -f build/robustness.txt

@@ -54,12 +54,13 @@ def _demonstrate() -> int:
         wrong += ask_about_co2(series, PICTURE, rest, grpc)
     title("What you have now")
     for run in (reviews, series):
-        console().print(f"run      {run}   report.md and its pictures")
+        console().print(f"run      {run}   report.html for a browser, report.md")
     for base_path in (sentiment, co2):
         console().print(f"model    {_newest(base_path)}")
     console().print(f"picture  {PICTURE}")
     console().print(f"server   {OUTPUT / 'server.log'}")
     console().print(f"took     {time.monotonic() - began:.0f} s")
+    console().print(f"\nTry the models in the browser:  gru-serve playground {OUTPUT / 'models'}")
     return 1 if wrong else 0
 
 

@@ -19,6 +19,7 @@ from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import PREDICT
 from training.presets import preset_in
 from training.quiet import quiet
+from training.report_command import REPORT
 from training.resume_config import ResumeConfig
 from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
@@ -31,7 +32,12 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
-    further = [PREDICT, COMPARE, *(command for task in tasks.values() for command in task.commands)]
+    further = [
+        PREDICT,
+        COMPARE,
+        REPORT,
+        *(command for task in tasks.values() for command in task.commands),
+    ]
     try:
         config, others = _parse(arguments, tasks, further)
         with sigterm_interrupts():
@@ -103,7 +109,8 @@ def _run(
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
     work = config if command.check is None else command.check(config, console)
-    _load_tensorflow(console, config.debug)
+    if command.needs_tensorflow:
+        _load_tensorflow(console, config.debug)
     command.run(work, console)
     return 0
 
@@ -176,7 +183,7 @@ def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequ
         if verdict.flags:
             again = join(_again(name, arguments, verdict.flags))
             steps = [f"next    {again}", f"or      {export}  # all the same"]
-    lines += [f"run     {run.path}", f"report  {run.path / 'report.md'}", *steps]
+    lines += [f"run     {run.path}", f"report  {run.path / 'report.html'}", *steps]
     for line in lines:
         console.print(line, markup=False, highlight=False)
     return INTERRUPTED if run.metrics["interrupted"] else 0

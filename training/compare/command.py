@@ -45,6 +45,7 @@ def run_comparison(config: CompareConfig, console: Console) -> None:
     print_tables(comparison, console)
     folder = write_comparison(comparison, output_folder(config))
     console.print(f"\nreport  {folder / 'comparison.md'}", markup=False, highlight=False)
+    console.print(f"page    {folder / 'comparison.html'}", markup=False, highlight=False)
     console.print(f"picture {folder / 'comparison.png'}", markup=False, highlight=False)
 
 

@@ -12,6 +12,7 @@ from training.compare.diebold_mariano import FEWEST_WINDOWS, MANY_WINDOWS
 from training.compare.estimates import Estimate
 from training.compare.picture import draw_differences
 from training.runs.directory import RunWriter
+from training.runs.report_page import write_report_page
 
 Table = list[list[str]]
 """Rows of cells, the first one of headings."""
@@ -32,7 +33,7 @@ def print_tables(comparison: Comparison, console: Console) -> None:
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> Path:
-    """Write comparison.md, comparison.png and comparison.json.
+    """Write comparison.md, comparison.html, comparison.png and comparison.json.
 
     Returns:
         The new folder.
@@ -44,6 +45,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         writer.write_json("comparison.json", asdict(comparison))
         writer.write_text("comparison.md", write_markdown(comparison))
         draw_differences(comparison, writer.path / "comparison.png")
+        write_report_page(writer.path)
         return writer.publish()
 
 

@@ -52,7 +52,8 @@ def test_all_flags_with_their_defaults():
     assert ours == UPSTREAM | DEVIATIONS
     assert {f.name for f in FLAGS} - UPSTREAM.keys() == {
         "access_log", "allowed_hosts", "auth_token_file", "bind_address", "drain_seconds",
-        "isolate_models", "load_timeout_seconds", "max_request_mib", "max_requests_mib",
+        "enable_playground", "isolate_models", "load_timeout_seconds", "max_request_mib",
+        "max_requests_mib",
         "prediction_log_directory", "prediction_log_file_mib", "prediction_log_files",
         "prediction_log_sampling_rate", "rest_ssl_config_file", "trial_load",
     }  # fmt: skip

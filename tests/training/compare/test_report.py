@@ -118,7 +118,7 @@ def test_the_folder_is_whole_or_not_there(tmp_path):
     comparison = texts(["small", "large"])
     folder = write_comparison(comparison, tmp_path / "found")
     assert {path.name for path in folder.iterdir()} == {
-        "comparison.json", "comparison.md", "comparison.png", "manifest.json",
+        "comparison.html", "comparison.json", "comparison.md", "comparison.png", "manifest.json",
     }  # fmt: skip
     stored = json.loads((folder / "comparison.json").read_text("utf-8"))
     assert stored["contenders"][1]["p_value"] == comparison.contenders[1].p_value

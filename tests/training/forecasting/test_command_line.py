@@ -11,7 +11,7 @@ from training.__main__ import main
 from training.forecasting.run import ForecastingRun
 
 TINY = ["--epochs", "1", "--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6",
-        "--validation-fraction", "0.25"]  # fmt: skip
+        "--validation-fraction", "0.25", "--no-combine", "--no-refit"]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@ import numpy as np
 import tensorflow as tf
 
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model
-from training.sentiment.steps import SentimentSteps
+from training.sentiment.network.model import build_sentiment_model
+from training.sentiment.network.steps import SentimentSteps
 from training.words.embedding import WordEmbedding
 
 IDS = np.array([[2, 5, 4, 1], [3, 2, 0, 0]], np.int32)
