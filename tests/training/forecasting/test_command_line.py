@@ -85,8 +85,8 @@ def test_help_teaches_and_presets_change_the_defaults(capsys):
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
-    arguments = ["forecasting", *TINY, "--epochs", "5000", "--patience", "5000",
-                 "--data", str(data), "--runs-dir", str(tmp_path / "runs"), "--name", "a"]  # fmt: skip
+    arguments = ["forecasting", *TINY, "--epochs", "5000", "--patience", "5000", "--name", "a",
+                 "--data", str(data), "--runs-dir", str(tmp_path / "runs")]  # fmt: skip
     out, err = tmp_path / "out", tmp_path / "err"
     with WarmProcess("training", *arguments, stdout=out, stderr=err) as process:
         wait_until(lambda: process.poll() is not None or "epoch    2/5000" in out.read_text(), 300)
