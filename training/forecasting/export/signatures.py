@@ -74,7 +74,8 @@ class ForecastingSignatures(tf.Module):
         self.read = shape.targets if alone else tuple(range(shape.channels))
         self._names = ColumnNames(columns, shape.targets, self.read)
         self._columns = tf.constant([columns[number] for number in self.read], tf.string)
-        self._panel, self._one = panel, None
+        self._panel = panel
+        self._one: Any = None
         if one_series is not None:
             self._one = partial(one_series.forecast)
             self._weights += [variable.value for variable in one_series.model.variables]
