@@ -6,12 +6,14 @@ STAMP  := $(VENV)/.installed
 UV     := build/uv/bin/uv
 # The certificates of the system, as pip uses them.
 export UV_SYSTEM_CERTS ?= 1
+# Tests start many processes, which would each compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 
 OLDEST    := 3.11
 NEWEST    := 3.13
 ON_PYTHON := UV=$(UV) tests/on_python.sh
 TESTS     ?= tests
-DEMO      ?= demo.py
+DEMO      ?= demo
 # Every module, the layer's contract, export and serving, foreign messages, pictures.
 DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/classification/test_pictures.py \
@@ -19,7 +21,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
-        test-newest-short wheel wheel-test wheel-test-short docker-test robustness lint lock bench-layer bench-serving clean
+        test-newest-short wheel wheel-test wheel-test-short docker-test pages browser-test robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -33,10 +35,10 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(STAMP)  ## train, export, serve and query on built-in data
-	@$(BIN)/python demo.py
+	@$(BIN)/python -m demo
 
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=40
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=40
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
 	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
@@ -83,6 +85,20 @@ docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker
 	KERAS_GRU_FIGURES=$(CURDIR)/build/docker-test.txt $(BIN)/python -m pytest tests/docker -m docker
 	@cat build/docker-test.txt
 
+pages: web/node_modules  ## build the pages of the package from web/, with npm
+	node web/build.mjs
+
+web/node_modules: web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+
+browser-test: $(STAMP)  ## try the pages in Chromium; installs it on Debian where it is missing
+	tests/browser/install.sh
+	$(MAKE) web/node_modules
+	@mkdir -p build && rm -f build/browser-test.txt
+	KERAS_GRU_FIGURES=$(CURDIR)/build/browser-test.txt $(BIN)/python -m pytest tests/browser -m browser
+	@cat build/browser-test.txt
+
 robustness: $(STAMP)  ## the long form of the tests that try to break the server; figures on screen
 	@mkdir -p build && rm -f build/robustness.txt
 	KERAS_GRU_ROBUSTNESS=full KERAS_GRU_FIGURES=$(CURDIR)/build/robustness.txt \
@@ -90,7 +106,10 @@ robustness: $(STAMP)  ## the long form of the tests that try to break the server
 	    tests/serving/codecs/test_large_request.py \
 	    tests/serving/server/test_hostile_requests.py tests/serving/server/test_killers.py \
 	    tests/serving/server/test_budgets.py tests/serving/client/test_limits.py \
-	    tests/serving/server/test_faults.py tests/serving/server/test_swaps_under_load.py
+	    tests/serving/server/test_broken_versions.py \
+	    tests/serving/server/test_disk_and_clock.py \
+	    tests/serving/server/test_misbehaving_clients.py \
+	    tests/serving/server/test_stops_under_load.py tests/serving/server/test_swaps_under_load.py
 	@cat build/robustness.txt
 
 lint: $(STAMP)  ## ruff and mypy

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def formats() -> dict[str, Callable[[keras.Model, Path], tuple[Run, int]]]:
-    """What makes a file of a model, and gives what runs it and its size."""
+    """Writes a model's file; returns a function that runs it, and its size."""
     exports = {"ONNX, `export`": exported} if find_spec("tf2onnx") else {}
     return {
         **exports,
@@ -68,12 +68,12 @@ def model_of(layer: Any) -> keras.Model:
 
 
 def x() -> np.ndarray:
-    """What it is given."""
+    """The input."""
     return np.random.default_rng(0).normal(size=(1, STEPS, FEATURES)).astype("float32")
 
 
 def exported(model: keras.Model, path: Path) -> tuple[Run, int]:
-    """Through tf2onnx."""
+    """With tf2onnx."""
     model.export(f"{path}.onnx", format="onnx", verbose=False)
     return session(Path(f"{path}.onnx"))
 

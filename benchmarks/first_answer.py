@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(model: Model, arguments: argparse.Namespace, unroll: int) -> dict[str, Any]:
-    """All figures of one model, seconds and bytes per layer."""
+    """All figures of one model: seconds, and bytes per layer."""
     ids = np.random.default_rng(0).integers(1, WORDS, (arguments.rows, arguments.steps))
     ids = ids.astype(np.int32)
     if model.mask:
@@ -101,7 +101,7 @@ def measure(model: Model, arguments: argparse.Namespace, unroll: int) -> dict[st
 
 
 def table_row(row: dict[str, Any]) -> str:
-    """A row of Markdown: ratios to Keras and, in brackets, what they are ratios of."""
+    """A row of Markdown: ratios to Keras and, in brackets, the figures behind them."""
     cells = [row["model"]]
     for loader in LOADERS:
         ours, keras = (statistics.median(row[f"first, {loader}"][layer]) for layer in LAYERS)
@@ -115,7 +115,7 @@ def table_row(row: dict[str, Any]) -> str:
 
 
 def _fresh(function: Callable[..., Any], *args: Any) -> Any:
-    """What the function returns in a process that has imported TensorFlow, and done nothing."""
+    """What the function returns in a process that has imported TensorFlow and done nothing else."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tensorflow"])
     with context.Pool(1) as pool:
@@ -180,7 +180,7 @@ def _later_answers(paths: dict[str, Path], ids: np.ndarray, seconds: float = 4.0
 
 
 def _session(path: Path) -> Callable[[np.ndarray], np.ndarray]:
-    """The signature of an export in a v1 Session."""
+    """The signature of an export, in a v1 Session."""
     import tensorflow as tf
 
     session = tf.compat.v1.Session(graph=tf.Graph())

@@ -83,7 +83,7 @@ def _names() -> list[str]:
 
 
 def _in_fresh_process(layer: str, model: str) -> dict[str, float]:
-    # The only place where TensorFlow tells what it compiles.
+    # The only place where TensorFlow reports what it compiles.
     log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
     run = subprocess.run(
         [sys.executable, "-m", "benchmarks.first_step", "--worker", layer, "--models", model],

@@ -1,4 +1,4 @@
-"""How well the forecasters do: the results table, from run directories.
+"""How good the forecasters are: the results table, from run directories.
 
     for seed in 0 1 2; do
         python -m training forecasting --preset etth1-96 --seed $seed --name etth1-96-s$seed
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def table(runs: Sequence[ForecastingRun]) -> list[dict[str, Any]]:
-    """One row for each group of runs that differ in nothing but the seed and the name."""
+    """One row for each group of runs that differ only in seed and name."""
     groups: dict[str, list[ForecastingRun]] = defaultdict(list)
     for run in runs:
         groups[_settings(run)].append(run)

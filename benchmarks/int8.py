@@ -1,4 +1,4 @@
-"""What int8 kernels cost a trained model in quality, and save in size: float32 against int8.
+"""What int8 kernels cost a trained model in quality, and save in size, compared with float32.
 
     python -m benchmarks.int8 runs/RUN ...
 
@@ -40,7 +40,7 @@ def row_of(path: str) -> list[str]:
     run, evaluate = opened(path)
     models = [run.load_model() for _ in range(3)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Keras' of layers without weights
+        warnings.simplefilter("ignore", UserWarning)  # Keras' warning about layers without weights
         models[1].quantize("int8", filters="gru_cell")
         models[2].quantize("int8")
     measured = [evaluate(model) for model in models]
@@ -51,7 +51,7 @@ def row_of(path: str) -> list[str]:
 
 
 def opened(path: str) -> tuple[Any, Any]:
-    """A run, and what measures a model of its."""
+    """A run, and the function that measures its model."""
     if (Path(path) / "scaler.json").is_file():
         return forecasting(ForecastingRun.open(path))
     run = SentimentRun.open(path)
@@ -62,7 +62,7 @@ def opened(path: str) -> tuple[Any, Any]:
 
 
 def forecasting(run: ForecastingRun) -> tuple[ForecastingRun, Any]:
-    """The same of a run of the other task."""
+    """The same for a run of the other task."""
     data = load_forecasting_data(run.config.data)
 
     def evaluate(model: keras.Model) -> float:
@@ -74,7 +74,7 @@ def forecasting(run: ForecastingRun) -> tuple[ForecastingRun, Any]:
 
 
 def size(model: keras.Model) -> int:
-    """Bytes of model.keras."""
+    """Size of model.keras in bytes."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "model.keras"
         model.save(path)
@@ -82,7 +82,7 @@ def size(model: keras.Model) -> int:
 
 
 def milliseconds(models: list[keras.Model]) -> list[float]:
-    """Of a batch, in turn."""
+    """Milliseconds of a batch, the models taking turns."""
     shape = [size or 40 for size in models[0].input_shape[1:]]
     dtype = models[0].inputs[0].dtype
     batch = tf.ones([ROWS, *shape], dtype)

@@ -1,4 +1,4 @@
-"""What clients of the old version feel while a server loads and warms up a new one.
+"""What clients of the old version notice while a server loads and warms up a new one.
 
     python -m benchmarks.swap models/sentiment/1 [--clients 2] [--swaps 5]
 
@@ -43,7 +43,7 @@ class Latencies(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures and prints the table; returns the exit status."""
+    """Measure and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.swap",
         description=__doc__,
@@ -123,7 +123,7 @@ class _Load:
 
 @contextlib.contextmanager
 def _server(base: Path, version: Path, warmup: bool) -> Iterator[tuple[Path, str]]:
-    """A server of version 1; gives where its versions lie, and its address."""
+    """A server of version 1; yields the folder of its versions, and its address."""
     _publish(version, base, 1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

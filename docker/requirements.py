@@ -38,7 +38,7 @@ def requirements(extras: list[str], machine: str) -> list[str]:
 
 
 def constraints() -> list[str]:
-    """The versions of the lock, each with the condition under which it holds."""
+    """The versions of the lock, each with the condition under which it applies."""
     lock = Path("requirements.lock").read_text("utf-8")
     return [line.rstrip(" \\") for line in lock.splitlines() if re.match(r"[A-Za-z0-9]", line)]
 

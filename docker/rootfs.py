@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def take(path: Path, target: Path) -> None:
-    """Copy a file or directory to its place below the target, links as links."""
+    """Copy a file or directory to its place below the target; links stay links."""
     place = target / path.resolve().relative_to("/")
     if path.is_symlink():
         link = target / path.parent.resolve().relative_to("/") / path.name
@@ -60,7 +60,7 @@ def take(path: Path, target: Path) -> None:
 
 
 def libraries(paths: Iterable[Path]) -> list[Path]:
-    """The system's libraries that programs and modules below the paths are linked to."""
+    """The system's libraries to which programs and modules below the paths are linked."""
     programs = sorted(set(_programs(paths)))
     found = set()
     for start in range(0, len(programs), 200):

@@ -20,6 +20,10 @@ COMMANDS = {
         "serving.commands.serve",
         "serve SavedModels over gRPC and REST, with TF Serving's flags",
     ),
+    "playground": (
+        "serving.commands.playground",
+        "serve models on this machine and open the page on which to try them",
+    ),
     "predict": ("serving.commands.predict", "query a running server"),
     "stream": (
         "serving.commands.stream",
@@ -45,7 +49,7 @@ COMMANDS = {
 }
 
 # The other commands need the clients, and some of them more, as for a picture.
-_EXTRAS = {"export": "train", "serve": "serve"}
+_EXTRAS = {"export": "train", "playground": "serve", "serve": "serve"}
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 _UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # Blanks are counted with a limit: messages may quote megabytes of them.
-# Of several errors at once the first is told: the others follow from it, or repeat it.
+# Of several errors only the first is reported: the others follow from it, or repeat it.
 _SEVERAL = re.compile(
     r"^\d+ root error\(s\) found\.\s*\(0\) (?:[A-Z_]+: |[A-Z][\w ]+: )?(.*?)(?=\n\s*\(1\) |\Z)",
     re.S,

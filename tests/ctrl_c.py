@@ -1,4 +1,4 @@
-"""A Python that answers Ctrl-C also where the tests run in the background, which ignores it."""
+"""A Python process that obeys Ctrl-C even if the tests run in the background, which ignores it."""
 
 import sys
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs tests, and the demo where it is named, on a Python in an environment of its own.
+# Runs tests, and the demo if it is named, on a Python version in a new virtual environment.
 #
-# Usage: UV=path/to/uv tests/on_python.sh VERSION ENVIRONMENT REQUIREMENTS [demo.py] TEST ...
-# A Python that is not found is an error; with SKIP_MISSING=1 it is said, and skipped.
+# Usage: UV=path/to/uv tests/on_python.sh VERSION ENVIRONMENT REQUIREMENTS [demo] TEST ...
+# A Python that is not found is an error, or skipped with a message if SKIP_MISSING=1 is set.
 set -euo pipefail
 version=$1 environment=$2 requirements=$3
 shift 3
@@ -19,8 +19,8 @@ fi
 "$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
 "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 "$environment/bin/python" --version
-if [ "${1:-}" = demo.py ]; then
+if [ "${1:-}" = demo ]; then
     shift
-    "$environment/bin/python" demo.py
+    "$environment/bin/python" -m demo
 fi
-exec "$environment/bin/python" -m pytest -n auto --dist loadfile "$@"
+exec "$environment/bin/python" -m pytest -n auto --dist loadfile --no-loadscope-reorder "$@"

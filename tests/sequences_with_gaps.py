@@ -1,4 +1,4 @@
-"""Random sequences and masks of every pattern."""
+"""Random sequences with masks of every pattern."""
 
 import numpy as np
 

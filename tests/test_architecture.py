@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md names nothing that is not there, and leaves out no package."""
+"""ARCHITECTURE.md names only what exists, and leaves out no package."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Interrupting the demonstration: it says so, and leaves no process and no half-made run."""
+"""Interrupting the demo: it says so, and leaves no process and no half-made run behind."""
 
 import os
 import signal
@@ -22,20 +22,20 @@ pytestmark = pytest.mark.skipif(
 
 
 def processes(mark):
-    """Ids of all processes, zombies apart, whose environment holds the mark."""
+    """Ids of all processes, except zombies, whose environment contains the mark."""
     found = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         try:
             if mark.encode() in environment.read_bytes():
                 found.append(int(environment.parent.name))
-        except OSError:  # ended meanwhile, or another user's
+        except OSError:  # it has ended meanwhile, or belongs to another user
             continue
     return found
 
 
 @contextmanager
 def not_ignored(number):
-    """What is started meanwhile does not inherit that the signal is ignored, as under nohup."""
+    """What is started meanwhile does not inherit an ignored signal, as it would under nohup."""
     before = signal.signal(number, signal.SIG_DFL)
     try:
         yield
@@ -57,7 +57,7 @@ def test_interrupted_demo_leaves_nothing_running(tmp_path, number, seconds):
     name, _, value = mark.partition("=")
     with said.open("wb") as output, not_ignored(number):
         demo = subprocess.Popen(
-            [sys.executable, str(ROOT / "demo.py")],
+            [sys.executable, "-m", "demo"],
             cwd=tmp_path,
             env={
                 **os.environ,

@@ -1,4 +1,4 @@
-"""The import rule of the house: keras_gru <- training <- serving, and light clients."""
+"""The import rule: keras_gru <- training <- serving, and light clients."""
 
 import ast
 import importlib
@@ -96,7 +96,7 @@ def test_rest_client_leaves_heavy_modules_for_later():
 
 
 def imported(path):
-    """What a module names in its import statements, wherever they stand."""
+    """The names in a module's import statements, wherever they are."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -105,7 +105,7 @@ def imported(path):
 
 
 def test_no_test_module_is_imported():
-    """What several tests need has a module of its own, or a fixture in conftest.py."""
+    """Code shared by tests has its own module, or is a fixture in conftest.py."""
     found = [
         f"{path.relative_to(REPOSITORY)}: {name}"
         for package in (*PACKAGES, "tests", "benchmarks")
@@ -116,7 +116,7 @@ def test_no_test_module_is_imported():
     assert found == []
 
 
-# What Windows' Python has not.
+# Missing in Python for Windows.
 WITHOUT_POSIX = """
 import os, signal, sys
 for name in ("fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty",
@@ -144,7 +144,7 @@ def run_without_posix(program, *arguments):
     )
 
 
-# As on Windows, folders cannot be opened, nor files synced that are open for reading alone.
+# As on Windows: folders cannot be opened, and files opened only for reading cannot be synced.
 PUBLISH = """
 import importlib, pathlib
 folder, *modules = sys.argv[1:]
@@ -193,7 +193,7 @@ def test_the_server_says_that_it_does_not_run_on_windows():
 
 
 def loaded_after(program):
-    """Names of all modules that a fresh process has loaded then."""
+    """Names of all modules that a fresh process has loaded afterwards."""
     program += "\nimport sys\nprint(*sys.modules)"
     return set(
         subprocess.check_output([sys.executable, "-c", program], cwd=REPOSITORY, text=True).split()

@@ -1,4 +1,4 @@
-"""The README's Python examples run as they stand."""
+"""The README's Python examples run as they are."""
 
 import re
 from pathlib import Path

@@ -1,10 +1,10 @@
-"""Waiting for what another thread or process does."""
+"""Waiting for something that another thread or process does."""
 
 import time
 
 
 def wait_until(done, seconds=60, seen=lambda: "it took too long"):
-    """Polls until `done()` is true; after so many seconds fails with what `seen()` gives."""
+    """Polls until `done()` is true; fails with what `seen()` returns after this many seconds."""
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline, seen()

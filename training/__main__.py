@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-_READER_GONE = 128 + 13  # as shells report SIGPIPE, which Windows has not
+_READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:  # it may be closed, as `>&-` does
                 sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output, as `head`, has seen enough; Python would complain at its end.
+        # The reader, such as `head`, closed the pipe; otherwise Python prints an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
     except ModuleNotFoundError as error:

@@ -20,7 +20,7 @@ WOULD_FAIL = 2
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Look at data before training: all that is wrong with them, and a table of what is in them.
+    """Look at data before training: everything that is wrong with them, and a summary.
 
     Any setting of the training may follow DATA and is checked with it:
 
@@ -44,11 +44,11 @@ class CheckConfig:
 def run_check(
     config: CheckConfig, settings: Sequence[str], tasks: Mapping[str, Task], console: Console
 ) -> int:
-    """Check data and prints what was found.
+    """Check data and print what was found.
 
     Args:
-        config: The file, and perhaps the task.
-        settings: Further flags, those of the training.
+        config: The file and, optionally, the task.
+        settings: Flags of the training.
         tasks: By name.
         console: Where to print.
 
@@ -77,7 +77,7 @@ def run_check(
 
 
 def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCheck]:
-    """The first task whose settings these can be and whose columns the file has."""
+    """The first task that has these settings and finds its columns in the file."""
     foreign: dict[str, ForeignDataError] = {}
     for name, task in tasks.items():
         settings = _settings(flags, task, quiet=len(tasks) > 1)
@@ -102,7 +102,7 @@ def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCh
 
 
 def _settings(flags: Sequence[str], task: Task, quiet: bool) -> Any:
-    """The settings of a task; None where it does not have these."""
+    """The settings of a task; None if it does not have them."""
     try:
         return tyro.cli(
             task.config_type,

@@ -1,4 +1,4 @@
-"""The commands of `gru-train`: to train, to resume, and what the tasks add."""
+"""The commands of `gru-train`: training, resuming, and those that tasks add."""
 
 import functools
 import operator
@@ -19,6 +19,7 @@ from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import PREDICT
 from training.presets import preset_in
 from training.quiet import quiet
+from training.report_command import REPORT
 from training.resume_config import ResumeConfig
 from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
@@ -31,7 +32,12 @@ def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; see `training.__main__`."""
     errors = Console(stderr=True, soft_wrap=True)
     tasks = {name: find_task(name) for name in TASKS}
-    further = [PREDICT, COMPARE, *(command for task in tasks.values() for command in task.commands)]
+    further = [
+        PREDICT,
+        COMPARE,
+        REPORT,
+        *(command for task in tasks.values() for command in task.commands),
+    ]
     try:
         config, others = _parse(arguments, tasks, further)
         with sigterm_interrupts():
@@ -64,9 +70,9 @@ def run_command(arguments: Sequence[str]) -> int:
 def _parse(
     arguments: Sequence[str], tasks: dict[str, Task], further: Sequence[Command]
 ) -> tuple[Any, list[str]]:
-    """The settings that the command line asks for, of the class of its command.
+    """The settings on the command line, as an instance of its command's class.
 
-    Behind them what a check passes on to the training that it checks for.
+    The second value holds the arguments that `check` passes on to the training it checks for.
     """
     commands: list[Any] = []
     for name, task in tasks.items():
@@ -103,7 +109,8 @@ def _run(
     command = next(each for each in further if isinstance(config, each.config_type))
     console = Console(soft_wrap=True)
     work = config if command.check is None else command.check(config, console)
-    _load_tensorflow(console, config.debug)
+    if command.needs_tensorflow:
+        _load_tensorflow(console, config.debug)
     command.run(work, console)
     return 0
 
@@ -112,7 +119,7 @@ def _train(
     name: str, task: Task, config: Any, arguments: Sequence[str], resume: bool = False
 ) -> int:
     console = Console(soft_wrap=True)
-    data = None if resume else _checked(task, config, console)
+    data = _checked(task, config, console)
     _load_tensorflow(console, config.run.debug)
     run = task.train(config, console, resume, data)
     if run is None:
@@ -123,7 +130,7 @@ def _train(
 
 
 def _checked(task: Task, config: Any, console: Console) -> Any:
-    """The data, read and looked at before TensorFlow, which takes seconds to load."""
+    """The data, read and checked before TensorFlow is loaded, which takes seconds."""
     with console.status("checking the data ..."):
         found = task.check(config)
     if found is None:
@@ -138,7 +145,7 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
     written = read_settings(path)
     if "given" in written:
         raise CheckpointError(
-            f"{config.run_path} was begun in Python, with data given there; go on with it there: "
+            f"{config.run_path} was started in Python, with data in memory; continue it there with "
             f"the estimator's resume({str(config.run_path)!r}, data)"
         )
 
@@ -163,7 +170,7 @@ def _load_tensorflow(console: Console, debug: bool) -> None:
 
 
 def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequence[str]) -> int:
-    """Say what is left and what comes next; return the exit status."""
+    """Print what was made and what can come next; return the exit status."""
     lines = [""]
     if run.metrics["interrupted"]:
         lines += [f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept", ""]
@@ -176,14 +183,14 @@ def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequ
         if verdict.flags:
             again = join(_again(name, arguments, verdict.flags))
             steps = [f"next    {again}", f"or      {export}  # all the same"]
-    lines += [f"run     {run.path}", f"report  {run.path / 'report.md'}", *steps]
+    lines += [f"run     {run.path}", f"report  {run.path / 'report.html'}", *steps]
     for line in lines:
         console.print(line, markup=False, highlight=False)
     return INTERRUPTED if run.metrics["interrupted"] else 0
 
 
 def _served(run: Any, task: str) -> str:
-    """A name for the model on a server: that of the user's data, else of the task."""
+    """A name for the model on a server: that of the user's data, or else of the task."""
     data = getattr(getattr(run.config, "data", None), "data", None)
     if data is None:
         return task

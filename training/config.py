@@ -1,4 +1,4 @@
-"""Everything that may differ between two runs, as frozen dataclasses, one per concern.
+"""Everything that can differ between two runs, as frozen dataclasses, one per concern.
 
 This file holds what the tasks share; each task has its classes in `<task>/config.py`. The
 command line is generated from them (a field's docstring is its help text), and `to_dict`
@@ -75,11 +75,11 @@ class TrainingConfig:
 
 
 class TaskConfig(Protocol):
-    """What every task's settings have: a frozen dataclass of further ones, with these fields."""
+    """The fields that every task's settings have; they are frozen dataclasses."""
 
     @property
     def preset(self) -> str | None:
-        """Name of the settings it began with."""
+        """Name of the preset it started from."""
 
     @property
     def training(self) -> TrainingConfig:
@@ -143,31 +143,31 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
 
 
 def require_at_least(flag: str, value: int, least: int) -> None:
-    """Raise ConfigError where `value` is below `least`."""
+    """Raise ConfigError if `value` is below `least`."""
     if value < least:
         raise ConfigError(f"{flag} must be at least {least}, got {value}")
 
 
 def require_above_zero(flag: str, value: float) -> None:
-    """Raise ConfigError where `value` is not a finite number above 0."""
+    """Raise ConfigError if `value` is not a finite number above 0."""
     if not 0 < value < float("inf"):
         raise ConfigError(f"{flag} must be a finite number above 0, got {value}")
 
 
 def require_rate(flag: str, value: float) -> None:
-    """Raise ConfigError where `value` is not a dropout rate."""
+    """Raise ConfigError if `value` is not a dropout rate."""
     if not 0 <= value < 1:
         raise ConfigError(f"{flag} must be at least 0 and below 1, got {value}")
 
 
 def require_seed(value: int) -> None:
-    """Raise ConfigError where `value` is not a valid seed."""
+    """Raise ConfigError if `value` is not a valid seed."""
     if not 0 <= value < 2**32:
         raise ConfigError(f"--seed must be at least 0 and below 2^32, got {value}")
 
 
 def require_split(validation_fraction: float, test_fraction: float) -> None:
-    """Raise ConfigError where the shares leave one of the three parts empty."""
+    """Raise ConfigError if the shares leave one of the three parts empty."""
     for flag, fraction in (
         ("--validation-fraction", validation_fraction),
         ("--test-fraction", test_fraction),

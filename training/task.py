@@ -42,6 +42,8 @@ class Command:
     check: Callable[[Any, Console], Any] | None = None
     """Does what can be done before, so that errors show at once; `run` gets what this returns in
     place of the settings."""
+    needs_tensorflow: bool = True
+    """Whether TensorFlow, which takes seconds to load, is loaded before `run`."""
 
 
 class Verdict(NamedTuple):

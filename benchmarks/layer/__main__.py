@@ -1,4 +1,4 @@
-"""How fast is the layer on a CPU, beside Keras', PyTorch's and Flax's?
+"""How fast the layer is on a CPU, beside Keras', PyTorch's and Flax's.
 
     python -m benchmarks.layer                      everything, about ten minutes
     python -m benchmarks.layer --quick              a first impression, under two minutes
@@ -44,7 +44,7 @@ _console = Console(width=None if sys.stdout.isatty() else 170)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, or show what was measured; 0, 1 after a failure, 130 after Ctrl-C."""
+    """Measure, or show earlier results; returns 0, 1 after a failure, or 130 after Ctrl-C."""
     options = _parser().parse_args(arguments)
     if options.source:
         results = json.loads(options.source.read_text(encoding="utf-8"))
@@ -101,7 +101,7 @@ def _run(todo: list[Contest], rounds: int, results: dict[str, Any], folder: Path
 
 @contextlib.contextmanager
 def _workers(folder: Path, rivals: bool, results: dict[str, Any]) -> Iterator[list[Worker]]:
-    """TensorFlow's worker and those of the rivals that are installed."""
+    """TensorFlow's worker, and those of the installed rivals."""
     log = folder / "layer.log"
     log.unlink(missing_ok=True)
     names = ("tensorflow", *(_RIVALS if rivals else ()))
@@ -171,7 +171,7 @@ def _run_contest(contest: Contest, rounds: int, workers: list[Worker], say: Any)
 def _memory(
     todo: list[Contest], folder: Path, say: Any
 ) -> Iterator[tuple[Contest, dict[str, Any]]]:
-    """Peak memory, every contender in a process of its own."""
+    """Peak memory, with every contender in its own process."""
     if not todo:
         return
     names = ("Keras", "keras_gru")

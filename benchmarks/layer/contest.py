@@ -23,9 +23,9 @@ MEASURES = {
 # Tables that include PyTorch and Flax.
 RIVALLED = ("layer", "launch")
 SECOND_GRID = 10
-# A new draw since three shapes of seed 2026 had a say in `execution.SMALL_WORK`.
+# Drawn again because three shapes of seed 2026 had been used to choose `execution.SMALL_WORK`.
 _SEED = 2027
-# Of B·T·3U(D + U): half of what the largest shape of the main grid has.
+# Of B·T·3U(D + U): half of the largest shape of the main grid.
 _MOST_WORK = 2_000_000_000
 
 
@@ -53,7 +53,7 @@ class Shape(NamedTuple):
         return shape
 
     def work(self) -> int:
-        """Multiplications of the forward pass in matrix products."""
+        """Multiplications in the matrix products of the forward pass."""
         return self.batch * self.steps * 3 * self.units * (self.features + self.units)
 
     def flop(self, measure: str) -> int:
@@ -94,7 +94,7 @@ class Contest:
         return tuple(v.astype("float32") for v in (kernel, recurrent_kernel, bias))  # type: ignore[return-value]
 
     def lengths(self, rows: int) -> Array:
-        """Row lengths, uniform on 1 to T."""
+        """Row lengths, uniform between 1 and T."""
         return self._draw(9).integers(1, self.shape.steps, rows, endpoint=True)
 
     def _draw(self, stream: int) -> np.random.Generator:
@@ -122,7 +122,7 @@ STREAMING = (Shape(1, 16, 64, 128), Shape(32, 16, 128, 256))
 
 
 def second_grid() -> tuple[Shape, ...]:
-    """Shapes that no part of the layer was tuned on, log-uniform in every size.
+    """Shapes on which no part of the layer was tuned, log-uniform in every size.
 
     A Latin hypercube: every size visits every tenth of its range. Drawn again while a shape has
     too much work.

@@ -10,13 +10,13 @@ from benchmarks.layer.contest import Array, Contest
 from benchmarks.layer.worker import Key, UnequalError
 from keras_gru.convert import GRUWeights, from_flax, from_pytorch, to_flax, to_pytorch
 
-# Largest difference, as a share of the largest value; float32 sums in different orders.
+# Largest difference as a share of the largest value; float32 sums are taken in different orders.
 TOLERANCE = {"inference": 2e-5, "training": 2e-4, "fit": 1e-3, "tape": 1e-3}
 _OTHERWISE = 2e-5
 
 
 def weights_for(framework: str, contest: Contest) -> Any:
-    """A contest's weights as a framework's worker takes them."""
+    """A contest's weights, as a framework's worker takes them."""
     forward = contest.weights()
     if framework == "torch":
         return to_pytorch(GRUWeights(*forward))
@@ -71,7 +71,7 @@ def _in_our_layout(framework: str, result: Any) -> list[Array]:
         weights = from_flax(result)
         bias = np.array(weights.bias)
         gates = 2 * weights.units
-        # One bias per gate in place of two, whose gradients are the same.
+        # One bias per gate instead of two whose gradients are the same.
         bias[1, :gates] = bias[0, :gates]
         return [weights.kernel, weights.recurrent_kernel, bias]
     return [np.asarray(one) for one in (result if isinstance(result, list) else [result])]

@@ -1,4 +1,4 @@
-"""`flax.linen.RNN(GRUCell)` under `jax.jit`, and what `jax.jit` itself takes."""
+"""`flax.linen.RNN(GRUCell)` under `jax.jit`, and the overhead of `jax.jit` itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "Flax"
 
 
 def versions() -> dict[str, str]:
-    """Of Flax and JAX."""
+    """Versions of Flax and JAX."""
     return {"flax": flax.__version__, "jax": jax.__version__}
 
 

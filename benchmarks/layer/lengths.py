@@ -1,4 +1,4 @@
-"""What data of many lengths cost: the first epoch, those after it, and batches of other sizes.
+"""The cost of data of many lengths: first epoch, later epochs, and other batch sizes.
 
     python -m benchmarks.layer.lengths
     python -m benchmarks.layer.lengths --lengths uniform --units 64 --rounds 3
@@ -103,7 +103,7 @@ def batches(lengths: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
 
 
 def _in_fresh_process(layer: str, lengths: str, units: int) -> dict[str, float]:
-    # The only place where TensorFlow tells what it compiles.
+    # The only place where TensorFlow reports what it compiles.
     log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
     command = [sys.executable, "-m", "benchmarks.layer.lengths", "--worker", layer]
     run = subprocess.run(

@@ -1,4 +1,4 @@
-"""One step per call, as decoding, streaming and reinforcement learning take it.
+"""One step per call, as in decoding, streaming and reinforcement learning.
 
 The table `launch` says what a call takes before any cell begins.
 """
@@ -20,7 +20,7 @@ _CALLS = 20
 
 
 def contenders(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:
-    """Keras' cell and this project's, by default and compiled by XLA, and the layer."""
+    """Keras' cell and ours, by default and compiled by XLA, and the layer."""
     batch, _, features, units = contest.shape
     x = tf.random.Generator.from_seed(0).normal((batch, features))
     found: dict[Key, Contender] = {}

@@ -14,7 +14,7 @@ FUSED = ("xla", "plain")
 
 
 def checked(layer: Any, result: Callable[[], Any], *wanted: str) -> Callable[[], Any]:
-    """The result as arrays, once it is certain on which path this project's layers made it.
+    """The result as arrays, after checking on which path this project's layers computed it.
 
     Args:
         layer: a layer or model, with layers of this project in it or none.
@@ -37,6 +37,6 @@ def checked(layer: Any, result: Callable[[], Any], *wanted: str) -> Callable[[],
 
 
 def own_layers(layer: Any) -> list[GRU]:
-    """The layers of keras_gru in a layer or model, each once."""
+    """Each keras_gru layer in a layer or model, once."""
     found = (one for one in layer._flatten_layers() if isinstance(one, GRU))
     return list({id(one): one for one in found}.values())

@@ -1,4 +1,4 @@
-"""The plot of the layer benchmark: times as fast as the baseline, per shape and contender."""
+"""The plot of the layer benchmark: speed relative to the baseline, per shape and contender."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOURS = {
 
 
 def save_plot(results: dict[str, Any], path: Path) -> bool:
-    """One panel per table, in it one bar per shape and contender; False without matplotlib."""
+    """One panel per table, with one bar per shape and contender; False without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -60,5 +60,5 @@ def _draw(axis: Any, group: list[Cell]) -> None:
     axis.set_ylabel("times as fast\nas Keras", fontsize=8)
     axis.margins(x=0.01, y=0.15)
     low, high = axis.get_ylim()
-    axis.set_ylim(min(low, 0.5), max(high, 2))  # small differences are to look small
+    axis.set_ylim(min(low, 0.5), max(high, 2))  # small differences must look small
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

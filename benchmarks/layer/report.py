@@ -50,16 +50,16 @@ class Cell:
         self.difference = max(one["difference"] for one in entries)
 
     def ratio(self, contender: str, times: dict[str, float]) -> float:
-        """How many times as fast as what it stands against; 1 for a baseline."""
+        """Speed relative to the baseline; 1 for a baseline."""
         return times[self.against.get(contender) or contender] / times[contender]
 
     def leads(self, times: dict[str, float]) -> list[float]:
-        """The fastest rival's time over keras_gru's by default, and over its faster one's."""
+        """The fastest rival's time over keras_gru's: by default, and for its faster variant."""
         rival = min(times[name] for name in RIVALS if name in times)
         return [rival / times[OURS[0]], rival / min(times[name] for name in OURS)]
 
     def roofline(self, speed: float) -> float:
-        """Share of the speed of a large matrix product that keras_gru by default reaches."""
+        """Share of the speed of a large matrix product that keras_gru reaches by default."""
         seconds: float = self.median["keras_gru"]
         return self.shape.flop(self.measure) / speed / seconds
 
@@ -75,7 +75,7 @@ def cells(results: dict[str, Any]) -> dict[tuple[str, str, str], list[Cell]]:
 
 
 def grids(results: dict[str, Any], least: bool = False) -> Iterator[Grid]:
-    """Every table: medians, or least times."""
+    """Every table, with medians or least times."""
     for (table, grid, measure), group in cells(results).items():
         exports = [name for name in group[0].median if name.endswith(" export")]
         title = f"{measure.capitalize()}, {TITLES[table, grid]}"
@@ -134,7 +134,7 @@ def _digits(value: float) -> str:
 
 
 def summary(results: dict[str, Any]) -> list[str]:
-    """How and on what the run was made."""
+    """How, and on what machine, the run was made."""
     lines = [f"{key}: {value}" for key, value in results["environment"].items()]
     if results.get("gemm"):
         low, high = (bound(results["gemm"]) / 1e9 for bound in (min, max))
@@ -151,7 +151,7 @@ def summary(results: dict[str, Any]) -> list[str]:
 
 
 def print_tables(results: dict[str, Any], console: Console) -> None:
-    """Medians, to the terminal."""
+    """Print medians to the terminal."""
     for grid in grids(results):
         table = Table(title=grid.title, caption=grid.note, title_justify="left")
         for index, name in enumerate(grid.heading):
@@ -165,7 +165,7 @@ def print_tables(results: dict[str, Any], console: Console) -> None:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """Medians and least times, as Markdown."""
+    """Medians and least times as Markdown."""
     lines = [*(f"- {line}" for line in summary(results)), ""]
     for heading, least in (("Medians", False), ("Least times", True)):
         lines += [f"## {heading}", ""]

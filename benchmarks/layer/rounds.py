@@ -1,4 +1,4 @@
-"""Interleaved rounds, and the share of the processor that others used meanwhile."""
+"""Interleaved rounds, and the share of the processor that other processes used meanwhile."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 
 from benchmarks.layer.worker import Key, Worker
 
-# Share of one core that others may use in a round that counts.
+# Share of one core that other processes may use in a round that counts.
 MOST_FOREIGN = 0.1
-# The system counts processor time in hundredths of a second: a round is to last many of them.
+# The system counts processor time in hundredths of a second: a round must last many of them.
 _SHORTEST_ROUND = 0.5
 _MOST_PASSES = 5
-# Threads of the framework before may still spin.
+# Threads of the previous framework may still be spinning.
 _PAUSE = 0.03
 _STAT = Path("/proc/stat")
 
 
 @dataclass
 class Rounds:
-    """What the rounds of one contest gave."""
+    """The results of the rounds of one contest."""
 
     seconds: dict[Key, list[float]] = field(default_factory=dict)
     """Per contender the times of the rounds that count."""
@@ -42,7 +42,7 @@ def measure(
     pids: Sequence[int],
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Rounds:
-    """Time all contenders in turn, in every other round in reverse order.
+    """Time all contenders in turn, in reverse order in every second round.
 
     A round that others disturbed is done again, up to as many times as rounds were asked for;
     after that the least disturbed ones count too.
@@ -97,7 +97,7 @@ def _one_pass(runners: dict[Key, Worker], order: list[Key]) -> dict[Key, float]:
 
 
 class Watch:
-    """The processor time that processes other than ours use from now on."""
+    """The processor time that other processes use from now on."""
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._pids = pids
@@ -108,13 +108,13 @@ class Watch:
         return _busy() - sum(_own(pid) for pid in self._pids)
 
     def foreign(self) -> float:
-        """As a share of one core; 0 where the system does not tell."""
+        """As a share of one core; 0 if the system does not report it."""
         wall = time.perf_counter() - self._started
         return max(0.0, self._others() - self._before) / wall
 
 
 def counts_foreign_time() -> bool:
-    """Whether the system tells how much of the processor others use."""
+    """Whether the system reports how much of the processor others use."""
     return _STAT.exists()
 
 
@@ -129,7 +129,7 @@ def _wait_for_quiet(pids: Sequence[int], longest: float = 10.0) -> bool:
 
 
 def _busy() -> float:
-    """Seconds that all cores together were in use or taken by the host (proc(5))."""
+    """Seconds that all cores together were busy or taken by the host (proc(5))."""
     if not _STAT.exists():
         return 0.0
     ticks = [int(v) for v in _STAT.read_text(encoding="ascii").splitlines()[0].split()[1:9]]

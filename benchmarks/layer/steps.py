@@ -20,7 +20,7 @@ _BATCHES = 16
 
 
 def contenders(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:
-    """Per measure the classifier with Keras' layer and with this project's."""
+    """The classifier with Keras' layer and with ours, for each measure."""
     draw = np.random.default_rng([*contest.shape, 7])
     rows, steps = contest.shape.batch * _BATCHES, contest.shape.steps
     x = draw.integers(1, _VOCABULARY, (rows, steps)).astype("int32")

@@ -1,4 +1,4 @@
-"""Streaming: the state carried from call to call, one step or a chunk of steps at a time."""
+"""Streaming: the state is carried from call to call, one step or a chunk of steps at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Step = Callable[[Any, Any], Any]
 
 
 def contenders(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:
-    """Per measure Keras' layer and cell and this project's; times are per step."""
+    """Keras' layer and cell and ours, for each measure; times are per step."""
     batch, _, features, units = contest.shape
     found: dict[Key, Contender] = {}
     chunk = tf.random.Generator.from_seed(0).normal((batch, _CHUNK, features))
@@ -52,7 +52,7 @@ def _of_cell(cell: Any) -> _Step:
 
 
 def _carried(layer: Any, step: _Step, x: Any, units: int, title: str) -> Contender:
-    """The state goes from call to call as a tensor."""
+    """The state is passed from call to call as a tensor."""
     h0 = tf.zeros((x.shape[0], units))
 
     def run() -> Any:

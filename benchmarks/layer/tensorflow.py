@@ -22,12 +22,12 @@ _GEMM_SIZE = 2048
 
 
 def versions() -> dict[str, str]:
-    """Of TensorFlow and Keras."""
+    """Versions of TensorFlow and Keras."""
     return {"tensorflow": tf.__version__, "keras": keras.__version__}
 
 
 def gemm() -> float:
-    """The best speed of a large float32 matrix product, FLOP per second."""
+    """The highest speed of a large float32 matrix product, in FLOP per second."""
     a = tf.random.normal((_GEMM_SIZE, _GEMM_SIZE))
     product = tf.function(lambda a: tf.matmul(a, a))
     product(a)
@@ -159,7 +159,7 @@ def _training(
 
 
 def _export(name: str, contest: Contest, weights: list[Array], x: Any) -> Contender:
-    """The layer through `Model.export`, loaded and called as TF Serving does."""
+    """The layer after `Model.export`, loaded and called the way TF Serving does."""
     layer = _LAYERS[name](contest.shape.units, return_sequences=True)
     model = keras.Sequential([keras.Input((None, contest.shape.features)), layer])
     layer.set_weights(weights)

@@ -14,7 +14,7 @@ NAME = "PyTorch"
 
 
 def versions() -> dict[str, str]:
-    """Of PyTorch."""
+    """Version of PyTorch."""
     return {"torch": torch.__version__}
 
 

@@ -1,4 +1,4 @@
-"""One framework in a process of its own, asked over a pipe."""
+"""One framework in its own process, controlled through a pipe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 """Measure and contender."""
 
 _WARM_CALLS = 2
-# What is compared is the CPU, also where there is a GPU.
+# The CPUs are compared, even if there is a GPU.
 _ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
@@ -32,7 +32,7 @@ class UnequalError(RuntimeError):
 
 @dataclass(frozen=True)
 class Contender:
-    """One implementation in one measure."""
+    """One implementation of one measure."""
 
     run: Callable[[], Any]
     """One call, complete when it returns."""
@@ -52,7 +52,7 @@ class Contender:
 
 
 class Worker:
-    """The side that asks.
+    """The side that sends requests.
 
     Args:
         framework: the module `layer_<framework>` is the one that answers.
@@ -74,7 +74,7 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Id of the process."""
         return int(self._process.pid or 0)
 
     def ask(self, request: str, *values: Any) -> Any:
@@ -89,7 +89,7 @@ class Worker:
         return self.answer()
 
     def answer(self) -> Any:
-        """Wait for an answer, to a request or to the start."""
+        """Wait for an answer to a request, or for the start."""
         try:
             kind, value = self._connection.recv()
         except EOFError:
@@ -136,11 +136,11 @@ class _Service:
         self._contenders: dict[Key, Contender] = {}
 
     def versions(self) -> dict[str, str]:
-        """Of the framework's packages."""
+        """Versions of the framework's packages."""
         return self._module.versions()  # type: ignore[no-any-return]
 
     def setup(self, contest: Contest, weights: Any) -> dict[Key, tuple[str | None, int]]:
-        """Make a contest's contenders; per contender, `against` and `per_call`."""
+        """Make a contest's contenders; returns `against` and `per_call` of each."""
         self.drop()
         self._contenders = self._module.contenders(contest, weights)
         return {key: (one.against, one.per_call) for key, one in self._contenders.items()}
@@ -166,7 +166,7 @@ class _Service:
         return (time.perf_counter() - started) / contender.per_call
 
     def peak_bytes(self, key: Key) -> int:
-        """Memory that one call needs at its peak, beyond what is there before it."""
+        """Memory that one call needs at its peak, beyond what was there before it."""
         from benchmarks.layer.memory import peak_bytes
 
         return peak_bytes(self._contenders[key].run)
@@ -178,13 +178,13 @@ class _Service:
         return weights_for(framework, contest)
 
     def assert_equal(self, framework_of: dict[Key, str], results: dict[Key, Any]) -> Any:
-        """Compare all contenders; see `layer_equality`."""
+        """Compare all contenders; see `benchmarks.layer.equality`."""
         from benchmarks.layer.equality import assert_equal
 
         return assert_equal(framework_of, results)
 
     def gemm(self) -> float:
-        """Speed of a large matrix product, FLOP per second."""
+        """Speed of a large matrix product, in FLOP per second."""
         return self._module.gemm()  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""What people write first: FastAPI around `model.predict`."""
+"""The usual first attempt: FastAPI around `model.predict`."""
 
 import os
 
@@ -22,7 +22,7 @@ class Request(BaseModel):
 
 @app.post("/predict")
 async def predict(request: Request) -> dict[str, list[list[float]]]:
-    """One request at a time: from several threads `predict` only gets slower."""
+    """One request at a time: with several threads `predict` only becomes slower."""
     tokens = np.array(request.instances, np.int32)
     return {"predictions": model.predict(tokens, verbose=0).tolist()}
 

@@ -1,4 +1,4 @@
-"""Rows per second from a file to a file, beside a client call in file order and the bare model.
+"""Rows per second from file to file, beside a client call in file order and the bare model.
 
     gru-train sentiment --name reviews
     python -m benchmarks.scoring runs/reviews                 # on 50,000 made-up texts
@@ -35,7 +35,7 @@ SUMMARY = re.compile(r"rows; [0-9.,]+ s, ([0-9,]+) rows/s")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and prints a Markdown table; returns the exit status."""
+    """Measure and print a Markdown table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.scoring",
         description=__doc__,
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_up(path: Path, rows: int) -> Path:
-    """Write texts of very different length: one to forty generated reviews in a row."""
+    """Write texts of very different lengths: one to forty generated reviews in a row."""
     rng = np.random.default_rng(0)
     reviews = [review.text for review in generate_reviews(6000, 0)]
     counts = np.minimum(rng.geometric(0.25, rows), 40)
@@ -73,7 +73,7 @@ def make_up(path: Path, rows: int) -> Path:
 def measure(
     arguments: argparse.Namespace, folder: Path, data: Path
 ) -> dict[str, list[tuple[float, float]]]:
-    """Rows per second of each way in each round: of the whole command, and while it scores."""
+    """Rows per second of each way in each round: for the whole command, and while it scores."""
     column, run = arguments.text_column, arguments.run
     models = folder / "models"
     _python("-m", "serving", "export", str(run), "--to", str(models))
@@ -107,7 +107,7 @@ def measure(
 
 
 def in_file_order(url: str, data: Path, column: str, rows: int) -> float:
-    """Rows per second of one call of the client with texts as they stand in the file."""
+    """Rows per second of one client call with the texts in file order."""
     texts: list[str] = []
     for piece in open_table(data).pieces([column]):
         texts += piece.column(column).to_pylist()
@@ -122,7 +122,7 @@ def in_file_order(url: str, data: Path, column: str, rows: int) -> float:
 
 @contextlib.contextmanager
 def server(models: Path, folder: Path) -> Iterator[tuple[str, str]]:
-    """A server of the model; its REST and its gRPC address."""
+    """A server of the model; its REST and gRPC addresses."""
     port, rest_port = free_ports(2)
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The exported model alone: sorted texts in, as fast as it takes them.
+"""The exported model alone: sorted texts in, as fast as it can take them.
 
     python -m benchmarks.scoring.bare_model VERSION FILE COLUMN ROWS
 
@@ -22,7 +22,7 @@ THREADS = (1, 2)
 
 
 def best(version: Path, texts: Sequence[str]) -> dict[str, float]:
-    """Rows per second, with the batch size and the threads that were fastest."""
+    """Rows per second, with the fastest batch size and number of threads."""
     predictor = Predictor(version)
     ordered = np.empty(len(texts), object)
     ordered[:] = [text.encode() for text in sorted(texts, key=len)]

@@ -1,4 +1,4 @@
-"""How well the classifiers do: rows of the results table, trained where they are not yet.
+"""How good the classifiers are: rows of the results table; what is missing is trained.
 
     python -m benchmarks.sentiment mr mr-pretrained --runs-dir runs/table
 
@@ -28,7 +28,7 @@ from training.sentiment.run import SentimentRun
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train what is missing, print the table; returns the exit status."""
+    """Train what is missing, and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.sentiment",
         description=__doc__,
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def train(
     config: SentimentConfig, seeds: Sequence[int], runs_dir: Path, console: Console
 ) -> list[SentimentRun]:
-    """The runs of a preset, those trained that are not there."""
+    """The runs of a preset; those that are missing are trained."""
     folds = [None] if config.data.fold is None else list(range(FOLDS))
     runs = []
     for seed in seeds:

@@ -60,18 +60,18 @@ class Contest:
         return LengthBucketedBatches(rows.ids, rows.labels, settings.batch_size, settings.seed)
 
     def validation_batches(self) -> LengthBucketedBatches:
-        """As in training a run."""
+        """As when training a run."""
         return LengthBucketedBatches(self.validation.ids, self.validation.labels, EVALUATION_BATCH)
 
     def build(self) -> keras.Model:
-        """A model with the same first weights, and the same dropout to come, as any other."""
+        """A model with the same first weights and the same dropout draws as every other."""
         keras.utils.set_random_seed(self.training.seed)
         return build_sentiment_model(self.model, self.vocabulary_size, self.class_count)
 
 
 @dataclass
 class Result:
-    """What a contender did in the rounds that count."""
+    """The results of a contender in the rounds that count."""
 
     seconds: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def prepare(
     data: SentimentDataConfig, model: ClassifierConfig, training: SentimentTrainingConfig
 ) -> Contest:
-    """Reads the data as a training run does."""
+    """Read the data as a training run does."""
     read = load_sentiment_data(data, training.seed)
     index = index_tokens(read.train.texts)
     vocabulary = build_vocabulary(index, data.max_vocabulary, data.min_count)
@@ -128,13 +128,13 @@ def prepare(
 
 
 def contenders(contest: Contest) -> dict[str, Epoch]:
-    """Each with a model of its own."""
+    """The contenders, each with its own model."""
     fits = {name: _keras_fit(contest, contest.build(), jit) for name, jit in FITS.items()}
     return {LOOP: _tape_loop(contest, contest.build()), **fits}
 
 
 def run(epochs: Mapping[str, Epoch], rounds: int) -> dict[str, Result]:
-    """Times all contenders in turn, after one epoch that does not count."""
+    """Time all contenders in turn, after one epoch that does not count."""
     results = {name: Result() for name in epochs}
     for train in epochs.values():
         train(0)
@@ -215,7 +215,7 @@ def _keras_fit(contest: Contest, model: keras.Model, jit_compile: Any) -> Epoch:
 
 @dataclass(frozen=True)
 class _OneEpoch:
-    """Batches whose first epoch is that of a given number."""
+    """Batches whose first epoch has a given number."""
 
     batches: LengthBucketedBatches
     number: int
@@ -224,7 +224,7 @@ class _OneEpoch:
         return len(self.batches)
 
     def epoch(self, _: int) -> Iterator[Batch]:
-        """The batches of the given number, whatever is asked for."""
+        """The batches of the given number, whichever is requested."""
         return self.batches.epoch(self.number)
 
 

@@ -1,4 +1,4 @@
-"""Is a served classifier as good as the trained one? All test rows of a run, over the network.
+"""Whether a served classifier is as good as the trained one: all test rows, over the network.
 
     gru-serve export runs/RUN --to models/sentiment
     gru-serve serve --port=8500 --model_name=sentiment --model_base_path=$PWD/models/sentiment
@@ -23,7 +23,7 @@ _TEXTS_PER_REQUEST = 64
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Ask, compare, print a line; returns the exit status."""
+    """Ask, compare, and print a line; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.sentiment.served",
         description=__doc__,
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def compare(run: SentimentRun, url: str, model: str) -> dict[str, Any]:
-    """Accuracies over all test rows, and how far the scores are apart."""
+    """Accuracies over all test rows, and how far the scores differ."""
     rows = list(run.test_predictions())
     labels: list[str] = []
     scores: list[np.ndarray] = []

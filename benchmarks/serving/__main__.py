@@ -1,4 +1,4 @@
-"""How fast is the server, beside nothing, beside the bare model, and beside other servers?
+"""How fast the server is, beside empty servers, the bare model, and other servers.
 
     python -m benchmarks.serving [--seconds 3] [--rounds 3] [--out build/bench-serving]
 

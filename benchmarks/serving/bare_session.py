@@ -17,7 +17,7 @@ from serving.engine.predictor import Predictor
 
 
 def measure(predictor: Predictor, threads: int, rows: int, seconds: float) -> dict[str, float]:
-    """Call it from some threads for some seconds."""
+    """Call it from this many threads for this many seconds."""
     inputs = {"tokens": tokens(rows)}
     times: list[float] = []
     end = time.perf_counter() + seconds

@@ -1,4 +1,4 @@
-"""Servers that do nothing: the floor that Python's libraries set under any server.
+"""Servers that do nothing: the limit that Python's libraries set for any server.
 
 Usage: python empty_servers.py grpc-aio|grpc-threads|asgi PORT ANSWER_FILE
 """

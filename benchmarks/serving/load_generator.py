@@ -1,4 +1,4 @@
-"""Load from C: h2load for gRPC, wrk for HTTP. A generator in Python would measure itself."""
+"""Load from C programs: h2load for gRPC, wrk for HTTP. One in Python would measure itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PREDICT = "/tensorflow.serving.PredictionService/Predict"
 _ENOUGH = 5  # requests per client and second
 _LONG = 12
 _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
-# wrk loads a script of its own per run; the body comes from a file, so that it needs no quoting.
+# wrk loads a new script for each run; the body comes from a file, so that it needs no quoting.
 _SCRIPT = """\
 local file = assert(io.open("{body}", "rb"))
 wrk.method = "POST"
@@ -25,7 +25,7 @@ file:close()
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run showed.
+    """The results of one run.
 
     Attributes:
         rate: Requests per second.

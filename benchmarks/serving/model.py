@@ -18,7 +18,7 @@ VOCABULARY = 10_000
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Where the model lies, in the forms that the servers load.
+    """Where the model is, in the forms that the servers load.
 
     Attributes:
         base_path: Versions of a SavedModel, for TF Serving's flags.
@@ -64,7 +64,7 @@ def tokens(rows: int) -> np.ndarray:
 
 
 def grpc_body(rows: int) -> bytes:
-    """A PredictRequest, framed as it goes over the wire."""
+    """A PredictRequest, framed as it is sent."""
     from serving.codecs.tensor_proto import encode_tensor
     from serving.protos.predict_pb2 import PredictRequest
 
@@ -81,7 +81,7 @@ def rest_body(rows: int) -> bytes:
 
 
 def v2_body(rows: int) -> bytes:
-    """A request of the Open Inference Protocol, which MLServer and KServe speak."""
+    """A request of the Open Inference Protocol, which MLServer and KServe understand."""
     tensor = {
         "name": "tokens",
         "shape": [rows, TOKENS],
@@ -92,5 +92,5 @@ def v2_body(rows: int) -> bytes:
 
 
 if __name__ == "__main__":
-    # In a process of its own: whoever measures must not keep TensorFlow's threads.
+    # In a separate process: the one that measures must not keep TensorFlow's threads.
     save(Path(sys.argv[1]))

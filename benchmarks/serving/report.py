@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 OWN = "this server, "
-# (goal, numerator, denominator, what of a load, the ratio aimed at)
+# (goal, numerator, denominator, figure of a load, ratio aimed at)
 _RATIOS = (
     (
         "32 clients, one row: gRPC with batching / empty grpc-python server (asyncio)",
@@ -69,7 +69,7 @@ class _Medians:
 
 
 def print_tables(results: dict[str, Any]) -> None:
-    """What was measured, one line per target."""
+    """The results, one line per target."""
     from rich.console import Console
     from rich.table import Table
 
@@ -131,7 +131,7 @@ def goals(results: dict[str, Any]) -> Iterator[str]:
 
 
 def save_plot(results: dict[str, Any], file: Path) -> None:
-    """Requests per second of 32 clients, as bars with every round as a dot."""
+    """Requests per second of 32 clients, as bars with a dot for every round."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""Other servers from PyPI: their virtual environments, how they start, how they are asked."""
+"""Other servers from PyPI: their virtual environments, how to start them and how to ask them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rival:
         return CACHE / self.name.split()[0].lower()
 
     def install(self) -> str:
-        """Make the virtual environment, unless it is there.
+        """Make the virtual environment, unless it exists.
 
         Returns:
             Why that failed; empty when it did not.
@@ -71,7 +71,7 @@ class Rival:
         return ""
 
     def version(self) -> str:
-        """Of its first package, and of TensorFlow beside it."""
+        """Versions of its first package, and of TensorFlow beside it."""
         script = (
             "import sys; from importlib.metadata import version; "
             "print(*(f'{n} {version(n)}' for n in sys.argv[1:]))"
@@ -84,7 +84,7 @@ class Rival:
         return done.stdout.strip()
 
     def start(self, artifacts: Artifacts, port: int, directory: Path, log: Any) -> subprocess.Popen:
-        """Start it on a port; its files go into the directory."""
+        """Start it on a port; its files go to the directory."""
         directory.mkdir(parents=True, exist_ok=True)
         environment = {
             **os.environ,
@@ -124,7 +124,7 @@ RIVALS = (
 
 
 def _tensorflow() -> list[str]:
-    """The versions that the measured server runs on."""
+    """The versions on which the measured server runs."""
     from importlib.metadata import version
 
     return [f"tensorflow=={version('tensorflow')}", f"keras=={version('keras')}"]

@@ -1,4 +1,4 @@
-"""The servers of one run of the benchmark, all of them at once, and the load on each."""
+"""The servers of one run of the benchmark, all running at once, and the load on each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Target:
 
 
 class Bench:
-    """The servers of one run, and the folder they live in."""
+    """The servers of one run, and their folder."""
 
     def __init__(self, directory: Path, stack: contextlib.ExitStack) -> None:
         self.directory = directory
@@ -105,7 +105,7 @@ class Bench:
         )
 
     def starts(self, count: int) -> dict[str, list[float]]:
-        """How long this server takes to its first answer, beside what no server can do without."""
+        """The time of this server's first answer, beside what every server has to do."""
 
         def start() -> float:
             process, *_, seconds = self._serve()
@@ -115,7 +115,7 @@ class Bench:
         return start_seconds(start, self.artifacts.saved_model, _environment(), count)
 
     def batching_parameters(self) -> str:
-        """The flag for throughput: half the clients' batch forms while the other half's runs."""
+        """The flag for throughput: half of the clients' batch forms while the other half's runs."""
         path = self.directory / "batching.config"
         # The generators leave requests behind, which must not fill the queue of the next load.
         path.write_text(
@@ -129,7 +129,7 @@ class Bench:
         return f"--batching_parameters_file={path}"
 
     def empty(self, kind: str) -> Target:
-        """A server that answers the same bytes and does nothing for them."""
+        """A server that answers with the same bytes without computing them."""
         (port,) = _free_ports(1)
         answer = self.directory / ("rest.answer" if kind == "asgi" else "grpc.answer")
         script = str(Path(__file__).with_name("empty_servers.py"))
@@ -139,7 +139,7 @@ class Bench:
         return Target(f"empty server, {kind}", load, ((1, 1), (32, 1)))
 
     def rival(self, rival: Rival) -> Target | None:
-        """A server from PyPI; None where it cannot be installed or started."""
+        """A server from PyPI; None if it cannot be installed or started."""
         problem = rival.install()
         if problem:
             self.left_out[rival.name] = problem
@@ -161,7 +161,7 @@ class Bench:
 
     @property
     def expected(self) -> np.ndarray:
-        """What the bare model answers to one row."""
+        """The bare model's answer to one row."""
         file = self.directory / "expected.npy"
         if not file.is_file():
             script = (
@@ -176,7 +176,7 @@ class Bench:
         return np.load(file)
 
     def _serve(self, *flags: str) -> tuple[subprocess.Popen, int, int, bytes, float]:
-        """This server's process, ports, first REST answer and the seconds that it took."""
+        """This server's process, ports, first REST answer, and the seconds that it took."""
         grpc_port, rest_port = _free_ports(2)
         started = time.perf_counter()
         process = self._start(

@@ -1,4 +1,4 @@
-"""How long a server takes to start, beside TensorFlow's import and the loading of the model."""
+"""How long a server takes to start, beside TensorFlow's import and loading the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Only the most expensive part of a start that every server needs.
+# Only the most expensive part of a start, which every server needs.
 _LOAD = """
 import sys
 import tensorflow as tf
@@ -21,7 +21,7 @@ print("loaded", flush=True)
 def start_seconds(
     server: Callable[[], float], saved_model: Path, environment: dict[str, str], rounds: int
 ) -> dict[str, list[float]]:
-    """Starts both in turn.
+    """Start both in turn.
 
     Args:
         server: Starts a server and stops it; returns the seconds until its first answer.

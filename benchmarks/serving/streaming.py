@@ -1,4 +1,4 @@
-"""How long does a streamed step take, and how far does a long stream drift from the sequence?
+"""How long a streamed step takes, and how far a long stream drifts from the sequence.
 
     python -m benchmarks.serving.streaming models/sentiment --steps 10000 --json streaming.json
 
@@ -143,7 +143,7 @@ def show(row: dict[str, Any]) -> None:
 
 
 def wait(client: Client) -> None:
-    """Until the server serves."""
+    """Wait until the server serves."""
     deadline = time.monotonic() + START_TIMEOUT
     while True:
         try:
@@ -156,7 +156,7 @@ def wait(client: Client) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on."""
+    """Ports on which nothing listens."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:

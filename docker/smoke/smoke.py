@@ -20,7 +20,7 @@ TEXTS = ["Starts badly but ends well.", "Starts well but ends badly."]
 
 
 def main() -> int:
-    """Ask; returns the exit status."""
+    """Ask the deployment; returns the exit status."""
     address, certificate, key_file, directory = sys.argv[1:]
     key = Path(key_file).read_text("utf-8").strip()
     version = find_version(Path(directory))

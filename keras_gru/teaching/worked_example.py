@@ -190,7 +190,7 @@ class WorkedExample:
         for claim in self.claims:
             if "printed" not in claim or claim.get("variant") != variant:
                 continue
-            name, index, transposed = _target(str(claim["quantity"]))
+            name, index, transposed = target(str(claim["quantity"]))
             step = claim.get("step")
             value = _names(exact, step).get(name)
             if value is None:
@@ -259,7 +259,7 @@ def _names(found: Trace | None, step: int | None) -> Values:
     return found.totals if step is None else found.steps[step]
 
 
-def _target(quantity: str) -> tuple[str, Any, bool]:
+def target(quantity: str) -> tuple[str, Any, bool]:
     """Name, index and transposition of `z`, `z[1]` or `T(dW_z)`; formulas stay whole."""
     match parse(quantity):
         case ast.Subscript(value=ast.Name(id=name), slice=index):

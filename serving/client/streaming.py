@@ -6,7 +6,7 @@
 
 The server keeps nothing between steps, so a session outlives a restart of the server: a step that
 failed is sent again. A state belongs to the version that computed it, and the session stays with
-that version while it serves. When it is gone, the session starts anew on the version that serves
+that version while it serves. When it is gone, the session starts over on the version that serves
 now and replays what was fed.
 """
 

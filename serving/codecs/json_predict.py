@@ -176,7 +176,7 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
     except (ServingError, KeyError):
         raise Unknown(f"the server's answer is no column answer: {body[:200]!r}") from None
     names = list(signature.outputs)
-    # With one output its tensor stands there bare; a tensor itself is never an object of that key.
+    # A single output's tensor is there without a name; a tensor is never an object with that key.
     if len(names) == 1 and not (isinstance(value, dict) and value.keys() == {names[0]}):
         value = {names[0]: value}
     if not isinstance(value, dict) or not value.keys() <= set(names):

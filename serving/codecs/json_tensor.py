@@ -99,7 +99,7 @@ def _typed(array: np.ndarray, known: DType) -> np.ndarray | None:
 
 
 def to_float(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Through float64, as every JSON number goes; beyond float32 lies infinity."""
+    """By way of float64, like every JSON number; what float32 cannot hold becomes infinity."""
     with np.errstate(over="ignore"):
         return array.astype(np.float64).astype(dtype)
 

@@ -129,7 +129,7 @@ class _Footprint:
         return self.packed + self._fields * _FIELD_SIZE
 
     def add(self, descriptor: Any, start: int, end: int, depth: int = _DEEPEST) -> None:
-        """Of the message that stands there."""
+        """Add the fields of the message at this place."""
         if not depth:
             raise ValueError("messages nested deeper than protobuf reads")
         known = _known(descriptor)

@@ -24,11 +24,11 @@ class TensorLimitError(InvalidArgument):
 
 
 def check_rank(rank: int, dtype: DType) -> None:
-    """Whether a tensor may have so many dimensions.
+    """Check that a tensor may have this many dimensions.
 
     Raises:
         TensorLimitError: It may in TensorFlow, but no array can hold it, or TensorFlow would crash.
-        InvalidArgument: No tensor has so many.
+        InvalidArgument: No tensor may have that many.
     """
     if rank <= MAX_STRING_RANK:
         return

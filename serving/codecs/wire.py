@@ -13,7 +13,7 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _FIXED = {FIXED64: 8, FIXED32: 4}
 _MOST_TAG = (1 << 32) - 1
 _LONGEST_VARINT = 10
-# Varints are worked on in parts of so many bytes: other threads get a turn, and what is made on the
+# Varints are read in parts of this many bytes: other threads get a turn, and what is made on the
 # way stays small.
 _PART = 1 << 18
 

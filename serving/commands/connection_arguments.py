@@ -121,7 +121,7 @@ def _is_unknown(error: ServingError) -> bool:
 
 
 def _what_there_is(arguments: argparse.Namespace) -> str:
-    """What the server has in place of what was asked for; nothing where it does not say."""
+    """What the server has instead of what was requested; nothing if it does not say."""
     try:
         with connect(arguments.url, **connection_options(arguments), retries=0) as client:
             try:

@@ -133,7 +133,7 @@ def uneven_times(ticks: Sequence[Tick]) -> str | None:
         ticks: Of `read_ticks`.
 
     Returns:
-        None where the times are even, but for the lengths of months, or where the labels are no
+        None if the times are even, apart from the lengths of months, or if the labels are not
         times in the form of ISO 8601.
     """
     try:

@@ -142,7 +142,7 @@ class BatchingOptions:
         )
 
     def executed_size(self, rows: int) -> int:
-        """The size that a batch of so many rows is filled up to."""
+        """The size to which a batch of this many rows is filled up."""
         return next((size for size in self.allowed_batch_sizes if size >= rows), rows)
 
 

@@ -160,6 +160,12 @@ class Flags:
         "except health checks. Reread when it changes",
         Honour.OURS,
     )
+    enable_playground: bool = flag(
+        False,
+        "serve a page at /playground/ on --rest_api_port to try the models in a browser; it also "
+        "shows their model cards and golden requests",
+        Honour.OURS,
+    )
     max_request_mib: int = flag(
         128,
         "largest request, as sent and unpacked: a body over REST (413 beyond), a message over gRPC "
@@ -237,6 +243,8 @@ def check(flags: Flags) -> None:
             "(server_options.tensorflow_intra_op_parallelism, "
             "server_options.tensorflow_inter_op_parallelism) separately. You cannot configure all."
         )
+    if flags.enable_playground and not flags.rest_api_port:
+        raise InvalidArgument("--enable_playground needs --rest_api_port; got no port")
     if flags.trial_load not in ("auto", "always", "never"):
         raise InvalidArgument(
             f"--trial_load must be auto, always or never; got {flags.trial_load!r}"

@@ -35,12 +35,12 @@ class Request(ABC):
 
     Attributes:
         api: Of the use case in metrics: "Predict", "Classify", "Regress".
-        kind: Likewise in prediction logs.
+        kind: Its name in prediction logs.
         counted: Whether TF Serving counts such requests, and not only their runs.
         quick: Whether a small one may be read and answered on the event loop.
         size: Bytes to read.
         target: Which version is asked; known once it is parsed.
-        signature_name: Likewise; empty for `serving_default`.
+        signature_name: As in the request; empty for `serving_default`.
         lease: Of the version that answers, from `prepare` on.
         batched: Whether the run is to be awaited; `run_in_batch` is the step then.
         answer_size: Bytes that there are to write, roughly.

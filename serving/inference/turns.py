@@ -23,7 +23,7 @@ class Turns:
         self._free = asyncio.Semaphore(_TURNS)
 
     def take(self, size: int) -> Turn:
-        """A turn to work on so many bytes; few need not wait for it.
+        """A turn to work on this many bytes; few bytes need not wait for one.
 
         Args:
             size: Bytes to be read or written.

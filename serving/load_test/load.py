@@ -1,4 +1,4 @@
-"""Load on a server: closed loop (so many clients, each waiting for its answer) or open loop.
+"""Load on a server: closed loop (clients that each wait for their answers) or open loop.
 
 In an open loop requests are due at times that do not depend on the answers, and a latency counts
 from the time a request was due, not from when it could be sent: a server that stalls is charged for
@@ -138,7 +138,7 @@ def _work(plan: LoadPlan, number: int, barrier: Any, pipe: Connection) -> None:
 async def _send(plan: LoadPlan, number: int, barrier: Any) -> Any:
     clients = len(range(number, plan.concurrency, plan.processes))
     parent = multiprocessing.parent_process()
-    if parent is not None:  # killed, it cannot end us: the load would go on without it
+    if parent is not None:  # if killed, it cannot end us: the load would go on without it
         asyncio.get_running_loop().add_reader(parent.sentinel, os._exit, 1)
     asks = await connect(plan, clients)
     first = number % len(plan.requests)
@@ -190,7 +190,7 @@ async def _send(plan: LoadPlan, number: int, barrier: Any) -> Any:
             task.add_done_callback(tasks.discard)
         if tasks:
             _, waiting = await asyncio.wait(set(tasks), timeout=plan.timeout)
-            for task in waiting - sending:  # what is sent ends by itself, within its own time
+            for task in waiting - sending:  # what has been sent ends within its own time limit
                 task.cancel()
             await asyncio.gather(*waiting)
     share = (time.process_time() - cpu) / max(1e-9, clock() - start)

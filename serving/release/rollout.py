@@ -43,7 +43,7 @@ class Rollout:
         model: Name.
         server: A client of the server; None to write the file only, for a server not running.
         wait: Seconds that the server may take to load, and to take over the file.
-        say: Told of each step.
+        say: Called with a sentence about each step.
     """
 
     path: Path

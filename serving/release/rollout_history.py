@@ -115,7 +115,7 @@ class History:
         return size
 
     def _share(self) -> None:
-        """Whoever may write the config file may write its history."""
+        """The users who may write the config file may write its history."""
         config = self._config.stat()
         if hasattr(os, "chown"):  # not on Windows
             with contextlib.suppress(PermissionError):  # only root may give files away

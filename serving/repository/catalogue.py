@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -68,7 +69,7 @@ class Catalogue:
 
     Attributes:
         models: Their versions, by name; to be used under `changed`.
-        changed: Told of every change of a version.
+        changed: Called for every change of a version.
         configured: Whether it was said what to serve, be it nothing.
     """
 
@@ -135,6 +136,15 @@ class Catalogue:
                 raise NotFound(f"Could not find any versions of model {name}")
             raise NotFound(f"Could not find version {number} of model {name}")
         return statuses
+
+    def directory(self, name: str, number: int) -> Path:
+        """The directory of a version that serves.
+
+        Raises:
+            NotFound: With TF Serving's text: no such model or version.
+        """
+        with self.changed:
+            return self._find(name, number, None).path
 
     def listing(self) -> list[dict[str, Any]]:
         """All models by name, with their live versions, labels and what became of the others."""

@@ -21,13 +21,13 @@ log = logging.getLogger(__name__)
 
 
 class VersionChanges:
-    """Scans, loads and unloads; one thread at a time, but for `load_initial` and `close`.
+    """Scans, loads and unloads; one thread at a time, except for `load_initial` and `close`.
 
     Args:
         catalogue: Of the versions.
         load: Makes a predictor of a version directory.
         options: How to look for and load versions.
-        loaded: Told of every version that is about to serve: model, number, directory.
+        loaded: Called for every version that is about to serve: model, number, directory.
         stopping: Set when nothing is to be loaded any more.
     """
 
@@ -89,7 +89,7 @@ class VersionChanges:
         return self._refusals != self._refusals_scanned
 
     def load_initial(self) -> None:
-        """Load everything asked for, several at once: nothing serves yet that could suffer."""
+        """Load everything wanted, several at once: nothing serves yet that could be disturbed."""
         catalogue = self._catalogue
         models = catalogue.models.values()
         new = [(model, version) for model in models for version in model.in_state(State.START)]

@@ -45,7 +45,7 @@ class RepositoryOptions:
 def load_with_retries(
     load: Callable[[], Predictor], name: str, tries: int, may_retry: Callable[[], bool]
 ) -> Predictor:
-    """Load a version, several times if need be; not one that is refused.
+    """Load a version, with several attempts if necessary; a refused version gets one.
 
     Args:
         load: Loads it.

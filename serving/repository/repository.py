@@ -33,7 +33,7 @@ class Repository(Catalogue):
         models: What to serve; None where that is not configured yet.
         load: Makes a predictor of a version directory.
         options: How to look for and load versions.
-        loaded: Told of every version that is about to serve: model, number, directory.
+        loaded: Called for every version that is about to serve: model, number, directory.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Repository(Catalogue):
             self._manager.start()
 
     def reconfigure(self, models: Sequence[ServedModel] | None) -> None:
-        """Serve these models from now on; returns when those new by name serve.
+        """Serve these models from now on; returns when those with a new name serve.
 
         It does not wait for models that another call has replaced meanwhile. Models no longer named
         are unloaded after that, in the time the manager takes. A refused configuration changes

@@ -44,7 +44,7 @@ class Version:
         error: Why it ended, when it was not asked to.
         predictor: While it is in memory.
         in_use: Requests that hold it.
-        gone: It was not asked for at some time since it was first seen.
+        gone: At some time since it was first seen, it was not wanted.
         retrying: Its load failed, and is tried again.
         tried: Its files when it was loaded last.
         seen: Its files when they were looked at last.
@@ -117,7 +117,7 @@ class ModelVersions:
     def aspire(self, found: Mapping[int, Path]) -> None:
         """Note which versions should serve.
 
-        A version that ended, by failure or unloading, starts anew only after it was not asked for
+        A version that ended, by failure or unloading, starts again only after it was not wanted
         in between; one that failed, also when its files have changed.
         """
         self.aspired = dict(found)

@@ -36,6 +36,7 @@ class Additions:
 
     def __init__(self, flags: Flags, repository: Repository, metrics: Metrics | None) -> None:
         self.tokens = Tokens(flags.auth_token_file) if flags.auth_token_file else None
+        self._playground = flags.enable_playground
         self._cors = cors_headers(flags)
         self._hosts = Hosts(flags)
         self._loggers: list[AccessLog | PredictionLogger] = []
@@ -65,10 +66,11 @@ class Additions:
 
     def wrap(self, app: ASGIApp) -> ASGIApp:
         """The REST application with the middleware that the flags ask for."""
+        from serving.server.playground.routes import OPEN
         from serving.server.rest.middleware import Observed, TokenGuard
 
         if self.tokens is not None:
-            app = TokenGuard(app, self.tokens, self._cors)
+            app = TokenGuard(app, self.tokens, self._cors, OPEN if self._playground else ())
         app = self._hosts.wrap(app)
         return Observed(app, self._observers) if self._observers else app
 

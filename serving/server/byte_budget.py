@@ -59,7 +59,7 @@ class ByteBudget:
         """Count some bytes more, in steps.
 
         Args:
-            held: Who takes them.
+            held: Who holds them.
             size: How many at least.
             in_memory: Whether they are in memory already.
 
@@ -180,7 +180,7 @@ class Held:
             self._bytes += await self._budget.take(self, size - self._bytes, in_memory)
 
     def shrink(self, size: int) -> None:
-        """Count for so many bytes only."""
+        """Count for only this many bytes."""
         if size < self._bytes:
             self._budget.give(self._bytes - size)
             self._bytes = size

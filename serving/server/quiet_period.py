@@ -24,7 +24,7 @@ class QuietPeriod:
         self._last = time.monotonic()
 
     async def pass_by(self) -> None:
-        """Refuse from now on; returns when requests have ceased to come, or after two seconds."""
+        """Refuse new requests; returns when no more arrive, or after two seconds."""
         self.begun = True
         self._last = begun = time.monotonic()
         while time.monotonic() < min(self._last + _QUIET_SECONDS, begun + _MOST_SECONDS):

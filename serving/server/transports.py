@@ -191,6 +191,7 @@ class RestTransport:
         import uvicorn
 
         from serving.inference.service import Inference
+        from serving.server.playground.routes import playground_routes
         from serving.server.rest.app import LIMITS, create_app
         from serving.server.rest.cors import cors_headers
         from serving.server.rest.drain import DrainGate
@@ -217,6 +218,7 @@ class RestTransport:
             metrics=metrics,
             metrics_path=metrics_path,
             budget=budget,
+            further=playground_routes(flags, metrics_path, repository),
         )
         self._gate = DrainGate(app)
         config = uvicorn.Config(

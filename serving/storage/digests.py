@@ -5,8 +5,8 @@
     {"algorithm": "sha256",
      "files": {"saved_model.pb": {"size": 791149, "sha256": "9f86d0…"}, …}}
 
-Paths are relative to the version, with slashes. All files are in it but itself. Whoever can write
-the version can write the list as well: it detects accidents, not attacks.
+Paths are relative to the version, with slashes. All files are in it except itself. Whoever can
+write the version can write the list as well: it detects accidents, not attacks.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class PredictionLogOptions:
     """Directory, sampling rate and limits of a prediction log.
 
     Attributes:
-        directory: Of the files; it is made if need be.
+        directory: Of the files; it is created if necessary.
         sampling_rate: Part of the requests to log, 0 to 1, of models that say nothing themselves.
         file_bytes: A file that has grown to this size is followed by a new one.
         files: Kept per model; the oldest are removed.

@@ -32,13 +32,13 @@ class RequestRecord:
         method: HTTP verb, or full name of the gRPC method.
         route: Path with query of a REST request; empty for gRPC.
         client: Address of the peer.
-        model: Name, as asked for.
+        model: Name, as in the request.
         version: That answered; None where none was found.
-        signature: That answered; empty where none was asked for.
+        signature: The one that answered; empty if the request named none.
         status: Name of the canonical code.
         http_status: Of a REST answer.
         request_bytes: Size of the body or message.
-        response_bytes: Likewise.
+        response_bytes: Of the answer, counted in the same way.
         seconds: From the first byte known to the last one handed over.
         exchange: Request and response messages of an inference.
     """

@@ -28,7 +28,7 @@ class OneLine(logging.Formatter):
 
 @contextmanager
 def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
-    """Say again and again that something goes on, and for how long it does.
+    """Say repeatedly that something is still under way, and for how long it has been.
 
     Args:
         what: Is done within.

@@ -1,4 +1,4 @@
-"""The results table, from runs written by hand."""
+"""The results table, built from hand-written runs."""
 
 import json
 

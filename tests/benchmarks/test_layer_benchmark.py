@@ -1,4 +1,4 @@
-"""The layer benchmark: it measures what it says, refuses what is unequal, and reports it right."""
+"""The layer benchmark measures what it claims, rejects unequal contenders and reports correctly."""
 
 import importlib.util
 import json
@@ -93,7 +93,7 @@ def test_what_is_unequal_is_refused(wrong, at):
 
 
 class Clockwork:
-    """A worker whose calls take given times, one after the other."""
+    """A worker whose calls take given times, in this order."""
 
     def __init__(self, seconds):
         self._seconds = iter(seconds)
@@ -105,7 +105,7 @@ class Clockwork:
 
 
 def rounds_of(monkeypatch, foreign, rounds):
-    """Rounds of one pass each, in which others use these shares of a core."""
+    """Rounds of one pass each, while other processes use these shares of a core."""
     monkeypatch.setattr(layer_rounds, "_MOST_PASSES", 1)
     monkeypatch.setattr(layer_rounds, "_wait_for_quiet", lambda _: True)
     shares = iter(foreign)
@@ -116,7 +116,7 @@ def rounds_of(monkeypatch, foreign, rounds):
 
 def test_disturbed_rounds_are_done_again(monkeypatch):
     counted = rounds_of(monkeypatch, [0.0, 0.5, 0.05, 0.0], 3)
-    assert counted.seconds["training", "Keras"] == [1, 3, 4]  # call 0 warms up, 2 was disturbed
+    assert counted.seconds["training", "Keras"] == [1, 3, 4]  # call 0: warm-up; 2: disturbed
     assert (counted.thrown_away, counted.disturbed) == (1, 0)
 
 
@@ -160,7 +160,7 @@ def test_peak_memory_of_a_known_size():
     done = subprocess.run(
         [sys.executable, "-c", PEAK], env=environment, capture_output=True, text=True, check=True
     )
-    # Three arrays of 16 at once, as the first of 48 alone: 48 MiB, and Python's own little.
+    # Three arrays of 16 MiB at once, like the first of 48 alone: 48 MiB, plus a little for Python.
     assert 47 < int(done.stdout) / 2**20 < 50
 
 
@@ -207,7 +207,7 @@ def test_the_report_by_hand():
     assert first.ratio("keras_gru", first.least) == pytest.approx(4 / 2)
     assert first.leads(first.median) == pytest.approx([6 / 3, 6 / 3])
     assert first.leads({"Keras": 9, "PyTorch": 6, "keras_gru": 5, "keras_gru jit": 4}) == [1.2, 1.5]
-    # Three gates of (3 + 4) × 4, two steps, one row; a product is two operations, backward twice.
+    # Three gates of (3 + 4) × 4, two steps, one row; two operations a product, backward twice.
     assert first.roofline(2e9) == pytest.approx(2 * 3 * 2 * 3 * 4 * 7 / 2e9 / 3)
     table = next(grids(RESULTS))
     assert table.heading[-5:] == [

@@ -1,4 +1,4 @@
-"""The loop and `fit` do the same work, and what is printed is what was timed."""
+"""Our loop and `fit` do the same work, and the figures printed are the figures timed."""
 
 import json
 import re
@@ -20,7 +20,7 @@ def test_all_contenders_end_with_the_same_weights(monkeypatch):
     contest = prepare(
         SentimentDataConfig(reviews=200),
         ClassifierConfig(embedding_size=3, units=4),
-        # Keras clips by another norm where a word occurs twice: the loop adds those up before.
+        # Keras clips by another norm if a word occurs twice: our loop adds its gradients up first.
         SentimentTrainingConfig(batch_size=64, clip_norm=1e6),
     )
     losses = {name: epoch(0) for name, epoch in contenders(contest).items()}
@@ -29,7 +29,7 @@ def test_all_contenders_end_with_the_same_weights(monkeypatch):
     first = contest.build().get_weights()
     weights = [model.get_weights() for model in built[:3]]
     for start, one, *others in zip(first, *weights, strict=True):
-        assert np.abs(one - start).max() > 1e-3  # it was trained
+        assert np.abs(one - start).max() > 1e-3  # the weights moved
         for other in others:
             np.testing.assert_allclose(other, one, atol=2e-5)
 

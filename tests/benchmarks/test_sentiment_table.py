@@ -1,4 +1,4 @@
-"""The results table: from runs written by hand, and from a small training that goes on."""
+"""The results table: from hand-written runs, and from a small training that continues."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The figures of the serving benchmark, from results whose ratios are known."""
+"""The figures of the serving benchmark, from results with known ratios."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_goals_are_ratios_of_medians():
     assert any("empty grpc-python server (asyncio): 0.75" in line for line in lines)
     assert any("4 clients, 32 rows: gRPC / bare session: 0.80" in line for line in lines)
     assert any("BentoML, the fastest framework: 2.50" in line for line in lines)
-    assert not any("FastAPI" in line for line in lines)  # it was not measured
+    assert not any("FastAPI" in line for line in lines)  # not measured
     assert lines[-1].startswith("first answer 5.00 s after the process starts, 1.50 s more than")
 
 

@@ -15,7 +15,7 @@ BUILD = REPOSITORY / "build" / "docker-test"
 
 @pytest.fixture(scope="session")
 def figures():
-    """Takes a sentence with what was measured; `make docker-test` prints them in the end."""
+    """Record a sentence with a measurement; `make docker-test` prints them at the end."""
 
     def note(sentence):
         if path := os.environ.get("KERAS_GRU_FIGURES"):
@@ -27,11 +27,11 @@ def figures():
 
 @pytest.fixture(scope="session")
 def docker():
-    """A Docker Engine: the one that answers, or one of our own."""
+    """A Docker Engine: the running one, or one started for the tests."""
     from .engine import EngineError, docker_engine
     from .images import remove_leftovers
 
-    # Asked to end, the run still stops what it started.
+    # When terminated, pytest still stops what it started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     BUILD.mkdir(parents=True, exist_ok=True)
     try:
@@ -52,7 +52,7 @@ def images(docker, figures):
 
 @pytest.fixture(scope="session")
 def models(docker, images, figures):
-    """Base paths: `served/sentiment`, where version 1 lies, and `next/sentiment` for version 2."""
+    """Base paths: `served/sentiment` with version 1, and `next/sentiment` with version 2."""
     from .models import make_models
 
     return make_models(docker, images, BUILD, figures)

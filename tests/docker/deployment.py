@@ -1,4 +1,4 @@
-"""The compose file of docker/, started, asked, and taken down."""
+"""Start the compose file of docker/, send requests to it, and stop it."""
 
 import json
 import shutil
@@ -75,7 +75,7 @@ class Deployment:
         )
 
     def query(self, expression):
-        """What Prometheus answers to an expression."""
+        """Prometheus' answer to an expression."""
         answer = httpx.get(
             f"{self.prometheus}/api/v1/query", params={"query": expression}, trust_env=False
         ).json()
@@ -85,7 +85,7 @@ class Deployment:
 
 @contextmanager
 def deployed(docker, models, build, figures):
-    """Everything but Grafana, healthy, until the block ends."""
+    """All services except Grafana, healthy, until the block ends."""
     gateway, prometheus = free_ports(2)
     secrets = build / "secrets"
     shutil.rmtree(secrets, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A Docker Engine for the tests: the one that answers, or one started and stopped for them."""
+"""A Docker Engine for the tests: the running one, or one started and stopped for them."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ START_SECONDS = 60
 
 
 class EngineError(Exception):
-    """There is no Docker Engine, and none can be started; says what to do."""
+    """There is no Docker Engine and none can be started; the message says what to do."""
 
 
 class Docker:
@@ -41,7 +41,7 @@ class Docker:
         self.compose_command = self._compose()
 
     def __call__(self, *arguments, **options):
-        """Standard output of a command of the client; CalledProcessError where it fails."""
+        """Standard output of a command of the client; raises CalledProcessError if it fails."""
         return self._run([self.command, *arguments], **options)
 
     def compose(self, *arguments, environment, **options):
@@ -49,7 +49,7 @@ class Docker:
         return self._run([*self.compose_command, *arguments], environment, **options)
 
     def answers(self):
-        """Whether the engine does."""
+        """Whether the engine answers."""
         return self._succeeds(self.command, "info")
 
     def _run(self, command, environment=None, **options):
@@ -66,7 +66,7 @@ class Docker:
         return done.stdout.decode()
 
     def _client(self):
-        # Clients from version 23 on build with a plugin that need not be there.
+        # From version 23 on, the client builds with a plugin, which may not be installed.
         for command in filter(None, (shutil.which("docker"), "/usr/bin/docker")):
             if self._succeeds(command, "buildx", "version"):
                 return command
@@ -93,12 +93,12 @@ class Docker:
 
 @contextmanager
 def docker_engine(build):
-    """An engine until the block ends; its log, if it is ours, goes to the folder `build`.
+    """An engine until the block ends; if it is ours, its log goes to the folder `build`.
 
     Raises:
         EngineError: There is none, and this user or system cannot start one.
     """
-    # The daemon and iptables are in folders that are not in every PATH.
+    # The daemon and iptables are in folders that not every PATH has.
     os.environ["PATH"] = f"{os.environ['PATH']}:{SYSTEM_PATH}"
     try:
         docker = Docker()
@@ -114,7 +114,7 @@ def docker_engine(build):
 
 
 def install():
-    """Install what is missing, on Debian and as root."""
+    """Install what is missing; only on Debian and as root."""
     missing = [package for program, package in PACKAGES.items() if not shutil.which(program)]
     if not missing and os.geteuid() == 0:
         return
@@ -131,7 +131,7 @@ def install():
 
 @contextmanager
 def own_engine(log):
-    """A daemon with a socket and data of its own."""
+    """A daemon with its own socket and data."""
     CACHE.mkdir(parents=True, exist_ok=True)
     bridged = Path("/sys/class/net/docker0").exists()
     rules = subprocess.run(["iptables-save"], capture_output=True, check=True).stdout

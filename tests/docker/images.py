@@ -26,7 +26,7 @@ PIP_OPTIONS = ("index-url", "extra-index-url", "timeout", "trusted-host", "proxy
 
 
 def build_images(docker, figures):
-    """Build every target; names by target, and that of the base image as `base`."""
+    """Build every target; returns names by target, with the base image as `base`."""
     base = os.environ.get("BASE_IMAGE") or base_image(docker, figures)
     names = {"base": base}
     for target in TARGETS:
@@ -39,7 +39,7 @@ def build_images(docker, figures):
 
 
 def remove_leftovers(docker):
-    """Remove the containers and networks of a run that was killed: their names would be taken."""
+    """Remove containers and networks that a killed run left behind: their names would be taken."""
     for listed, removed in (
         (("ps", "--all"), ("rm", "--force", "--volumes")),
         (("network", "ls"), ("network", "rm")),
@@ -49,7 +49,7 @@ def remove_leftovers(docker):
 
 
 def build_image(docker, target, base, **arguments):
-    """Build one target, with more build arguments; gives its name."""
+    """Build one target with further build arguments; returns its name."""
     arguments |= {
         "BASE_IMAGE": base,
         "SERVING_IMAGE": os.environ.get("SERVING_IMAGE", "engine"),
@@ -69,7 +69,7 @@ def build_image(docker, target, base, **arguments):
 
 
 def base_image(docker, figures):
-    """Debian with Python: pulled, or made by debootstrap."""
+    """Debian with Python: pulled, or made with debootstrap."""
     try:
         docker("pull", "--quiet", PUBLIC_BASE, timeout=120)
     except (AssertionError, subprocess.TimeoutExpired):
@@ -85,7 +85,7 @@ def base_image(docker, figures):
 
 
 def debootstrap(archive):
-    """Make an archive of a small Debian."""
+    """Make an archive with a minimal Debian."""
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as directory:
         root, aside = Path(directory) / "root", Path(directory) / "root.tar"
@@ -96,12 +96,12 @@ def debootstrap(archive):
 
 
 def build_secrets(directory):
-    """This machine's certificates and index settings for pip, as options of `docker build`."""
+    """This machine's certificates and pip settings, as options of `docker build`."""
     lines = ["[global]"]
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for option, value in re.findall(r"^(?:global|:env:)\.([a-z-]+)='(.*)'$", listed, re.M):
-        # Folders of this machine are not there while an image is built.
+        # Folders of this machine do not exist while an image is built.
         remote = [part for part in value.split() if not part.startswith(("file:", "/"))]
         if option in PIP_OPTIONS and remote:
             lines.append(f"{option} = {' '.join(remote)}")

@@ -11,7 +11,7 @@ NAMES = ("served", "next")
 
 
 def make_models(docker, images, build, figures):
-    """The folder with `served/sentiment/1` and `next/sentiment/1`; what one image made is kept."""
+    """The folder with `served/sentiment/1` and `next/sentiment/1`, made once per image."""
     image = docker("image", "inspect", "--format={{.Id}}", images["training"]).strip()
     trained = build / "trained" / image.removeprefix("sha256:")[:12]
     if not trained.exists():

@@ -1,4 +1,4 @@
-"""Clients that ask through the gateway without pause, and check what they are told."""
+"""Clients that send requests through the gateway without pause and check the answers."""
 
 import threading
 import time
@@ -31,14 +31,14 @@ class Load:
 
 
 def answer(client, **target):
-    """The scores of TEXTS, rounded to what must be equal on all replicas."""
+    """The scores of TEXTS, rounded to the digits that must agree on all replicas."""
     scores = client.predict(TEXTS, MODEL, **target)["scores"]
     return tuple(round(float(score), 5) for score in scores.flat)
 
 
 @contextmanager
 def steady_load(deployment, threads=2, retries=0):
-    """So many clients per transport until the block ends."""
+    """This many clients per transport until the block ends."""
     seen, stop = Load(), threading.Event()
     begun = time.monotonic()
 
@@ -53,7 +53,7 @@ def steady_load(deployment, threads=2, retries=0):
                     time.sleep(0.05)
                 else:
                     seen.seconds.append(time.monotonic() - sent)
-                time.sleep(0.02)  # leaves the replicas some time to load versions
+                time.sleep(0.02)  # leave the replicas some time to load versions
 
     clients = [
         threading.Thread(target=ask, args=(scheme,))

@@ -1,4 +1,4 @@
-"""The files of docker/ that need no Docker to be checked: compose, configs, rules, dashboard."""
+"""Checks of the files in docker/ that need no Docker: compose, configs, rules, dashboard."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def test_the_entrypoints_flags_are_known():
     parsed = parse_flags(flags)
     check(parsed)
     assert parsed.enable_batching
-    assert "--enable_profiler=false" in flags  # the official server has it on by default
+    assert "--enable_profiler=false" in flags  # on by default in the official server
     assert (parsed.port, parsed.rest_api_port) == (8500, 8501)
 
 
@@ -134,7 +134,7 @@ def test_every_alert_is_documented_and_tested():
 
 
 def test_images_requirements(monkeypatch):
-    """TensorFlow in its CPU build, at the locked version; no other package is exchanged."""
+    """TensorFlow is the CPU build of the locked version; no other package is replaced."""
     import runpy
 
     monkeypatch.chdir(DOCKER.parent)
@@ -148,7 +148,7 @@ def test_images_requirements(monkeypatch):
 
 
 def test_images_constraints(monkeypatch):
-    """The versions of the lock, all of them, in lines of which pip makes no hashes' business."""
+    """All versions of the lock, as plain lines without hashes."""
     import runpy
 
     from packaging.requirements import Requirement
@@ -161,7 +161,7 @@ def test_images_constraints(monkeypatch):
 
 
 def test_every_package_of_the_lock_has_hashes():
-    """pip then refuses what is not one of these files; and no address of an index is among them."""
+    """pip then rejects every file that is not among these; and no index address is written down."""
     lock = (DOCKER.parent / "requirements.lock").read_text()
     entries = re.split(r"(?m)^(?=[A-Za-z0-9])", lock)[1:]
     assert len(entries) > 100

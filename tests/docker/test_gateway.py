@@ -1,4 +1,4 @@
-"""The deployment from outside: who gets in, who does not, and are the answers right?"""
+"""The deployment from outside: who gets in, who does not, and whether the answers are right."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ ENGINE_ADDRESSES = ("10.213.87.11", "10.213.87.12")
 
 @pytest.fixture
 def rest(deployment):
-    """HTTP to the gateway, with a good key."""
+    """HTTP to the gateway with a valid key."""
     context = ssl.create_default_context(cafile=deployment.certificate)
     headers = {"authorization": f"Bearer {deployment.key()}"}
     base = f"https://{deployment.gateway}"
@@ -64,7 +64,7 @@ def test_smoke_client(deployment):
 
 
 def test_curl(deployment):
-    """A client that is not ours, speaking HTTP/2."""
+    """A third-party client that speaks HTTP/2."""
     done = subprocess.run(
         [
             *("curl", "--silent", "--http2", "--cacert", deployment.certificate),
@@ -133,7 +133,7 @@ def test_large_requests(rest):
 
 
 def test_no_way_around_the_gateway(deployment, docker, images):
-    """Neither from this machine's ports nor from another network of containers."""
+    """Reachable neither through ports of this machine nor from another container network."""
     for service in ("serving-1", "serving-2"):
         ports = docker("port", deployment.container(service))
         assert ports == ""
@@ -154,7 +154,7 @@ def test_no_way_around_the_gateway(deployment, docker, images):
         *(*ENGINE_ADDRESSES, "serving-1"),
     )
     assert len(said.splitlines()) == 6
-    # And from the engines' network there is no way out.
+    # Nor can the engines' network reach the outside.
     out = docker(*run, f"--network={PREFIX}_engine", images["engine"], "-c", probe, "203.0.113.1")
     assert len(out.splitlines()) == 2
 
@@ -164,12 +164,12 @@ def test_limit_of_guesses(deployment, rest):
     statuses = [rest.get(f"/v1/models/{MODEL}", headers=wrong).status_code for _ in range(60)]
     assert set(statuses) == {401, 429}
     assert statuses.index(429) <= 30
-    # Who has a key is not kept out by the guesses of a neighbour.
+    # A client with a valid key is not locked out by a neighbour who guesses keys.
     assert rest.get(f"/v1/models/{MODEL}").status_code == 200
 
 
 def test_limit_of_requests(deployment):
-    """More at once than a key may have: the rest is refused, and said so over gRPC."""
+    """More requests at once than a key may send: the rest is refused, also over gRPC."""
 
     async def ask():
         url, key = f"grpcs://{deployment.gateway}", deployment.key()

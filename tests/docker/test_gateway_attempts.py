@@ -1,4 +1,4 @@
-"""The gateway between replicas that misbehave: what does it send again, and what never?"""
+"""The gateway in front of replicas that misbehave: what it retries, and what it never retries."""
 
 import ssl
 import time
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.docker
 NETWORK = f"{PREFIX}_attempts"
 REPLICAS = ("serving-1", "serving-2")
 SCRIPT = REPOSITORY / "tests" / "docker" / "false_replica.py"
-LONGER_THAN_A_REPLICA_IS_LEFT_OUT = 3.5  # two seconds, counted in whole ones
+LONGER_THAN_A_REPLICA_IS_LEFT_OUT = 3.5  # two seconds, counted in whole seconds
 
 
 class Gateway:
-    """The image, alone before two false replicas."""
+    """The image alone, in front of two false replicas."""
 
     def __init__(self, docker, deployment, port):
         self._docker = docker
@@ -49,7 +49,7 @@ class Gateway:
         return caught.value
 
     def seen(self):
-        """How many requests each replica was sent; by name and port."""
+        """How many requests each replica received, by name and port."""
         return Counter(
             (name, line.split()[0])
             for name in REPLICAS
@@ -60,7 +60,7 @@ class Gateway:
 
 @contextmanager
 def gateway(docker, images, deployment, *modes):
-    """Until the block ends; "none" is a replica that is not there."""
+    """Run a gateway until the block ends; "none" is a replica that does not exist."""
     containers = []
     docker("network", "create", "--subnet=10.213.88.0/24", NETWORK)
     try:
@@ -97,7 +97,7 @@ def gateway(docker, images, deployment, *modes):
 
 
 def test_a_request_that_breaks_its_replica_is_not_sent_again(docker, images, deployment):
-    """One replica at most falls of one request, whatever its transport or method."""
+    """One request brings down at most one replica, whatever its transport or method."""
     with gateway(docker, images, deployment, "break", "break") as alone:
         total = 0
         for method in ("POST", "GET"):
@@ -120,7 +120,7 @@ def test_what_no_replica_was_sent_goes_to_the_other(docker, images, deployment):
 
 
 def test_a_call_that_no_replica_was_sent_goes_to_the_other(docker, images, deployment):
-    """The false replica cannot answer gRPC; that it was asked, each time, is what counts."""
+    """The false replica cannot answer gRPC; what counts is that it was asked each time."""
     with gateway(docker, images, deployment, "none", "break") as alone:
         for asked in (1, 2, 3):
             assert "may have been begun" in alone.grpc().message

@@ -1,4 +1,4 @@
-"""The gateway and what no good client sends: odd requests, old ciphers, paths that wander."""
+"""The gateway and what no well-behaved client sends: odd requests, old ciphers, strange paths."""
 
 import socket
 import ssl
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.docker
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 EMPTY_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 PING = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8)
-GET = b"\x00\x00\x08\x01\x05\x00\x00\x00\x01" + b"\x82\x87\x04\x01/\x01\x01x"  # of "/"
+GET = b"\x00\x00\x08\x01\x05\x00\x00\x00\x01" + b"\x82\x87\x04\x01/\x01\x01x"  # escaped "/"
 MODERN = {
     f"ECDHE-{key}-{cipher}"
     for key in ("RSA", "ECDSA")
@@ -36,7 +36,7 @@ def connected(deployment, *protocols):
 
 
 def status(deployment, line, authorization=None):
-    """What a request of HTTP/1.1, given by its first line, is answered."""
+    """The answer to an HTTP/1.1 request with this first line."""
     said = authorization or f"Bearer {deployment.key()}"
     head = f"\r\nHost: localhost\r\nAuthorization: {said}\r\nConnection: close\r\n\r\n"
     with closing(connected(deployment)) as connection:
@@ -75,7 +75,7 @@ def test_odd_requests(deployment, line, expected):
         ("/v1/models/a%2F..%2F..%2F..%2Fmodels", 404),
         ("/v1/models/../../models", 404),
         (f"/v1/models/{MODEL}?x=1", 400),
-        # These are the replica's to answer: names may hold escapes, and 404 is its word for them.
+        # The replica must answer these: names may hold escapes, and its answer is 404.
         (f"/v1/models/{MODEL.replace('e', '%65')}", 200),
         ("/v1/models/a%2Fb", 404),
         (f"/v1/models/{MODEL}/labels/no%20such/metadata", 400),
@@ -103,7 +103,7 @@ def test_any_case_of_bearer(deployment, scheme):
 
 
 def test_ciphers_of_tls_1_2(deployment):
-    """All that OpenSSL has is offered, one by one."""
+    """Offer each cipher that OpenSSL has, one by one."""
     listed = subprocess.run(
         ["openssl", "ciphers", "-s", "-tls1_2", "ALL:@SECLEVEL=0"], capture_output=True, check=True
     )
@@ -120,18 +120,18 @@ def test_ciphers_of_tls_1_2(deployment):
         if done.returncode == 0:
             taken.add(name)
     assert len(names) > 20
-    assert taken == {name for name in MODERN if "RSA" in name}  # the certificate's kind of key
+    assert taken == {name for name in MODERN if "RSA" in name}  # the kind of key of the certificate
 
 
 @pytest.mark.parametrize("asked", [False, True])
 def test_connections_without_a_request_end(deployment, asked):
-    """Over HTTP/2, where gRPC's clients keep connections open; pings do not prolong it."""
+    """HTTP/2, where gRPC clients keep connections open; pings do not extend the time."""
     with closing(connected(deployment, "h2")) as connection:
         connection.sendall(PREFACE + EMPTY_SETTINGS + (GET if asked else b""))
         begun = time.monotonic()
         connection.settimeout(5)
         received = b""
-        with suppress(OSError):  # from sending to a connection that has ended
+        with suppress(OSError):  # from sending on a closed connection
             while time.monotonic() - begun < 2 * IDLE_SECONDS:
                 try:
                     more = connection.recv(65536)
@@ -142,7 +142,7 @@ def test_connections_without_a_request_end(deployment, asked):
                     if not more:
                         break
         assert time.monotonic() - begun < 1.5 * IDLE_SECONDS
-    # The first frame holds the server's settings: 3 is the number of concurrent streams.
+    # The first frame holds the server's settings; 3 is the number of concurrent streams.
     size = int.from_bytes(received[:3], "big")
     settings = dict(struct.iter_unpack(">HI", received[9 : 9 + size]))
     assert settings[3] <= 128

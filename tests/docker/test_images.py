@@ -1,4 +1,4 @@
-"""Each image alone: what is in it, how it starts and ends."""
+"""Each image alone: its contents, its start and its end."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 
 @pytest.fixture(scope="module")
 def files(docker, images, tmp_path_factory):
-    """The files of an image, as tarfile's members, and its certificates."""
+    """The files of an image as members of tarfile, and its certificates."""
     read = {}
 
     def content(target):
@@ -49,7 +49,7 @@ def test_nothing_but_the_program(files, target):
     programs = {m.name.rpartition("/")[2] for m in members if m.isfile() and m.mode & 0o111}
     assert not programs & (SHELLS | TOOLS)
     assert [m.name for m in members if m.mode & 0o6000] == []
-    # What the program's user could change: nothing but the temporary directory.
+    # All that the program's user could change: only the temporary directory.
     loose = {m.name for m in members if not m.issym() and (m.mode & 0o2 or m.uid != 0)}
     assert loose <= {"tmp"}
 
@@ -79,7 +79,7 @@ def test_users_and_health_checks(docker, images, target):
 
 
 def test_official_conventions(docker, images, models, figures):
-    """MODEL_NAME, the ports and appended flags, as for `docker run tensorflow/serving`."""
+    """MODEL_NAME, the ports and appended flags work as with `docker run tensorflow/serving`."""
     container = docker(
         *("run", "--detach", *HARDENED, "--env=MODEL_NAME=sentiment"),
         *(f"--volume={models / 'served'}:/models:ro", "--publish=127.0.0.1::8501"),
@@ -94,7 +94,7 @@ def test_official_conventions(docker, images, models, figures):
             f"{url}/v1/models/sentiment:predict", json={"instances": ["fine"]}, trust_env=False
         )
         assert set(answer.json()["predictions"][0]) == {"label", "probability", "scores"}
-        # It listens on all interfaces, without a token: said once.
+        # It listens on all interfaces without a token, and says so once.
         assert log_of(docker, container).count("Without --auth_token_file") == 1
         state = ("inspect", "--format={{.State.Health.Status}}", container)
         until(lambda: docker(*state).strip() == "healthy")
@@ -118,7 +118,7 @@ def log_of(docker, container):
 
 
 def test_models_inside(docker, images, models):
-    """An image that brings its models: nothing is mounted."""
+    """An image with its models built in: nothing is mounted."""
     inside = REPOSITORY / "build" / "models" / "docker-test"
     shutil.rmtree(inside, ignore_errors=True)
     shutil.copytree(models / "served", inside)
@@ -144,7 +144,7 @@ def test_official_name(docker, images):
 
 
 def test_size_of_the_engine(docker, images):
-    """The CPU build, no headers, no symbols: doubling it should not go unnoticed."""
+    """The CPU build, no headers, no symbols: should the size double, this test notices."""
     assert int(docker("image", "inspect", "--format={{.Size}}", images["engine"])) < 1.3e9
 
 

@@ -14,7 +14,7 @@ PLAIN = sorted(
     path
     for folder in ("base", "monitoring")
     for path in (MANIFESTS / folder).glob("*.yaml")
-    if path.name not in ("kustomization.yaml", "deployment.yaml")  # not whole without an overlay
+    if path.name not in ("kustomization.yaml", "deployment.yaml")  # incomplete without an overlay
 )
 
 kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl renders the overlays")
@@ -108,7 +108,7 @@ def test_references_hold(overlay):
 
 @kubectl
 def test_the_engine_wants_tokens():
-    """From a Secret that must be there; and the flags of the base are not lost by the patch."""
+    """Tokens come from a Secret that must exist, and the patch keeps the flags of the base."""
     from serving.config.command_line import parse_flags
     from serving.config.flags import check
 
@@ -130,7 +130,7 @@ def test_the_engine_wants_tokens():
 @kubectl
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_pods_are_restricted(overlay):
-    """What the namespace's Pod Security Standard `restricted` demands, and a read-only root."""
+    """What the Pod Security Standard `restricted` requires, and a read-only root."""
     pod = one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     context = container["securityContext"]
@@ -147,7 +147,7 @@ def test_pods_are_restricted(overlay):
 @kubectl
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_time_to_stop(overlay):
-    """The wait before the stop and the server's drain end before Kubernetes kills."""
+    """The pre-stop wait and the server's drain finish before Kubernetes kills the pod."""
     from serving.config.flags import Flags
 
     pod = one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]

@@ -1,4 +1,4 @@
-"""Prometheus in the deployment: does every rule and every panel find what the servers expose?"""
+"""Prometheus in the deployment: every rule and every panel finds what the servers expose."""
 
 import json
 import re
@@ -23,13 +23,13 @@ def expressions():
 
 @pytest.fixture(scope="module")
 def scraped(deployment):
-    """The names of all metrics, once both replicas were asked and scraped."""
+    """The names of all metrics, after both replicas have received requests and been scraped."""
     with steady_load(deployment):
         deadline = time.monotonic() + 60
         while sum(float(one["value"][1]) for one in deployment.query('up{job="serving"}')) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.5)
-        time.sleep(16)  # three scrapes, for rates
+        time.sleep(16)  # rates need three scrapes
         return {one["metric"]["__name__"] for one in deployment.query('{job="serving"}')}
 
 

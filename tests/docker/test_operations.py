@@ -17,18 +17,18 @@ pytestmark = pytest.mark.docker
 
 
 def gateway_log(deployment, since):
-    """What the gateway wrote of each request."""
+    """What the gateway logged about each request."""
     log = deployment.docker("logs", f"--since={since}", deployment.container("gateway"))
     return [json.loads(line) for line in log.splitlines() if line.startswith("{")]
 
 
 def asked_twice(entries):
-    """Requests that the gateway gave to a second replica."""
+    """Requests that the gateway passed to a second replica."""
     return sum(entry["upstream"].count(":85") > 1 for entry in entries)
 
 
 def unanswered(entries):
-    """Requests that the gateway gave up; by transport."""
+    """Requests that the gateway gave up on, by transport."""
     rest = sum(entry["status"] >= 500 for entry in entries)
     return {"REST": rest, "gRPC": sum(entry["grpc_status"] == "14" for entry in entries)}
 
@@ -45,7 +45,7 @@ def run_serving(*arguments):
 
 
 def newest(client):
-    """The highest version that serves."""
+    """The highest version in service."""
     states = client.status(MODEL)
     return max((one.version for one in states if one.state == "AVAILABLE"), default=0)
 
@@ -60,7 +60,7 @@ def test_new_version_under_load(deployment, models, figures):
                 *("publish", str(models / "next" / MODEL)), "--to", str(deployment.models / MODEL)
             )
             deadline = time.monotonic() + 120
-            # Both replicas, though each is asked at random.
+            # On both replicas, although each request goes to a random one.
             while not all(newest(client) == 2 for _ in range(8)):
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
@@ -87,7 +87,7 @@ def test_graceful_restart_under_load(deployment, figures):
 
 
 def test_killed_replica_under_load(deployment, docker, figures):
-    """What was under way is left to the clients: it may have been begun, or be what killed."""
+    """Clients must retry what was under way: one of these requests may have killed the replica."""
     since = now()
     killed = deployment.container("serving-2")
     with steady_load(deployment, threads=4, retries=3) as load:
@@ -115,7 +115,7 @@ def test_killed_replica_under_load(deployment, docker, figures):
 
 
 def until_alert(deployment, name, seconds=30):
-    """The alert's state, once there is one."""
+    """The alert's state, as soon as there is one."""
     deadline = time.monotonic() + seconds
     while not (found := deployment.query(f'ALERTS{{alertname="{name}"}}')):
         assert time.monotonic() < deadline
@@ -124,7 +124,7 @@ def until_alert(deployment, name, seconds=30):
 
 
 def shares(deployment):
-    """The replicas that answer now."""
+    """The replicas that answer at present."""
     since = now()
     with deployment.client("https") as client:
         for _ in range(20):
@@ -153,7 +153,7 @@ print(*(answered(one) - count for one, count in zip(replicas, before)))
 
 
 def test_clients_balance_over_a_name_of_many_addresses(deployment, docker, images):
-    """As over a headless service: `serving` is the name of both replicas."""
+    """As with a headless service: `serving` is the name of both replicas."""
     said = docker(
         *("run", "--rm", f"--network={PREFIX}_engine", "--entrypoint=python3"),
         *(images["engine"], "-c", BALANCED),

@@ -1,4 +1,4 @@
-"""The scripts in docs/examples/ run as they stand, and are short."""
+"""The scripts in docs/examples/ run as they are, and are short."""
 
 import os
 import subprocess

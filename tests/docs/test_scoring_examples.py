@@ -1,4 +1,4 @@
-"""The examples of scoring in docs/examples run as they stand."""
+"""The examples of docs/scoring.md in docs/examples run as they are."""
 
 import os
 import shutil

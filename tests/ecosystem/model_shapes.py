@@ -1,4 +1,4 @@
-"""The shapes of models in public examples of Keras and TensorFlow, small, in words of our own.
+"""Small versions of the models in public Keras and TensorFlow examples, written anew.
 
 Each function takes the class of its GRUs and gives a functional model.
 """
@@ -9,7 +9,7 @@ K = keras.layers
 
 
 def next_character(gru):
-    """Text generation: what comes next, and the state to go on from."""
+    """Text generation: scores of the next token, and the state to continue from."""
     tokens, state = keras.Input((None,), dtype="int32"), keras.Input((16,))
     hidden = K.Embedding(30, 8)(tokens)
     hidden, final = gru(16, return_sequences=True, return_state=True)(hidden, initial_state=state)
@@ -26,13 +26,13 @@ def review_classifier(gru):
 
 
 def weather(gru):
-    """One value ahead of several series."""
+    """The next value of several series."""
     series = keras.Input((12, 7))
     return keras.Model(series, K.Dense(1)(gru(16)(series)))
 
 
 def several_days_ahead(gru):
-    """Many values ahead at once, of windows scaled inside of the model."""
+    """Many future values at once, from windows that are scaled inside the model."""
     series = keras.Input((12, 3))
     hidden = K.Rescaling(0.5, offset=-1.0)(series)
     hidden = gru(8, dropout=0.1, recurrent_dropout=0.2)(gru(8, return_sequences=True)(hidden))
@@ -40,7 +40,7 @@ def several_days_ahead(gru):
 
 
 def addition(gru):
-    """Digits in, digits of their sum out."""
+    """From the digits of two numbers to the digits of their sum."""
     digits = keras.Input((7, 12))
     hidden = K.RepeatVector(4)(gru(16)(digits))
     hidden = gru(16, return_sequences=True)(hidden)
@@ -56,7 +56,7 @@ def translation(gru):
 
 
 def attentive_translation(gru):
-    """The same with attention of the decoder to the encoder."""
+    """The same with attention from the decoder to the encoder."""
     source, target = keras.Input((9,), dtype="int32"), keras.Input((8,), dtype="int32")
     read, *state = K.Bidirectional(gru(6, return_sequences=True, return_state=True))(
         K.Embedding(20, 6)(source)
@@ -68,7 +68,7 @@ def attentive_translation(gru):
 
 
 def speech(gru):
-    """Spectrogram to characters: convolution over it, then bidirectional layers."""
+    """From spectrogram to characters: convolution, then bidirectional layers."""
     sound = keras.Input((20, 16))
     hidden = K.Reshape((20, 16, 1))(sound)
     hidden = K.Conv2D(4, 3, strides=(1, 2), padding="same", activation="relu")(hidden)
@@ -80,7 +80,7 @@ def speech(gru):
 
 
 def waveform(gru):
-    """Convolution and pooling shorten a signal before it is read."""
+    """Convolution and pooling shorten a signal before the recurrent layer."""
     signal = keras.Input((64, 1))
     hidden = K.Conv1D(8, 5, strides=2, padding="same", activation="relu")(signal)
     hidden = K.MaxPooling1D(2)(K.BatchNormalization()(hidden))
@@ -89,7 +89,7 @@ def waveform(gru):
 
 
 def video(gru):
-    """Features of frames, and an input that says which frames there are."""
+    """Features of video frames, and an input that says which frames exist."""
     frames, there = keras.Input((6, 20)), keras.Input((6,), dtype="bool")
     hidden = gru(16, return_sequences=True)(frames, mask=there)
     hidden = K.Dropout(0.4)(gru(8)(hidden))
@@ -120,7 +120,7 @@ def anomalies(gru):
 
 
 def similarity(gru):
-    """The same layers read two texts."""
+    """Two texts, read by the same layers."""
     one, other = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
     embed, read = K.Embedding(30, 6, mask_zero=True), gru(8, go_backwards=True)
     left, right = read(embed(one)), read(embed(other))
@@ -129,7 +129,7 @@ def similarity(gru):
 
 
 def ticket(gru):
-    """Title, body and features; two answers."""
+    """Title, body and features in; two outputs."""
     title, body = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
     tags = keras.Input((4,))
     hidden = K.Concatenate()(

@@ -1,4 +1,4 @@
-"""Models of public examples with our GRU: as with Keras' own, and the same in every file format."""
+"""Models of public examples with our GRU: same results as with Keras' own, in every file format."""
 
 import functools
 
@@ -25,7 +25,7 @@ native_models = pytest.mark.parametrize(
 
 @functools.cache
 def example(shape):
-    """A model with our GRUs, its inputs, and what the model with Keras' answers."""
+    """A model with our GRUs, its inputs, and the answers of the same model with Keras' GRUs."""
     rng = np.random.default_rng(7)
     theirs = shape(keras.layers.GRU)
     theirs.set_weights(
@@ -36,12 +36,12 @@ def example(shape):
     )
     inputs = [values(rng, tensor) for tensor in theirs.inputs]
     model = keras_model(theirs)
-    model(inputs if len(inputs) > 1 else inputs[0])  # else Keras refuses to export it
+    model(inputs if len(inputs) > 1 else inputs[0])  # otherwise Keras refuses to export it
     return model, inputs, answers(theirs, inputs)
 
 
 def values(rng, tensor):
-    """A batch of three for an input; tokens with padding at their end, masks with gaps."""
+    """Three rows for an input: tokens with padding at the end, masks with gaps."""
     size = (3, *(7 if axis is None else axis for axis in tensor.shape[1:]))
     if tensor.dtype == "int32":
         tokens = rng.integers(1, 20, size).astype("int32")

@@ -1,4 +1,4 @@
-"""pytest plugin for Keras' own test files: `keras.layers.GRU` and `GRUCell` become ours."""
+"""pytest plugin for Keras' own test files: replaces `keras.layers.GRU` and `GRUCell` with ours."""
 
 import keras.src.layers
 

@@ -54,7 +54,7 @@ def probe_shapes(network):
 
 
 def forward(network, probes, ops):
-    """Values by (step, name) and the loss of the sequence."""
+    """Values by (step, name), and the loss of the sequence."""
     values, losses = {}, []
     functions = {
         "sigmoid": lambda a: 1 / (1 + ops["exp"](-a)),

@@ -1,4 +1,4 @@
-"""Equations (22) to (36) of DERIVATION.md, as written there, against a TensorFlow tape."""
+"""Equations (22) to (36) of DERIVATION.md, as written there, compared with a TensorFlow tape."""
 
 import numpy as np
 import pytest

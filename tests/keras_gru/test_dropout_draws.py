@@ -1,4 +1,4 @@
-"""With one seed, Keras' layer and ours drop the same, so that their training can be compared."""
+"""With the same seed, Keras' layer and ours drop the same units, so trainings can be compared."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def pair(ours, theirs, **options):
 
 
 def losses_and_gradients(layer, x, mask, wrap):
-    """Two calls, since the second one must draw anew."""
+    """Two calls, because the second one must draw new masks."""
 
     @wrap
     def step():
@@ -57,7 +57,7 @@ def test_outputs_and_gradients(rates, reset_after, path):
 
 @pytest.mark.parametrize("rates", RATES)
 def test_several_blocks_of_rows(rates, monkeypatch):
-    """As many rows and steps as make the batch worth cutting, whose masks are then cut as well."""
+    """Enough rows and steps for the batch to be split into blocks; the masks are split, too."""
     ours, theirs = pair(GRU, keras.layers.GRU, **rates)
     monkeypatch.setattr("keras_gru.kernel.execution.SMALL_WORK", 1)
     monkeypatch.setattr("keras_gru.kernel.execution.cores", lambda: 2)

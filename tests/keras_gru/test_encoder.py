@@ -95,7 +95,7 @@ def test_equals_oracle_layer_by_layer(options, bidirectional, masked):
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("return_state", [False, True])
 def test_shapes_of_every_return_option(return_state, bidirectional):
-    """Eager and symbolic."""
+    """Eager and symbolic calls."""
     width = 6 * (1 + bidirectional)
     for return_sequences in (True, False):
         encoder = GRUEncoder(6, 2, bidirectional, 0.3, return_sequences, return_state)
@@ -112,7 +112,7 @@ def test_shapes_of_every_return_option(return_state, bidirectional):
 
 
 def test_shapes_of_the_bidirectional_encoder_of_torch():
-    """Those that torch.nn.GRU's outputs and regrouped h_n have for the same arguments."""
+    """The shapes of torch.nn.GRU's outputs and regrouped h_n for the same arguments."""
     encoder = GRUEncoder(256, 2, bidirectional=True, return_sequences=True, return_state=True)
     outputs, *states = encoder(np.zeros((32, 50, 100), "float32"))
     assert tuple(outputs.shape) == (32, 50, 512)
@@ -234,7 +234,7 @@ def test_dropout_lies_between_layers_only_and_in_training_only():
 
 
 def test_dropout_zeroes_at_its_rate_anew_at_every_step():
-    """A second layer that copies its input shows what the dropout let through."""
+    """A second layer that copies its input shows which units dropout let through."""
     encoder = GRUEncoder(
         64, 2, dropout=0.25, return_sequences=True, activation="linear", use_bias=False, seed=1
     )
@@ -249,7 +249,7 @@ def test_dropout_zeroes_at_its_rate_anew_at_every_step():
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_layers_and_directions_start_from_different_values(seed):
-    """One initializer for all layers must not make them equal; a seed must make runs equal."""
+    """One initializer for all layers must not make them equal, and a seed must make runs equal."""
     options = recommended(seed=seed)
     encoder = GRUEncoder(4, 2, bidirectional=True, **options)
     again = GRUEncoder.from_config(encoder.get_config())
@@ -357,7 +357,7 @@ def test_tensorflow_checkpoint_holds_every_weight(bidirectional, tmp_path):
 
 @pytest.mark.parametrize("return_sequences", [False, True])
 def test_inside_a_symbolic_time_distributed(return_sequences):
-    """Documents of sentences of words: the wrapper asks for `compute_output_shape`."""
+    """Documents of sentences of words: the wrapper calls `compute_output_shape`."""
     encoder = randomised(GRUEncoder(5, 2, True, return_sequences=return_sequences))
     documents = keras.Input((None, 7, 4))
     model = keras.Model(documents, keras.layers.TimeDistributed(encoder)(documents))

@@ -1,4 +1,4 @@
-"""The public functions against the NumPy oracle, finite differences, and errors that name."""
+"""The public functions compared with the NumPy oracle and finite differences; clear errors."""
 
 import doctest
 import itertools
@@ -32,7 +32,7 @@ def arrays(reset_after=True, use_bias=True, seed=0):
 
 
 def run_by_oracle(values, mask=None, **convention):
-    """States (B, T, U), and per row what `oracle.backward` needs."""
+    """States (B, T, U) and, for each row, what `oracle.backward` needs."""
     weights = [values[name] for name in ("kernel", "recurrent_kernel", "bias")]
     rows = [
         oracle.forward(x, h, *weights, mask=None if mask is None else mask[i], **convention)
@@ -79,7 +79,7 @@ def test_gates_of_known_states(reset_after, update_gate, use_bias):
 
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_leading_axes_broadcast(reset_after):
-    """Every input from every state: as many steps as pairs."""
+    """Every input with every state: as many steps as pairs."""
     values = arrays(reset_after)
     _, h, *weights = values.values()
     x = np.random.default_rng(1).normal(size=(7, D))
@@ -139,7 +139,7 @@ def test_sequence_and_its_gradients(reset_after, update_gate, mask, where):
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
 def test_gradients_by_finite_differences(reset_after, update_gate, layer_norm, function):
-    """Fourth-order central differences in a random direction of each argument."""
+    """Fourth-order central differences along a random direction, for each argument."""
     rng = np.random.default_rng(4)
     values = {k: tf.constant(v) for k, v in arrays(reset_after).items()} | {
         "x": tf.constant(rng.normal(size=(B, D))),
@@ -174,7 +174,7 @@ def test_gradients_by_finite_differences(reset_after, update_gate, layer_norm, f
 
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_options_are_those_of_the_layer(reset_after):
-    """Layer normalisation and dropout masks, from the cell's own weights, as variables."""
+    """Layer normalisation and dropout masks with the cell's own weights, as variables."""
     cell = GRUCell(U, reset_after=reset_after, layer_norm=True, dtype="float64")
     x, h = arrays()["x"][:, 0], arrays()["h"]
     cell.build(x.shape)

@@ -1,4 +1,4 @@
-"""Initializers: what each gate gets, in both update conventions, and what it does to memory."""
+"""Initializers: what each gate gets, in both update conventions, and the effect on memory."""
 
 import doctest
 
@@ -37,7 +37,7 @@ class TestPerGate:
         assert min(np.abs(z - r).max(), np.abs(r - g).max(), np.abs(z - g).max()) > 0.1
 
     def test_one_orthogonal_matrix_over_all_gates_is_something_else(self):
-        """The claim of the docstring."""
+        """The docstring's claim."""
         packed = keras.initializers.Orthogonal(seed=1)((U, 3 * U)).numpy()
         np.testing.assert_allclose(packed @ packed.T, np.eye(U), atol=1e-5)
         squares = [np.linalg.svd(block, compute_uv=False) ** 2 for block in blocks(packed)]
@@ -110,7 +110,7 @@ class TestBiases:
     @pytest.mark.parametrize("shape", [(3 * 4000,), (2, 3 * 4000)])
     @pytest.mark.parametrize("update_gate", ["keep", "replace"])
     def test_chrono_distribution(self, update_gate, shape):
-        """exp of the bias is uniform over [1, max_period − 1]; forgetting times over [2, max]."""
+        """exp of the bias is uniform over [1, max_period − 1], memory times over [2, max]."""
         bias = ChronoBias(100, update_gate, seed=2)(shape).numpy()
         z, r, g = blocks(bias if len(shape) == 1 else bias.sum(0))
         np.testing.assert_array_equal(np.concatenate([r, g]), 0)
@@ -124,7 +124,7 @@ class TestBiases:
         assert periods.max() <= 100 + 1e-2
 
     def test_chrono_of_two_steps_keeps_half(self):
-        """The shortest: all units forget over two steps."""
+        """The shortest period: all units forget within two steps."""
         np.testing.assert_array_equal(ChronoBias(2)((2, 12)), np.zeros((2, 12)))
 
     def test_chrono_seeds(self):
@@ -182,7 +182,7 @@ def test_layer_with_recommended_initializers_survives_a_file(update_gate, tmp_pa
 @pytest.mark.parametrize("reset_after", [True, False])
 @pytest.mark.parametrize("update_gate", ["keep", "replace"])
 def test_layers_with_a_bias_remember_longer(update_gate, reset_after):
-    """How far a change of the first state is still seen 100 steps later, on the same noise."""
+    """How much a change of the first state still shows 100 steps later, with the same noise."""
     rng = np.random.default_rng(0)
     x = 0.3 * rng.normal(size=(8, 100, 3)).astype("float32")
     start = rng.normal(size=(8, U)).astype("float32")

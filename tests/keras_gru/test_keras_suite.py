@@ -1,4 +1,4 @@
-"""Keras' own recurrent tests, run against our classes in the place of Keras'."""
+"""Keras' own recurrent tests, run with our classes instead of Keras'."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The layer against keras.layers.GRU with the same weights, and its own contract."""
+"""The layer compared with keras.layers.GRU with the same weights, and its own contract."""
 
 import itertools
 
@@ -93,7 +93,7 @@ def test_loop_path_equals_keras(options):
 
 @pytest.mark.parametrize("block", [0, 1], ids=["update gate", "swapped gates"])
 def test_comparison_with_keras_sees_a_wrong_gate(block):
-    """Negative control: one gate's weights changed must show."""
+    """Negative control: changing the weights of one gate must show."""
     theirs, ours = twins()
     kernel, *rest = ours.get_weights()
     units = ours.units
@@ -172,7 +172,7 @@ def test_cell_equals_keras_cell():
 @pytest.mark.parametrize("update_gate", ["keep", "replace"])
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_cell_equals_the_oracle_however_many_rows(reset_after, update_gate, use_bias, rows):
-    """Small states take their products together, large and unknown ones gate by gate."""
+    """Small states compute their products together, large and unknown ones gate by gate."""
     rng = np.random.default_rng(5)
     options = {"reset_after": reset_after, "update_gate": update_gate}
     cell = GRUCell(5, use_bias=use_bias, dtype="float64", **options)
@@ -269,7 +269,7 @@ def test_config_round_trips_every_argument():
 
 
 def of_each_weight():
-    """Initializers, regularizers and constraints that no two weights share."""
+    """Initializers, regularizers and constraints, all different from each other."""
     return {
         f"{weight}_{role}": make(0.1 * (i + 1))
         for i, weight in enumerate(("kernel", "recurrent", "bias"))
@@ -333,7 +333,7 @@ def test_fit_learns(jit_compile):
         keras.losses.BinaryCrossentropy(from_logits=True),
         jit_compile=jit_compile,
     )
-    # Where a layer keeps the model from being compiled as a whole, Keras warns.
+    # Keras warns if a layer keeps the model from being compiled as a whole.
     assert model.jit_compile == (jit_compile is True)
     losses = model.fit(x, y, batch_size=32, epochs=10, verbose=0).history["loss"]
     assert losses[-1] < 0.5 * losses[0]
@@ -368,7 +368,7 @@ def test_mixed_precision(policy):
     ("outer", "inner"), [("mixed_float16", "float32"), ("float32", "mixed_float16")]
 )
 def test_inside_a_wrapper_of_another_precision(outer, inner):
-    """TimeDistributed runs `call` itself, with variables cast by its own policy."""
+    """TimeDistributed runs `call` itself, with variables that its own policy has cast."""
     x = np.random.default_rng(0).normal(size=(2, 3, 5, 4)).astype("float32")
     plain = keras.layers.GRU(3)
     wrapped = keras.layers.TimeDistributed(GRU(3, dtype=inner), dtype=outer)
@@ -410,7 +410,7 @@ def test_inference_graph_is_pure(wrap):
 
 @pytest.mark.parametrize("unroll", [False, True])
 def test_dropout_masks_are_the_same_at_every_step(unroll):
-    """With weights that copy, a dropped input stays dropped at all steps."""
+    """With weights that copy the input, a dropped input stays dropped at all steps."""
     layer = GRU(
         8,
         activation="linear",
@@ -572,7 +572,7 @@ def test_public_names_are_real():
 @pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize("options", [{}, {"reset_after": False}, {"path": "loop"}], ids=str)
 def test_what_is_masked_reaches_no_gradient(options, graph):
-    """NaN and infinity at masked steps: gradients are those of zeros there."""
+    """NaN and infinity at masked steps: the gradients are those with zeros there."""
     layer = GRU(5, return_sequences=True, **options)
     x, h0 = inputs()
     layer.build(x.shape)

@@ -12,7 +12,7 @@ from tests.sequences_with_gaps import sequences_with_gaps
 
 tf2onnx = pytest.importorskip("tf2onnx", reason="Keras exports to ONNX through tf2onnx")
 
-# tf2onnx and the patches that Keras makes to it call what NumPy and protobuf have deprecated.
+# tf2onnx and Keras' patches of it use features that NumPy and protobuf have deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 D, U = 5, 4
@@ -38,8 +38,8 @@ LAYERS = {
 
 
 def check(model, path, x, tolerance=1e-5):
-    """Export, run there on other sizes of batch and time where they are open, compare."""
-    model(x)  # else Keras refuses to export it
+    """Export, run in ONNX Runtime (with other batch sizes and lengths if open), compare."""
+    model(x)  # otherwise Keras refuses to export it
     model.export(path, format="onnx", verbose=False)
     session = onnxruntime.InferenceSession(path)
     names = [given.name for given in session.get_inputs()]
@@ -63,7 +63,7 @@ def test_every_option(options, tmp_path):
     steps = 7 if "unroll" in options else None
     inputs = keras.Input((steps, D))
     model = randomised(keras.Model(inputs, GRU(U, **options)(inputs)))
-    half = "dtype" in options  # the projections in float16: runtimes differ in their last bit
+    half = "dtype" in options  # the projections are float16: runtimes differ in the last bit
     check(model, str(tmp_path / "m.onnx"), sequences_with_gaps()[0], 2e-3 if half else 1e-5)
 
 

@@ -26,7 +26,7 @@ def data(seed=0, dtype="float64"):
 
 
 def randomized(layer, seed=1):
-    """Build the layer and give it asymmetric weights."""
+    """Build the layer and set asymmetric weights."""
     layer.build((B, T, D))
     rng = np.random.default_rng(seed)
     layer.set_weights([rng.normal(size=w.shape) for w in layer.get_weights()])
@@ -34,7 +34,7 @@ def randomized(layer, seed=1):
 
 
 def numpy_gru(x, h0, layer, *, mask=None, keep_share=0.0, gain=None):
-    """One sequence with zoneout's expectation and layer normalisation, in plain NumPy."""
+    """One sequence with the expected value of zoneout and layer normalisation, in plain NumPy."""
 
     def normalized(a, g):
         if gain is None:
@@ -163,7 +163,7 @@ def test_a_seed_decides_every_draw(rate):
     ids=["fused", "loop", "RNN(GRUCell)"],
 )
 def test_dropconnect_drops_recurrent_weights_once_per_call(wrap):
-    """An identity recurrent kernel and no input: a dropped weight silences its unit for good."""
+    """With an identity kernel and no input, a dropped weight silences its unit for good."""
     layer = wrap(dropconnect=0.5, seed=3, activation="linear", use_bias=False)
     layer.build((B, T, D))
     eye = np.concatenate([np.zeros((U, U)) - 1e4 * np.eye(U), np.zeros((U, U)), np.eye(U)], 1)
@@ -217,7 +217,7 @@ def test_layer_norm_gradients(reset_after):
     shapes = [(2, 3, 2), *(w.shape for w in layer.trainable_variables)]
     assert len(shapes) == 5
     values = [rng.normal(size=s) for s in shapes]
-    # Two units leave a small variance under the root: curved enough to need a short distance.
+    # Two units leave a small variance under the root: so curved that the step must be short.
     assert_gradients_by_finite_differences(loss, values, distance=1e-4)
 
 
@@ -242,7 +242,7 @@ def test_learned_initial_state_is_used_and_trained(unroll):
 
 
 def test_gains_and_the_learned_state_start_neutral():
-    """At first nothing is scaled, and a learned state gives what Keras' zeros give."""
+    """At first nothing is scaled, and a learned initial state gives what Keras' zeros give."""
     x, _ = data(dtype="float32")
     layer = GRU(U, layer_norm=True)
     layer.build(x.shape)
@@ -348,7 +348,7 @@ def test_threads_get_the_gates_of_their_own_batch():
     barrier = threading.Barrier(2, timeout=60)
 
     class Meeting(GRU):
-        """Both calls are past their loops before either returns."""
+        """Both calls have finished their loops before either returns."""
 
         def inner_loop(self, *args, **kwargs):
             results = super().inner_loop(*args, **kwargs)
@@ -391,7 +391,7 @@ def test_states_can_be_read_set_and_reset_by_row():
     layer.set_states(h0)
     np.testing.assert_allclose(layer(x)[0], numpy_gru(x[0], h0[0], layer)[-1], atol=1e-12)
     (kept,) = layer.get_states()
-    layer.reset_state(rows=np.flatnonzero(np.zeros(B)))  # no session ended
+    layer.reset_state(rows=np.flatnonzero(np.zeros(B)))  # no session has ended
     np.testing.assert_array_equal(layer.get_states()[0], kept)
     layer.reset_state(rows=np.array([2, 0]))
     np.testing.assert_array_equal(layer.get_states()[0], kept * np.array([[0], [1], [0]]))
@@ -418,7 +418,7 @@ def test_a_cell_has_no_learned_state_before_it_is_built():
 def test_reset_goes_back_to_the_learned_state():
     layer = randomized(GRU(U, stateful=True, learn_initial_state=True))
     x, _ = data(dtype="float32")
-    layer.reset_state()  # the state made by build() is from before the weights were set
+    layer.reset_state()  # the state made by build() is older than the weights
     first = layer(x)
     assert np.abs(layer(x) - first).max() > 1e-3
     layer.reset_state()

@@ -1,4 +1,4 @@
-"""`model.quantize("int8")`: the kernels, and with them the files, a quarter as large."""
+"""`model.quantize("int8")`: the kernels, and therefore the files, shrink to a quarter."""
 
 import keras
 import numpy as np
@@ -9,7 +9,7 @@ from keras_gru import GRU, GRUCell, GRUEncoder
 from keras_gru.convert import GRUWeights
 from tests.sequences_with_gaps import sequences_with_gaps
 
-# Keras warns of its own layers, InputLayer and Dropout; of ours it must not.
+# Keras warns about its own layers InputLayer and Dropout; it must not warn about ours.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Layer (InputLayer|Dropout) does not have:UserWarning"
 )
@@ -38,7 +38,7 @@ def build(make):
 
 
 def rounded(kernel):
-    """Each column in steps of 1/127 of its greatest value: int8 by hand."""
+    """Each column in steps of 1/127 of its largest value: int8 computed by hand."""
     step = abs(kernel).max(axis=0) / 127
     return np.round(kernel / step) * step
 
@@ -48,7 +48,7 @@ def test_quantized_saved_and_loaded(make, tmp_path):
     x = sequences_with_gaps()[0]
     model, plain = build(make), build(make)
     model.quantize("int8")
-    # The same float model with kernels that were rounded by hand.
+    # The same float model with kernels rounded by hand.
     for layer in plain._flatten_layers():
         if isinstance(layer, GRUCell):
             layer.kernel.assign(rounded(np.asarray(layer.kernel)))

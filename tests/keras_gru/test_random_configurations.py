@@ -20,7 +20,7 @@ HAND_DERIVED = ("sigmoid", "hard_sigmoid", "tanh", "relu", "linear")
 
 
 def opaque(name):
-    """The activation in a function of its own, which keeps the layer off the fused path."""
+    """The activation wrapped in a new function, which keeps the layer off the fused path."""
     activation = keras.activations.get(name)
 
     def same(a):
@@ -47,7 +47,7 @@ def draw_mask(rng, B, T):
 
 
 def draw(seed):
-    """Options that both layers know, options of ours, and what to call the layer with."""
+    """Options that both layers have, options of ours only, and arguments for the call."""
     rng = np.random.default_rng(seed)
     flip = lambda: bool(rng.random() < 0.5)  # noqa: E731
     B, T, D, U = (int(rng.integers(1, n)) for n in (5, 7, 4, 5))
@@ -180,7 +180,7 @@ def compare_paths(seed):
 def compare_precisions(seed):
     """Every precision, with gates and without, and the loop in float64."""
     shared, own, x, call, how, rng = draw_for_fused(seed)
-    shared["activity_regularizer"] = None  # gates are activities, too
+    shared["activity_regularizer"] = None  # gates count as activities, too
     precision = list(PRECISIONS)[seed % len(PRECISIONS)]
     fused = GRU(**shared, **own, dtype=precision, return_gates=bool(rng.integers(2)))
     looped = GRU(**shared, **own, dtype="float64", path="loop")

@@ -10,7 +10,7 @@ UV = ROOT / os.environ.get("UV", "build/uv/bin/uv")
 
 
 def built(suffix):
-    """The one file of dist/ that ends so."""
+    """The only file in dist/ with this ending."""
     files = sorted((ROOT / "dist").glob(f"*{suffix}"))
     assert len(files) == 1, (
         f"expected one *{suffix} in {ROOT / 'dist'}, got {files}; run make wheel"
@@ -19,7 +19,7 @@ def built(suffix):
 
 
 class FreshEnvironment:
-    """Installs the wheel with the versions of the lock, which no release of others can break."""
+    """Install the wheel with the locked versions, which releases of other projects cannot break."""
 
     def __init__(self, folder, extra=""):
         self.folder = folder
@@ -33,25 +33,25 @@ class FreshEnvironment:
         uv(*self.install, requirement(extra))
 
     def run(self, command, *arguments):
-        """A command of the environment, away from the checkout; the process when it has ended."""
+        """Run a command of the environment away from the checkout; returns the finished process."""
         return subprocess.run(
             [self.folder / "bin" / command, *arguments],
             cwd=self.work, env=self.variables(), capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     def python(self, program):
-        """What a program prints; it must end well."""
+        """What a program prints; fails unless it succeeds."""
         done = self.run("python", "-c", program)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def packages(self):
-        """Names of all that is installed."""
+        """Names of all installed distributions."""
         listed = uv("pip", "list", "--python", self.folder, "--format", "freeze")
         return {line.partition("==")[0].partition(" @ ")[0] for line in listed.split("\n") if line}
 
     def variables(self):
-        """As a user's shell has them, who knows nothing of the checkout."""
+        """Environment variables as in a user's shell, which knows nothing of the checkout."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         return {**kept, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 

@@ -1,4 +1,4 @@
-"""What `make wheel` built is whole, has nothing else in it, and is of this checkout."""
+"""What `make wheel` built is complete, contains nothing else, and comes from this checkout."""
 
 import configparser
 import subprocess
@@ -26,7 +26,7 @@ def metadata(wheel, name):
 
 
 def tracked():
-    """The files that git has; empty where this is no checkout."""
+    """The files that git tracks; empty if this is not a checkout."""
     done = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -34,7 +34,7 @@ def tracked():
 
 
 def test_the_wheel_holds_the_packages(wheel):
-    """The worked examples are documents of the project and data of the package."""
+    """The worked examples are both documents of the project and data of the package."""
     sources = {
         str(path.relative_to(ROOT)): path.read_bytes()
         for package in PACKAGES

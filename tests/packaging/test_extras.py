@@ -1,4 +1,4 @@
-"""Each extra has what its modules import: they are imported where nothing else is installed."""
+"""Each extra contains what its modules import: they are imported with nothing else installed."""
 
 import ast
 import json
@@ -36,7 +36,7 @@ for module in sorted(modules):
 
 
 def direct(*extras):
-    """Names of the distributions that the base and some extras ask for."""
+    """Names of the distributions that the base and some extras require."""
     names = {Requirement(line).name for line in PROJECT["dependencies"]}
     for extra in extras:
         for line in map(Requirement, PROJECT["optional-dependencies"][extra]):
@@ -45,7 +45,7 @@ def direct(*extras):
 
 
 def installed_with(*extras):
-    """Names of all distributions that are installed then."""
+    """Names of all distributions that would be installed."""
     found, left = set(), list(direct(*extras))
     while left:
         if (name := left.pop()) in found:
@@ -108,7 +108,7 @@ def test_modules_import_with_their_extra(extras, found):
     ],
 )
 def test_what_is_imported_is_asked_for(package, extras):
-    """By name, also what another package brings along today."""
+    """By name, including those that another package happens to bring along today."""
     asked = direct(*extras)
     for path in (ROOT / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""pyproject.toml says of Pythons and extras what the rest of the project says."""
+"""pyproject.toml agrees with the rest of the project about Python versions and extras."""
 
 import re
 import tomllib
@@ -11,7 +11,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def test_the_pythons_are_those_that_are_tested():
-    """`make wheel` fails where a classifier is none that PyPI knows."""
+    """`make wheel` fails if a classifier is unknown to PyPI."""
     named = re.findall(r":: Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     tested = re.findall(r"^(?:OLDEST|NEWEST) +:= (\S+)", makefile, re.M)
@@ -25,5 +25,5 @@ def test_the_pythons_are_those_that_are_tested():
 def test_the_readme_names_the_extras():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `keras-gru\[(\w+)\]`", readme, re.M))
-    # Those that are missing are for contributors.
+    # The other extras are for contributors.
     assert table == set(PROJECT["optional-dependencies"]) - {"dev", "interop"}

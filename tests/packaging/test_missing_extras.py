@@ -1,4 +1,4 @@
-"""Where a package is missing, commands and imports name the extra to install, in one line."""
+"""If a package is missing, commands and imports name the extra to install, in one line."""
 
 import subprocess
 import sys
@@ -65,7 +65,7 @@ def test_the_extra_is_named(module, package, arguments, message):
 
 @pytest.mark.parametrize("module", ["tensorflow", "starlette", "grpc_reflection"])
 def test_a_server_says_so_before_it_loads_a_model(module, tmp_path):
-    """It loaded, and failed where the package was first used."""
+    """The package loaded, and failed when it was first used."""
     flags = ("--port=1", "--model_name=m", f"--model_base_path={tmp_path}")
     done = run_without(module, "serving", "serve", *flags)
     assert done.stderr.splitlines()[-1] == (
@@ -105,7 +105,7 @@ def test_an_import_names_the_extra(module, program, message):
 
 
 def test_another_missing_module_is_left_as_it_is():
-    """Keras looks for JAX where the environment says so; no extra of ours has it."""
+    """Keras looks for JAX if the environment says so; none of our extras contains it."""
     done = program_without(
         "jax", "import os; os.environ['KERAS_BACKEND'] = 'jax'; import keras_gru"
     )

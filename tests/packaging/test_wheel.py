@@ -1,4 +1,4 @@
-"""The built wheel, installed with each extra in an environment of its own, and used there."""
+"""The built wheel, installed with each extra in its own environment, and used there."""
 
 import json
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.wheel
 HEAVY = {"tensorflow", "keras", "pandas", "scikit-learn", "starlette", "matplotlib"}
 X = np.random.default_rng(27).normal(size=(5, 3)).astype("float32")
 B = np.arange(5, dtype="float32")[:, None]
-Y = X @ np.array([[1, 2], [3, 4], [5, 6]], "float32") + B  # what the model of the server computes
+Y = X @ np.array([[1, 2], [3, 4], [5, 6]], "float32") + B  # what the server's model computes
 ASK = f"""
 import json, sys, warnings
 from pathlib import Path
@@ -37,7 +37,7 @@ print(json.dumps(y.tolist()))
 
 @pytest.fixture
 def environment(tmp_path):
-    """Makes one with an extra."""
+    """Makes an environment with an extra."""
     return lambda extra="": FreshEnvironment(tmp_path / (extra or "base"), extra)
 
 
@@ -71,7 +71,7 @@ def served_from(environment, model, name):
 
 
 def test_base(environment):
-    """It imports, explains itself, and names the extra for everything else."""
+    """It can be imported, prints its help, and names the extra for everything else."""
     base = environment()
     assert HEAVY.isdisjoint(base.packages())
     base.python("import serving, serving.errors, training")
@@ -150,7 +150,7 @@ def test_layer(environment):
 
 @pytest.mark.slow
 def test_train_and_serve(environment):
-    """A run of one environment is exported there and served from another, which cannot train."""
+    """A run of one environment is exported there and served by another, which cannot train."""
     train = environment("train")
     assert "starlette" not in train.packages()
     small = ("--reviews", "300", "--epochs", "1", "--runs-dir", "runs", "--name", "small")
@@ -175,7 +175,7 @@ def test_train_and_serve(environment):
 
 @pytest.mark.slow
 def test_all(environment):
-    """Every module imports, and no package misses another."""
+    """Every module can be imported, and no package lacks another."""
     everything = environment("all")
     everything.python(
         "import importlib, pkgutil\n"

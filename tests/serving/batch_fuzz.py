@@ -29,7 +29,7 @@ OPTIONS = (
     {"max_batch_size": 64, "enable_large_batch_splitting": True, "max_execution_batch_size": 5},
     {"max_batch_size": 64, "pad_variable_length_inputs": True, "batch_timeout_micros": 2000},
 )
-# Of `Affine`: the sum over all rows, and none at all. Batches are for models of rows.
+# Signatures of `Affine` that sum over all rows, or have none; batches are for models of rows.
 NOT_OF_ROWS = {"total", "spin"}
 LATE = (Code.DEADLINE_EXCEEDED, Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE)
 
@@ -48,7 +48,7 @@ def equal(one, other):
 
 
 async def one(predictor, rng, name, inputs):
-    """What becomes of a request: outputs, an error, or "left"."""
+    """How a request ended: outputs, an error, or "left"."""
     kind = rng.random()
     timeout = rng.choice((1, 3, 20)) if kind < 0.2 else PATIENCE_MS
     try:
@@ -67,7 +67,7 @@ async def one(predictor, rng, name, inputs):
 
 
 def check(predictor, name, inputs, found):
-    """Raises AssertionError where a request was answered otherwise than alone."""
+    """Raises AssertionError if the outcome is not that of the request alone."""
     if found == "left" or (isinstance(found, ServingError) and found.code in LATE):
         return "left or late"
     try:
@@ -75,7 +75,7 @@ def check(predictor, name, inputs, found):
     except ServingError:
         alone = None
     if isinstance(found, ServingError):
-        # A batcher refuses more than a model: no rows in common, ranks that cannot be padded.
+        # A batcher refuses more than a model: inputs of unlike rows, ranks that cannot be padded.
         words = ("atch", "padded", "empty tensor")
         assert alone is None or any(word in found.message for word in words), found
         return "refused"
@@ -85,7 +85,7 @@ def check(predictor, name, inputs, found):
 
 
 async def ask_together(plain, batched, rng):
-    """Some requests at once; counts what became of them."""
+    """Send some requests at once; counts how they ended."""
     made = []
     while len(made) < TOGETHER:
         name = rng.choice(sorted(plain.signatures.keys() - NOT_OF_ROWS))

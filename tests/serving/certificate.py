@@ -7,7 +7,7 @@ import pytest
 
 
 def certificate(directory):
-    """Key and self-signed certificate for localhost, which is its own authority."""
+    """Key and self-signed certificate for localhost, which acts as its own authority."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     key, cert = directory / "key.pem", directory / "cert.pem"

@@ -1,10 +1,9 @@
-"""One server for all tests, a real process on real sockets."""
+"""One server for all tests: a real process on real sockets."""
 
 import os
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,9 @@ import pytest
 
 from serving.client import connect
 from tests import waiting
+from tests.made_once import made_once
 from tests.ports import free_ports
+from tests.warm_process import WarmProcess
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 curl_only = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -35,13 +36,13 @@ model_config_list {{
 """
 
 
-# The test models have no digests, and a trial of each would take seconds at every start.
+# The test models have no digests, so each start would try every one of them for seconds.
 DEFAULTS = ("--trial_load=never",)
 
 
 @dataclass
 class Running:
-    process: subprocess.Popen
+    process: subprocess.Popen | WarmProcess
     port: int
     rest_port: int
     log: Path
@@ -55,25 +56,34 @@ class Running:
         return f"localhost:{self.port}"
 
 
-def start(*flags, environment=None, prefix=(), **popen):
+def start(*flags, environment=None, prefix=(), cold=False, stdout=None, **popen):
+    """A server: a `WarmProcess`, unless `cold` or something that it cannot have says otherwise."""
+    writes_files = stdout == subprocess.DEVNULL or hasattr(stdout, "name")
+    if writes_files and not (cold or environment or prefix):
+        return WarmProcess("serving", "serve", *DEFAULTS, *flags, stdout=stdout, **popen)
     more = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", **(environment or {})}
     return subprocess.Popen(
         [*prefix, sys.executable, "-m", "serving", "serve", *DEFAULTS, *flags],
         cwd=REPOSITORY,
         env={**os.environ, **more},
+        stdout=stdout,
         **popen,
     )
 
 
 @contextmanager
-def running(log, *flags, ready=True, environment=None, prefix=()):
-    """A server with these flags, on free ports, until the block ends."""
+def running(log, *flags, ready=True, environment=None, prefix=(), cold=False):
+    """A server with these flags, on free ports, until the block ends.
+
+    With `cold` it is started as a user starts it; by default it is a `WarmProcess`.
+    """
     port, rest_port = free_ports(2)
     ports = (f"--port={port}", f"--rest_api_port={rest_port}")
     with log.open("wb") as out:
         process = start(
-            *ports, *flags, environment=environment, prefix=prefix, stdout=out, stderr=out
-        )
+            *ports, *flags, environment=environment, prefix=prefix, cold=cold,
+            stdout=out, stderr=out,
+        )  # fmt: skip
     server = Running(process, port, rest_port, log)
     try:
         if ready:
@@ -89,7 +99,7 @@ def running(log, *flags, ready=True, environment=None, prefix=()):
 
 
 def answered_and_imported(tmp_path, name, base_path, inputs):
-    """What a server of its own answers, and all that its process has imported by then."""
+    """The answer of a separate server, and everything that its process has imported by then."""
     log = tmp_path / "log"
     flags = (f"--model_name={name}", f"--model_base_path={base_path}")
     environment = {"PYTHONPROFILEIMPORTTIME": "1"}
@@ -111,7 +121,7 @@ def answers(server):
 
 
 def wait_until(done, server=None, seconds=300):
-    """As `waiting.wait_until`; gives up at once where the server has ended."""
+    """As `waiting.wait_until`; gives up at once if the server has ended."""
 
     def done_or_ended():
         if server is not None and server.process.poll() is not None:
@@ -123,7 +133,7 @@ def wait_until(done, server=None, seconds=300):
 
 
 def wait_until_busy(server):
-    """Until the server has computed for a while: a run that was asked for is under way."""
+    """Until the server has computed for a while, so that a requested run is under way."""
     before = cpu_seconds(server.process.pid)
     wait_until(lambda: cpu_seconds(server.process.pid) > before + 0.2, server)
 
@@ -136,7 +146,7 @@ def cpu_seconds(pid):
 
 @pytest.fixture
 def no_superpowers():
-    """What to put before a command so that file permissions bind it, even for root."""
+    """What to put before a command so that file permissions apply to it, even for root."""
     if os.geteuid() != 0:
         return ()
     if shutil.which("setpriv") is None:
@@ -147,7 +157,7 @@ def no_superpowers():
 
 @pytest.fixture
 def figures(request):
-    """Takes a sentence with what was counted; `make robustness` gathers them in a file."""
+    """Records a sentence with a figure; `make robustness` gathers them in a file."""
 
     def note(sentence):
         if path := os.environ.get("KERAS_GRU_FIGURES"):
@@ -168,7 +178,7 @@ def models(tmp_path_factory):
 
 
 def flags_for(models, directory):
-    """Flags of a server of all test models; their files go to `directory`."""
+    """Flags of a server of all test models; its files go to `directory`."""
     config = directory / "models.config"
     config.write_text(CONFIG.format(root=models))
     monitoring = directory / "monitoring.config"
@@ -219,21 +229,9 @@ def exports(tmp_path_factory):
 
     They are made once for all processes of a test run; tests leave them as they are.
     """
-    from serving.storage.file_lock import LockedError, file_lock
     from training.sentiment.run import SentimentRun
 
-    parallel = "PYTEST_XDIST_WORKER" in os.environ
-    base = tmp_path_factory.getbasetemp()
-    root = (base.parent if parallel else base) / "exports"
-    while not root.exists():
-        try:
-            with file_lock(root.with_name("exports.lock")):
-                if not root.exists():
-                    aside = tmp_path_factory.mktemp("aside")
-                    make_exports(aside)
-                    aside.rename(root)
-        except LockedError:
-            time.sleep(0.5)
+    root = made_once(tmp_path_factory, "exports", make_exports)
     names = ("one", "both")
     return Exports(root, {name: SentimentRun.open(root / "runs" / name) for name in names})
 

@@ -1,4 +1,4 @@
-"""Answers of servers that send too much, never finish, or send what is no answer."""
+"""Answers of servers that send too much, never finish, or send something that is no answer."""
 
 import gzip
 import time
@@ -9,7 +9,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n"
 
 
 def endless(head, piece, pause=0.0):
-    """Something that never ends."""
+    """A stream that never ends."""
 
     def send(connection):
         connection.sendall(head)

@@ -1,4 +1,4 @@
-"""A disk that is full at a certain byte, for this process."""
+"""A disk that is full after a certain number of bytes, for this process."""
 
 import resource
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def largest_file(size):
-    """No file grows beyond so many bytes: what does not fit is written in part, then refused."""
+    """No file grows beyond this many bytes: of what does not fit, only a part is written."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

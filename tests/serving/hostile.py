@@ -21,7 +21,7 @@ FULL = os.environ.get("KERAS_GRU_ROBUSTNESS") == "full"
 
 
 def inputs(quick, full):
-    """How many inputs to try: few in the ordinary test run, many in `make robustness`."""
+    """How many inputs to try: a few in the ordinary test run, many in `make robustness`."""
     return full if FULL else quick
 
 
@@ -47,7 +47,7 @@ KEYS = (
 
 
 def value(rng, depth=0):
-    """JSON text of a value, often a wrong one."""
+    """The JSON text of a value, often a wrong one."""
     kind = rng.random()
     if depth > 5 or kind < 0.5:
         return rng.choice(SCALARS)
@@ -126,7 +126,7 @@ FIELDS = (
 
 
 def tensor(rng, proto):
-    """Fill a TensorProto so that type, shape and values seldom agree."""
+    """Fill a TensorProto whose type, shape and values seldom agree."""
     proto.dtype = rng.choice((1, 1, 1, 7, 7, *range(31), 101, 2**31 - 1))
     for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 70, 300))):
         proto.tensor_shape.dim.add(size=rng.choice(SIZES))
@@ -158,7 +158,7 @@ def tensor(rng, proto):
 
 
 def spec(rng, message):
-    """Name a model, signature and version, seldom ones that exist."""
+    """Set the name of a model, a signature and a version, seldom ones that exist."""
     message.name = rng.choice(MODELS)
     message.signature_name = rng.choice(SIGNATURES)
     kind = rng.random()

@@ -15,7 +15,7 @@ FLOAT, STRING = 1, 7
 
 @dataclass(frozen=True)
 class Killer:
-    """One request.
+    """One such request.
 
     Attributes:
         name: What is wrong with it.
@@ -31,7 +31,7 @@ class Killer:
 
 
 def nested(depth, key="inputs", value="x", signature="string"):
-    """A REST body with one value in so many lists."""
+    """A REST body with one value inside this many lists."""
     lists = "[" * depth + json.dumps(value) + "]" * depth
     return f'{{"signature_name": "{signature}", "{key}": {lists}}}'.encode()
 

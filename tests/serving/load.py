@@ -12,7 +12,7 @@ import numpy as np
 from serving.client import connect
 
 X = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
-# What version 1 and version 3 of the affine test model make of X.
+# The answers of versions 1 and 3 of the affine test model to X.
 FIRST, THIRD = 1.0, 10.0
 
 
@@ -30,7 +30,7 @@ class Load:
     counted: int = 0
 
     def check(self, least=1):
-        """No request failed, all were answered as one of the versions does."""
+        """Check that no request failed, and that each answer is one of the versions'."""
         assert self.failures == []
         assert self.counted >= least
         for model, values in self.answers.items():
@@ -39,7 +39,7 @@ class Load:
 
 @contextmanager
 def load(server, *names, threads=1):
-    """So many clients per transport and model until the block ends."""
+    """This many clients per transport and model until the block ends."""
     seen, stop, lock = Load(), threading.Event(), threading.Lock()
     begun = time.monotonic()
 

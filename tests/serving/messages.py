@@ -1,4 +1,4 @@
-"""gRPC requests for the test models, made of tensorflow-serving-api's messages."""
+"""gRPC requests for the test models, built from tensorflow-serving-api's messages."""
 
 import grpc
 import pytest
@@ -30,7 +30,7 @@ def predict(model=HALF, signature="", *, version=None, label=None, **inputs):
 
 
 def add_example(message, value):
-    """A text or a number in the feature that the test models read it from."""
+    """A text or a number in the feature from which the test models read it."""
     feature = message.input.example_list.examples.add().features.feature
     if isinstance(value, bytes):
         feature["text"].bytes_list.value.append(value)
@@ -55,7 +55,7 @@ def regression(model, signature, *values):
 
 
 def multi_inference(*tasks, model=HALF, values=(3.0,)):
-    """Of tasks as in `BOTH`: signature and method."""
+    """Tasks as in `BOTH`: signature and method."""
     message = inference_pb2.MultiInferenceRequest()
     for signature, method in tasks:
         task = message.tasks.add(method_name=f"tensorflow/serving/{method}")
@@ -75,7 +75,7 @@ def status(**fields):
 
 
 def refused(call, message):
-    """Code and text of an answer that has to be an error."""
+    """Code and text of an answer that must be an error."""
     with pytest.raises(grpc.RpcError) as caught:
         call(message, timeout=20)
     return caught.value.code().name, caught.value.details()

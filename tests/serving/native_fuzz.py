@@ -1,4 +1,4 @@
-"""What the codecs let through, run by real sessions.
+"""What the codecs let through, run in real sessions.
 
 TensorFlow's own code must survive whatever a client can make it work on. Since it may not, this is
 run as a process of its own, `python -m tests.serving.native_fuzz 0 300 MODEL...`: it writes the
@@ -28,7 +28,7 @@ REALS = (0.0, -0.0, 1.0, -1.5, 370.2, 1e-45, 1e30, -1e38, float("nan"), float("i
 
 
 def sizes(rng, declared):
-    """The shape of a tensor: as the signature has it, near it, or of any rank."""
+    """The shape of a tensor: as in the signature, close to it, or of any rank."""
     kind = rng.random()
     if kind < 0.35 and declared is not None:
         chosen = [one if one >= 0 else rng.choice((0, 1, 2, 7, 160)) for one in declared]
@@ -52,7 +52,7 @@ def sizes(rng, declared):
 
 
 def fill(rng, proto, info):
-    """A tensor that the codec takes, more often than not."""
+    """A tensor that the codec accepts more often than not."""
     proto.dtype = info.dtype if rng.random() < 0.93 else rng.choice((1, 3, 7, 9, 10, 18, 23))
     chosen = sizes(rng, info.shape)
     for size in chosen:
@@ -95,7 +95,7 @@ def example(rng, text=b"text"):
 
 
 def tensors(rng, signature):
-    """Inputs that the codec lets through; raises ServingError for those that it does not."""
+    """Inputs that the codec lets through; raises ServingError for others."""
     request = PredictRequest()
     for alias, info in signature.inputs.items():
         fill(rng, request.inputs[alias], info)
@@ -103,7 +103,7 @@ def tensors(rng, signature):
 
 
 def ask(predictor, number):
-    """Run the request of that number; returns whether it was answered."""
+    """Run the request with that number; returns whether it was answered."""
     rng = random.Random(number)
     name = rng.choice(sorted(predictor.signatures))
     signature = predictor.signatures[name]

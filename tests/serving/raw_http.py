@@ -1,4 +1,4 @@
-"""HTTP requests that go out as they are written."""
+"""HTTP requests that are sent exactly as written."""
 
 import http.client
 import json
@@ -7,7 +7,7 @@ HALF_URL = "/v1/models/half%2Fplus%3Atwo"
 
 
 def raw(server, method, path, body=None, headers=None):
-    """A request whose path goes out as it is written."""
+    """A request whose path is sent exactly as written."""
     connection = http.client.HTTPConnection("localhost", server.rest_port, timeout=20)
     try:
         connection.request(method, path, body, headers or {})

@@ -1,4 +1,4 @@
-"""SavedModels made with plain TensorFlow, for the server to serve."""
+"""SavedModels made with plain TensorFlow, for the server under test."""
 
 import shutil
 from pathlib import Path
@@ -95,7 +95,7 @@ ECHOED = (
 
 
 class Echo(tf.Module):
-    """Gives back what it gets, one signature per element type."""
+    """Returns its input; one signature per element type."""
 
     @staticmethod
     def echo(name):
@@ -104,7 +104,7 @@ class Echo(tf.Module):
 
 
 class Grow(tf.Module):
-    """Answers with more dimensions than it was asked with, or with strings for numbers."""
+    """Answers with more dimensions than its input has, or with strings instead of numbers."""
 
     @tf.function(input_signature=[tf.TensorSpec(None, tf.string, name="x")])
     def strings(self, x):
@@ -146,12 +146,12 @@ def save_text(directory):
             "regress": module.regress,
         },
     )
-    # The copy among the assets has to do.
+    # The copy among the assets must suffice.
     vocabulary.unlink()
 
 
 def save_affine(directory, factor=1.0):
-    """The affine model; versions differ by a factor."""
+    """The affine model; its versions differ by a factor."""
     module = Affine(factor)
     tf.saved_model.save(
         module,
@@ -203,7 +203,7 @@ def save_half_plus_two(directory):
                     {"outputs": info(regressed)},
                     "tensorflow/serving/regress",
                 ),
-                # As the one of TF Serving's documentation.
+                # Like the one in TF Serving's documentation.
                 "tensorflow/serving/regress": build(
                     {"inputs": info(serialized)},
                     {"outputs": info(regressed)},
@@ -259,7 +259,7 @@ def save_all(root: Path):
 
 
 def publish(models, base, version, source=1):
-    """A version of the affine model, as one should: written aside, then renamed."""
+    """Publish a version of the affine model properly: written aside, then renamed."""
     aside = base.parent / f"aside-{base.name}-{version}"
     shutil.copytree(models / "affine" / str(source), aside)
     base.mkdir(exist_ok=True)
@@ -267,7 +267,7 @@ def publish(models, base, version, source=1):
 
 
 class Branches(tf.Module):
-    """Adds one to each of the first numbers, or nothing: in a branch of its own."""
+    """Adds one to each of the first numbers, or nothing, in its own branch."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="x")])
     def serve(self, x):

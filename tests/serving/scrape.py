@@ -1,10 +1,10 @@
-"""A page of metrics as Prometheus reads it."""
+"""A page of metrics, as Prometheus reads it."""
 
 import pytest
 
 
 def parsed(text):
-    """{metric: {label values: value}} by Prometheus' own parser."""
+    """{metric: {label values: value}}, read by Prometheus' own parser."""
     parser = pytest.importorskip("prometheus_client.parser")
     found = {}
     for family in parser.text_string_to_metric_families(text.decode()):

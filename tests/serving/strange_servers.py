@@ -1,4 +1,4 @@
-"""Servers that are not, or do not answer as, TF Serving; on real sockets."""
+"""Servers that are not TF Serving, or do not answer like it; on real sockets."""
 
 import contextlib
 import http.server
@@ -15,7 +15,7 @@ import grpc
 
 @contextmanager
 def web(status, body, kind, seconds=0.0):
-    """A web server that always answers the same, or what a function of the path gives."""
+    """A web server that always gives the same answer, or what a function of the path returns."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -49,14 +49,14 @@ def web(status, body, kind, seconds=0.0):
 
 @contextmanager
 def bare(answer):
-    """A server that hands each connection, with its first request read, to a function."""
+    """A server that passes each connection, after reading its first request, to a function."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve():
         while True:
             try:
                 connection, _ = listener.accept()
-            except OSError:  # closed: the end
+            except OSError:  # closed: that is the end
                 return
             threading.Thread(target=talk, args=(connection,), daemon=True).start()
 
@@ -77,7 +77,7 @@ def bare(answer):
 
 @contextmanager
 def rpc(code=None, text="", seconds=0.0, credentials=None):
-    """A gRPC server that ends every call so; without a code it knows no method."""
+    """A gRPC server that ends every call like this; without a code it knows no method."""
     seen = []
 
     def end(_, context):
@@ -105,7 +105,7 @@ def rpc(code=None, text="", seconds=0.0, credentials=None):
 
 @contextmanager
 def secure(transport, key, cert, client_verify):
-    """A server with TLS that has one answer: status of a model, or UNIMPLEMENTED."""
+    """A server with TLS and one answer: a model's status, or UNIMPLEMENTED."""
     if transport == "grpc":
         credentials = grpc.ssl_server_credentials(
             [(key.read_bytes(), cert.read_bytes())],
@@ -122,13 +122,13 @@ def secure(transport, key, cert, client_verify):
         context.load_verify_locations(cert)
     with web(404, json.dumps({"error": "reached"}).encode(), "application/json") as (site, _):
         site.socket = context.wrap_socket(site.socket, server_side=True)
-        site.handle_error = lambda *_: None  # failed handshakes are the point
+        site.handle_error = lambda *_: None  # failed handshakes are intended
         yield f"https://localhost:{site.server_port}"
 
 
 @contextmanager
 def bytes_over_grpc(answer, seconds=0.0):
-    """A gRPC server that has these bytes for an answer to any call, or a function to make them.
+    """A gRPC server that answers any call with these bytes, or with what a function returns.
 
     Or a dictionary of them, by the name of the method.
     """

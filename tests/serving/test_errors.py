@@ -1,4 +1,4 @@
-"""Codes and classes."""
+"""Codes and classes of errors."""
 
 import grpc
 import pytest

@@ -1,4 +1,4 @@
-"""Names in logs: on one line, without escapes, and cut."""
+"""Names in logs: on one line, without control characters, and of limited length."""
 
 import json
 import logging
@@ -38,7 +38,7 @@ def test_a_message_is_one_line_and_a_traceback_stays():
 
 
 def test_labels_of_metrics():
-    """What Prometheus' parser reads is the name with its escapes in sight."""
+    """Prometheus' parser reads the name with its escapes visible."""
     counter = Counter("c", ("m",))
     counter.add('a\x1b[31m\r\n"\\')
     (line,) = counter.lines()

@@ -1,4 +1,4 @@
-"""A tiny trained run and the place of the real data."""
+"""Tiny trained runs, and the location of the real data."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.made_once import made_once
 from training.config import RunConfig
 from training.forecasting.config import (
     ForecastingConfig,
@@ -46,7 +47,10 @@ def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> Senti
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
     from training.sentiment.pipeline import train_sentiment
 
-    return train_sentiment(tiny_config(tmp_path_factory.mktemp("runs")))
+    folder = made_once(
+        tmp_path_factory, "tiny_run", lambda runs: train_sentiment(tiny_config(runs))
+    )
+    return SentimentRun.open(folder / "tiny")
 
 
 def tiny_forecasting_config(
@@ -61,7 +65,7 @@ def tiny_forecasting_config(
 
 
 def write_waves(path: Path, rows: int = 320) -> Path:
-    """Two hourly columns of which the second follows the first, with some cells missing."""
+    """Two hourly columns, the second of which follows the first, with some cells missing."""
     rng = np.random.default_rng(0)
     t = np.arange(rows)
     up = np.sin(2 * np.pi * t / 24) + 0.1 * rng.normal(size=rows)
@@ -77,6 +81,9 @@ def write_waves(path: Path, rows: int = 320) -> Path:
 def forecasting_run(tmp_path_factory: pytest.TempPathFactory) -> ForecastingRun:
     from training.forecasting.pipeline import train_forecasting
 
-    folder = tmp_path_factory.mktemp("runs")
-    data = write_waves(folder / "waves.csv")
-    return train_forecasting(tiny_forecasting_config(folder, data=data))
+    def make(runs: Path) -> None:
+        data = write_waves(runs / "waves.csv")
+        train_forecasting(tiny_forecasting_config(runs, data=data))
+
+    folder = made_once(tmp_path_factory, "forecasting_run", make)
+    return ForecastingRun.open(folder / "waves")

@@ -12,6 +12,11 @@ import pytest
 
 from tests.training.conftest import write_waves
 from training.__main__ import main
+from training.config import to_dict
+from training.loop.checkpoint import Checkpoint
+from training.loop.fit_state import FitState
+from training.runs.run_config import package_version
+from training.sentiment.config import SentimentConfig, SentimentDataConfig, SentimentRunConfig
 from training.sentiment.run import SentimentRun
 from training.task import TASKS
 
@@ -73,8 +78,25 @@ def test_errors_in_a_series_come_without_tensorflow(tmp_path, command):
         assert said in (out if command == "check" else errors)
 
 
+def test_a_resumed_training_checks_its_data_before_tensorflow(tmp_path):
+    data = tmp_path / "bad.csv"
+    config = SentimentConfig(
+        data=SentimentDataConfig(data=data), run=SentimentRunConfig(tmp_path, "a")
+    )
+    settings = {"task": "sentiment", "keras_gru": package_version(), **to_dict(config)}
+    Checkpoint(tmp_path / ".a.checkpoint", settings, []).save(FitState(), [])
+    for content, said in ((None, "No such file"), (BAD, "line 18: the text is empty")):
+        if content is not None:
+            data.write_text(content)
+        status, _, errors, imported = in_fresh_process("resume", str(tmp_path / "a"))
+        assert status == 2
+        assert said in errors
+        assert imported == []
+    assert (tmp_path / ".a.checkpoint").exists()
+
+
 def test_an_error_in_the_data_is_there_within_two_seconds(tmp_path):
-    """Of processor time, so that a busy machine makes no difference."""
+    """Processor time, so that a busy machine makes no difference."""
     path = write(tmp_path / "bad.csv", BAD)
     before = os.times()
     status, *_ = in_fresh_process("sentiment", "--data", path)

@@ -1,4 +1,4 @@
-"""What a training says comes next fits what came of it."""
+"""The next steps that a training prints fit its outcome."""
 
 import shlex
 from types import SimpleNamespace

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_comparison(config: CompareConfig, _: Console) -> CompareConfig:
-    """Raise TrainingError where runs, data or output cannot be used; needs no TensorFlow."""
+    """Raise TrainingError if runs, data or output cannot be used; needs no TensorFlow."""
     from training.runs.directory import RunDirectory
 
     paths = ordered(config.run_paths, config.reference)
@@ -45,6 +45,7 @@ def run_comparison(config: CompareConfig, console: Console) -> None:
     print_tables(comparison, console)
     folder = write_comparison(comparison, output_folder(config))
     console.print(f"\nreport  {folder / 'comparison.md'}", markup=False, highlight=False)
+    console.print(f"page    {folder / 'comparison.html'}", markup=False, highlight=False)
     console.print(f"picture {folder / 'comparison.png'}", markup=False, highlight=False)
 
 
@@ -89,10 +90,10 @@ def compare_runs(
 
 
 def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:
-    """The reference, a path or a name, and then the others.
+    """The paths, that of the reference first.
 
     Raises:
-        ConfigError: The reference is none of the paths, or one stands there twice.
+        ConfigError: The reference is none of the paths, or a path is given twice.
     """
     places = [path.resolve() for path in paths]
     for number, place in enumerate(places):
@@ -111,7 +112,7 @@ def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:
 
 
 def run_names(paths: Sequence[Path]) -> list[str]:
-    """A name for each run, no two the same: of the folder, with the folders around if need be."""
+    """A unique name for each run: that of its folder, preceded by its parents' if necessary."""
     places = [path.resolve().parts for path in paths]
     depth = 1
     while len({place[-depth:] for place in places}) < len(places):
@@ -130,7 +131,7 @@ def output_folder(config: CompareConfig) -> Path:
 
 
 def flags(config: Any) -> dict[str, str]:
-    """The settings of a run by their flags, but where it was to go."""
+    """The settings of a run by flag, except for its place."""
     values = to_dict(config)
     values.pop("run", None)
     return dict(_flags(values))

@@ -38,7 +38,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of a comparison."""
+    """The result of a comparison."""
 
     source: str | None
     """The file that the rows come from; None of those that the runs held out."""
@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def reference(self) -> Contender:
-        """That all others are compared with."""
+        """The contender with which all others are compared."""
         return self.contenders[0]
 
     @property
@@ -79,7 +79,7 @@ def compare_outcomes(
     Args:
         outcomes: By the runs' names, all on the same rows (`on_the_same_rows`).
         settings: Of each run, by flag.
-        source: The file that the rows come from; None of those that the runs held out.
+        source: The file that the rows come from; None for rows that the runs held out.
         resamples: Of the bootstrap.
         seed: Of the bootstrap.
     """
@@ -116,7 +116,7 @@ def on_the_same_rows(outcomes: Mapping[str, Outcomes], held_out: bool) -> dict[s
         held_out: Whether these are the rows that each run held out, which must then be the same.
 
     Raises:
-        RunDirectoryError: They are not the same, or no row is common to all.
+        RunDirectoryError: They differ, or no row is common to all.
     """
     (first, reference), *others = outcomes.items()
     shared = np.ones(len(reference.keys), bool)
@@ -139,7 +139,7 @@ def on_the_same_rows(outcomes: Mapping[str, Outcomes], held_out: bool) -> dict[s
 
 
 def differing(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """The settings that are not the same in all runs: by flag, those of each run by its name."""
+    """The settings that differ between runs: by flag, each run's value by its name."""
     flags = list(dict.fromkeys(flag for of in settings.values() for flag in of))
     table = {flag: {name: of.get(flag, "") for name, of in settings.items()} for flag in flags}
     return {flag: values for flag, values in table.items() if len(set(values.values())) > 1}
@@ -176,6 +176,6 @@ def _tested(
 
 
 def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where each of the wanted keys stands."""
+    """The position of each wanted key."""
     order = np.argsort(keys)
     return np.asarray(order[np.searchsorted(keys, wanted, sorter=order)])

@@ -1,4 +1,4 @@
-"""How good each contender is, and how much better or worse than the reference; with intervals."""
+"""How good each contender is, and how far from the reference, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _COUNTS_AT_ONCE = 4_000_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and the bounds of its 95 % interval, where the rows allow of one."""
+    """A number and the bounds of its 95 % interval, if the rows allow one."""
 
     value: float
     low: float | None = None
@@ -37,7 +37,7 @@ class MeasureEstimates:
 def of_independent_rows(
     contenders: Sequence[Answers], resamples: int, seed: int
 ) -> list[dict[str, MeasureEstimates]]:
-    """Percentile intervals from a paired bootstrap: every draw of rows is scored by all.
+    """Percentile intervals from a paired bootstrap: every draw of rows scores all contenders.
 
     Args:
         contenders: The reference, then the others, on the same N rows.
@@ -53,7 +53,7 @@ def of_independent_rows(
     against = [reference[measure.name] for measure in measures]
     count = len(measures[0].columns)
     drawn = stats.bootstrap(
-        (np.arange(count),),  # numbers of rows, which pair all contenders
+        (np.arange(count),),  # the same rows for all contenders
         partial(_values_and_differences, measures=measures, against=against),
         n_resamples=resamples,
         batch=max(1, _COUNTS_AT_ONCE // count),
@@ -105,10 +105,10 @@ def of_rows_in_time(
 
 
 def pseudo_values(measure: Measure) -> np.ndarray:
-    """(N,) what each row contributes to a measure, their mean being the measure.
+    """(N,) the contribution of each row to a measure, which is their mean.
 
-    Of a mean the rows' own values; else those of the jackknife (Tukey, 1958), whose mean is the
-    measure but for its bias, of the order 1/N.
+    For a mean, the rows' own values; otherwise the jackknife's (Tukey, 1958), whose mean is the
+    measure up to a bias of the order 1/N.
     """
     columns = measure.columns
     count, total = len(columns), columns.sum(axis=0)

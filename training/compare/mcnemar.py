@@ -9,7 +9,7 @@ FEW = 25
 
 
 class McNemar(NamedTuple):
-    """Rows on which one of two models is right and the other wrong, and what they tell."""
+    """Rows on which one of two models is right and the other wrong, and the test's result."""
 
     gained: int
     """Rows that only the first gets right."""
@@ -19,15 +19,15 @@ class McNemar(NamedTuple):
 
 
 def mcnemar_test(right: np.ndarray, reference: np.ndarray) -> McNemar:
-    """McNemar's test (1947): of the rows on which two models differ, is each right on half?
+    """McNemar's test (1947): is each of two models right on half of the rows on which they differ?
 
-    Exact where they differ on fewer than 25 rows; else by chi-squared without a correction for
-    continuity, which keeps its level there and misses less (Fagerland, Lydersen and Laake, 2013,
+    Exact if they differ on fewer than 25 rows; otherwise chi-squared without a correction for
+    continuity, which keeps its level there and has more power (Fagerland, Lydersen and Laake, 2013,
     "The McNemar test for binary matched-pairs data", BMC Medical Research Methodology 13).
 
     Args:
         right: (N,) bool, the rows that a model gets right.
-        reference: (N,) bool, likewise of another.
+        reference: (N,) bool, those that the other model gets right.
     """
     gained, lost = int(np.sum(right & ~reference)), int(np.sum(~right & reference))
     table = [[int(np.sum(right & reference)), gained], [lost, int(np.sum(~right & ~reference))]]

@@ -17,10 +17,10 @@ _MOST_LETTERS = 36
 
 
 def draw_differences(comparison: Comparison, path: Path) -> None:
-    """Draw a panel for each measure, and in it each model's difference with its interval.
+    """Draw a panel for each measure, with each model's difference and its interval.
 
-    The reference is the line at zero. Simple models that are far off stand at the edge, with an
-    arrow and their number, so that the runs can be told apart.
+    The reference is the line at zero. Simple models that are far off are placed at the edge, with
+    an arrow and their value, so that the runs can be told apart.
 
     Args:
         comparison: Of two or more runs.
@@ -89,7 +89,7 @@ def _draw_panel(axes: Axes, comparison: Comparison, name: str) -> None:
 def _limits(
     runs: Sequence[Estimate | None], everyone: Sequence[Estimate | None]
 ) -> tuple[float, float]:
-    """What all runs and zero need, and simple models that are not much further off."""
+    """Limits that fit all runs, zero, and simple models that are not much further off."""
     needed = [0.0, *_ends(runs)]
     low, high = min(needed), max(needed)
     room = 1.5 * (high - low)
@@ -122,7 +122,7 @@ def _signed(value: float, _: object = None) -> str:
 
 
 def _label(name: str) -> str:
-    """The name, its middle left out where it is long: runs often differ at the end."""
+    """The name, shortened in the middle if it is long: names of runs often differ at the end."""
     if len(name) > _MOST_LETTERS:
         half = _MOST_LETTERS // 2
         name = f"{name[: half - 1]}…{name[-half:]}"

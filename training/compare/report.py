@@ -12,13 +12,14 @@ from training.compare.diebold_mariano import FEWEST_WINDOWS, MANY_WINDOWS
 from training.compare.estimates import Estimate
 from training.compare.picture import draw_differences
 from training.runs.directory import RunWriter
+from training.runs.report_page import write_report_page
 
 Table = list[list[str]]
 """Rows of cells, the first one of headings."""
 
 
 def print_tables(comparison: Comparison, console: Console) -> None:
-    """Print what was measured, the differences and the settings that differ."""
+    """Print the measures, their differences, and the settings that differ."""
     tables = [_values(comparison), _differences(comparison), _settings(comparison)]
     console.print(f"\n{_subject(comparison)}", markup=False, highlight=False)
     for table in tables:
@@ -32,7 +33,7 @@ def print_tables(comparison: Comparison, console: Console) -> None:
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> Path:
-    """Write comparison.md, comparison.png and comparison.json.
+    """Write comparison.md, comparison.html, comparison.png and comparison.json.
 
     Returns:
         The new folder.
@@ -44,6 +45,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         writer.write_json("comparison.json", asdict(comparison))
         writer.write_text("comparison.md", write_markdown(comparison))
         draw_differences(comparison, writer.path / "comparison.png")
+        write_report_page(writer.path)
         return writer.publish()
 
 
@@ -65,7 +67,7 @@ def write_markdown(comparison: Comparison) -> str:
 
 
 def aligned(table: Table) -> list[str]:
-    """The rows as lines of text, the first column to the left and the others to the right."""
+    """The rows as lines of text: the first column is left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(
@@ -89,7 +91,7 @@ def _subject(comparison: Comparison) -> str:
 
 
 def _verdicts(comparison: Comparison) -> list[str]:
-    """What the tests say, in a sentence for each answer."""
+    """The tests' results, in a sentence each."""
     name, first = comparison.reference.name, comparison.deciding
     said = []
     for verdict, words in (
@@ -168,7 +170,7 @@ def _p_value(value: float | None) -> str:
 
 
 def _remarks(comparison: Comparison) -> list[str]:
-    """What the numbers alone do not say."""
+    """Caveats that the numbers do not show."""
     remarks = []
     steps, count = comparison.overlap, comparison.count
     if steps is not None and count < FEWEST_WINDOWS * steps:

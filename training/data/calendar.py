@@ -1,4 +1,4 @@
-"""What repeats with the calendar: seasons, and columns that tell the time of day and year."""
+"""Seasons of the calendar, and columns that encode the time of day and year."""
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,10 @@ _DAY = pd.Timedelta(days=1)
 
 
 def season_length(frequency: str) -> int:
-    """Steps of the season most natural for a spacing: a day, a week, or a year.
+    """The number of steps in the most natural season of a spacing: a day, a week, or a year.
 
-    Hours and minutes repeat by the day, days by the week, weeks and months by the year; spacings
-    below a minute by the hour.
+    Hours and minutes repeat every day, days every week, weeks and months every year; spacings
+    below a minute every hour.
     """
     plain = frequency.partition("-")[0]
     name = plain.lstrip("0123456789")

@@ -1,4 +1,4 @@
-"""What a look at data before training finds."""
+"""The result of checking data before training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MOST_ROWS = 40
 
 @dataclass(frozen=True)
 class DataTable:
-    """A table for people: the classes, or the series, of the data."""
+    """A summary of the data for people: its classes or its series."""
 
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -34,7 +34,7 @@ class DataTable:
 
 @dataclass(frozen=True)
 class DataCheck:
-    """Data that were read and looked at."""
+    """Data that were read and checked."""
 
     source: str
     """The file or folder, or what built-in data are called."""
@@ -52,7 +52,7 @@ class DataCheck:
     """As the training of the task takes them, so that they are read once; None with errors."""
 
     def raise_errors(self) -> None:
-        """Raise DataProblemsError where training would fail."""
+        """Raise DataProblemsError if training would fail."""
         if self.errors:
             raise DataProblemsError(self.source, self.errors, self.remedies)
 

@@ -1,4 +1,4 @@
-"""The digest of data, by which a resumed training recognises them."""
+"""A digest of data, so that a resumed training can recognise them."""
 
 from collections.abc import Iterable
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""What a data file holds: its bytes, gunzipped, and its text."""
+"""The content of a data file: its bytes, gunzipped, and its text."""
 
 import codecs
 import gzip
@@ -21,10 +21,10 @@ _MARKS = (
 
 
 def read_bytes(path: Path) -> bytes:
-    """The file's content, gunzipped where its name ends in .gz.
+    """The file's content, gunzipped if its name ends in .gz.
 
     Raises:
-        DataError: The file is missing, unreadable or no complete gzip file, or it is far too large
+        DataError: The file is missing, unreadable, an incomplete gzip file, or far too large
         when unpacked.
     """
     try:
@@ -39,7 +39,7 @@ def read_utf8(path: Path) -> str:
     """The file's text: UTF-8 with or without byte-order mark, without NUL characters.
 
     Raises:
-        DataError: As `read_bytes`, or the content is no such text; names the line.
+        DataError: As for `read_bytes`, or the content is not such text; names the line.
     """
     content = read_bytes(path)
     try:
@@ -61,7 +61,7 @@ def as_text(path: Path, content: bytes, encoding: str = "utf-8-sig") -> str:
 
     Raises:
         DataError: It is UTF-16 or UTF-32, or holds NUL characters; names the line.
-        UnicodeDecodeError: It is of another encoding.
+        UnicodeDecodeError: It has another encoding.
     """
     wide = _wide_encoding(content)
     if wide:
@@ -94,7 +94,7 @@ def _gunzipped(path: Path) -> bytes:
 
 
 def _wide_encoding(content: bytes) -> str | None:
-    """UTF-16 or UTF-32, by the mark at the beginning, or by the zeros between Latin letters."""
+    """UTF-16 or UTF-32, recognised by the mark at the start or the zeros between Latin letters."""
     for mark, name in _MARKS:
         if content.startswith(mark):
             return name

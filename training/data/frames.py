@@ -1,6 +1,6 @@
-"""Tables and columns in memory: pandas, Polars, PyArrow, NumPy and lists, as one kind of thing.
+"""Tables and columns in memory, whether pandas, Polars, PyArrow, NumPy or lists.
 
-Narwhals reads every library of data frames that it knows, and makes frames of the same library.
+Narwhals reads every data-frame library that it knows, and makes frames of the same library.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +24,13 @@ LABEL_KINDS: dict[str, Callable[[str], Any]] = {
 
 
 def as_frame(data: Any) -> "nw.DataFrame[Any] | None":
-    """The table, if this is a table of a known library."""
+    """The table, or None if this is no table of a known library."""
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def as_values(data: Any, what: str) -> list[Any]:
-    """The values of a column, an array or a list, missing ones as None.
+    """The values of a column, an array or a list, with None for missing ones.
 
     Raises:
         DataError: It is none of these.
@@ -51,18 +51,18 @@ def as_values(data: Any, what: str) -> list[Any]:
 
 
 def column_name(data: Any) -> str | None:
-    """What a column is called, if this is one with a name."""
+    """The name of a column; None if this is no column, or has no name."""
     column = nw.from_native(data, series_only=True, pass_through=True)
     return str(column.name) if isinstance(column, nw.Series) and column.name else None
 
 
 def text_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
-    """The column that holds the texts: the one wanted, else found by its name."""
+    """The name of the column with the texts: `wanted`, or else found by its name."""
     return find_column(what, frame.columns, wanted, TEXT_COLUMNS, "text")
 
 
 def label_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
-    """The column that holds the labels: the one wanted, else found by its name."""
+    """The name of the column with the labels: `wanted`, or else found by its name."""
     return find_column(what, frame.columns, wanted, LABEL_COLUMNS, "label")
 
 
@@ -71,11 +71,11 @@ def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
 
     Args:
         data: The texts.
-        column: Of a table, the column that holds them; found by its name by default.
-        what: The data are called in errors.
+        column: The column of a table that holds them; found by its name by default.
+        what: A name for the data in errors.
 
     Raises:
-        DataError: There is no such column, or a value is no text; names the row.
+        DataError: There is no such column, or a value is not a text; names the row.
     """
     frame = as_frame(data)
     if frame is None:
@@ -86,10 +86,10 @@ def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
 
 
 def labelled_rows(texts: Sequence[str], labels: Sequence[Any], what: str) -> list[LabelledRow]:
-    """Texts with their labels, as a file would give them; numbered from 0.
+    """Texts with their labels, like the rows of a file; rows are numbered from 0.
 
     Raises:
-        DataError: There are more of the one than of the other.
+        DataError: The numbers of texts and labels differ.
     """
     if len(texts) != len(labels):
         raise DataError(
@@ -102,21 +102,21 @@ def labelled_rows(texts: Sequence[str], labels: Sequence[Any], what: str) -> lis
 
 
 def label_name(label: Any) -> str:
-    """What a class with this label is called; empty where the label is missing."""
+    """The name of the class with this label; empty if the label is missing."""
     if isinstance(label, list | tuple | dict | set | np.ndarray):
         raise DataError(f"expected one label for each text, got {label!r:.60}")
     return "" if _is_missing(label) else str(label).strip()
 
 
 def label_kind(labels: Sequence[Any]) -> str:
-    """Of which kind all of these are, one of `LABEL_KINDS`; `text` where they differ."""
+    """The kind of all these labels, one of `LABEL_KINDS`; `text` if they differ."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "text"}
     found = {kinds.get(type(label), "text") for label in labels}
     return found.pop() if len(found) == 1 else "text"
 
 
 def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
-    """A table of the library that `data` is of, with its index if it has one; else of pandas."""
+    """A table of the same library as `data`, with its index if it has one; by default of pandas."""
     native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame | nw.Series) and not native.implementation.is_pandas():
         return nw.from_dict(dict(columns), backend=native.implementation).to_native()

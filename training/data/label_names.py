@@ -14,13 +14,13 @@ _DIGITS = re.compile(r"\d+")
 
 
 def spellings(counts: Mapping[str, int]) -> list[list[str]]:
-    """Labels that differ in case, blanks or the form of a number only.
+    """Labels that differ only in case, blanks or the form of a number.
 
     Args:
         counts: Rows by label.
 
     Returns:
-        Groups of two or more, in each the most frequent first.
+        Groups of two or more, each with the most frequent label first.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for label in sorted(counts, key=lambda label: (-counts[label], label)):
@@ -31,7 +31,7 @@ def spellings(counts: Mapping[str, int]) -> list[list[str]]:
 def misspellings(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     """Rare labels that are one letter away from a far more frequent one, each with that one.
 
-    Labels that differ in digits alone are left out, as `ward 1` and `ward 2`.
+    Labels that differ only in digits, such as `ward 1` and `ward 2`, are left out.
 
     Args:
         counts: Rows by label.

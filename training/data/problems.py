@@ -9,12 +9,12 @@ _LINES_SHOWN = 5
 
 
 class DataProblemsError(DataError):
-    """Several things keep data from being trained on; the message has one line for each.
+    """Several problems keep the data from being trained on; the message has a line for each.
 
     Args:
         source: The file.
         messages: One line each, the first of which names the file.
-        remedies: Flags with which training could go on.
+        remedies: Flags with which training could continue.
     """
 
     def __init__(self, source: str, messages: Sequence[str], remedies: Sequence[str] = ()):
@@ -39,7 +39,7 @@ class _BadRows:
     lines: list[int] = field(default_factory=list)
 
     def error(self, place: str, unit: str) -> str:
-        """The first of them, and how many more there are."""
+        """A message with the first of them, and how many more there are."""
         more = counted(len(self.lines) - 1, f"more such {self.what}")
         also = f" (and {more}, {lines_shown(self.lines[1:], unit)})" if self.lines[1:] else ""
         return f"{unit} {self.lines[0]}{place}: {self.message}{also}"
@@ -47,10 +47,10 @@ class _BadRows:
 
 @dataclass
 class Problems:
-    """Errors and remarks about one source of data.
+    """Errors and notes about one source of data.
 
-    Rows that cannot be used are counted by what is wrong with them. They are errors, or remarks
-    where they are to be dropped.
+    Unusable rows are counted by what is wrong with them. They are errors, or notes if they are
+    to be dropped.
     """
 
     source: str
@@ -70,7 +70,7 @@ class Problems:
     _bad: dict[tuple[str, str | None], "_BadRows"] = field(default_factory=dict)
 
     def error(self, message: str, remedy: str | None = None) -> None:
-        """Something that training would fail on.
+        """Add something that would make training fail.
 
         Args:
             message: One line.
@@ -81,22 +81,22 @@ class Problems:
             self.remedies.append(remedy)
 
     def note(self, message: str) -> None:
-        """Something that a reader should know."""
+        """Add something that a reader should know."""
         self.notes.append(message)
 
     def bad_row(self, kind: str, line: int, message: str, column: str | None = None) -> None:
-        """A row that cannot be used.
+        """Add a row that cannot be used.
 
         Args:
-            kind: What rows with the same problem share.
+            kind: A name that rows with the same problem share.
             line: Of the file.
             message: What is wrong with it; shown for the first row of a kind.
-            column: In which it is wrong.
+            column: The column that is wrong.
         """
         self._bad.setdefault((kind, column), _BadRows(message)).lines.append(line)
 
     def bad_cell(self, line: int, column: str, message: str) -> None:
-        """A cell that cannot be used, in a row that can."""
+        """Add a cell that cannot be used, in a row that can."""
         self._bad.setdefault(("cell", column), _BadRows(message, "cell")).lines.append(line)
 
     @property
@@ -105,7 +105,7 @@ class Problems:
         return sum(len(bad.lines) for bad in self._bad.values() if bad.what == "row")
 
     def close_rows(self) -> None:
-        """Turn the rows noted until now into errors, or into notes where they are dropped."""
+        """Turn the rows added so far into errors, or into notes if they are dropped."""
         for (_, column), bad in self._bad.items():
             place = f", column {column!r}" if column else ""
             if self.drop_bad:
@@ -119,28 +119,28 @@ class Problems:
         self._bad.clear()
 
     def forget_rows(self) -> None:
-        """Leave out the rows noted until now, where another error is behind them."""
+        """Discard the rows added so far, because another error explains them."""
         self._bad.clear()
 
     def raise_errors(self) -> None:
-        """Raise DataProblemsError where there are errors."""
+        """Raise DataProblemsError if there are errors."""
         if self.errors:
             raise DataProblemsError(self.source, self.errors, self.remedies)
 
 
 def without_source(message: str, source: str) -> str:
-    """The message without the file's name at its beginning."""
+    """The message without the file's name at its start."""
     return message.removeprefix(f"{source}: ").removeprefix(f"{source}, ")
 
 
 def counted(count: int, what: str) -> str:
-    """A count with its noun, as `1 row` or `1,200 rows`; a class and classes, too."""
+    """A count with its noun, such as `1 row`, `1,200 rows` or `3 classes`."""
     plural = "es" if what.endswith("s") else "s"
     return f"{count:,} {what}{'' if count == 1 else plural}"
 
 
 def lines_shown(lines: Sequence[int], unit: str = "line") -> str:
-    """The first of some line numbers, as `lines 3, 7, 12 ...`."""
+    """The first few line numbers, such as `lines 3, 7, 12 ...`."""
     if len(lines) == 1:
         return f"{unit} {lines[0]}"
     rest = " ..." if len(lines) > _LINES_SHOWN else ""

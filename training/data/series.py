@@ -29,5 +29,5 @@ class Series:
         return len(self.values)
 
     def column(self, name: str) -> int:
-        """The number of a column."""
+        """The index of a column."""
         return self.columns.index(name)

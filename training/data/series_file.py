@@ -34,7 +34,7 @@ _OFTEN = 0.7
 
 
 class ExpectedSeries(NamedTuple):
-    """What later values of a series that is known already must be like."""
+    """What newer values of a known series must agree with."""
 
     columns: tuple[str, ...]
     """All of them, in this order whatever theirs."""
@@ -43,7 +43,7 @@ class ExpectedSeries(NamedTuple):
 
 
 class SeriesRows(NamedTuple):
-    """A file or table as it stands."""
+    """The rows of a file or table, unchanged."""
 
     time: str
     columns: tuple[str, ...]
@@ -68,18 +68,18 @@ def read_series(
 
     Args:
         path: The file.
-        time_column: Name of the column with the times; by default one called as in
-            `TIME_COLUMNS` (in any case), or else the first.
+        time_column: Name of the column with the times; by default one named in `TIME_COLUMNS` (in
+            any case), or else the first.
         time_format: As for `strptime`; guessed by default.
-        keep_rows: Take the rows as they stand, whatever their times: published results on a
-            public set count them so.
-        problems: Told of rows and cells that cannot be used, which are left out or missing; by
-            default they raise.
-        expected: The series that it must go on with; of other columns there is a note.
+        keep_rows: Keep the rows as they are, whatever their times, as published results on public
+            data sets do.
+        problems: Receives rows and cells that cannot be used, which are left out or count as
+            missing; by default they raise.
+        expected: The series that it must continue; other columns are noted.
 
     Raises:
         ForeignDataError: No column holds numbers.
-        DataError: The file is not so; names line and column.
+        DataError: The file is not like this; names line and column.
     """
     if not path.is_file():
         raise DataError(f"--data: there is no file {path}")
@@ -106,14 +106,14 @@ def evenly_spaced(
     problems: Problems,
     expected: ExpectedSeries | None = None,
 ) -> Series:
-    """The series of these rows, with those that are left out as missing values.
+    """The series of these rows; times without a row get missing values.
 
     Args:
-        rows: As they stand in a file or table.
+        rows: Of a file or table.
         name: Of the series.
         time_format: As for `strptime`; guessed by default.
-        problems: Told of rows that cannot be used, which are left out.
-        expected: The series that it must go on with.
+        problems: Receives rows that cannot be used, which are left out.
+        expected: The series that they must continue.
 
     Raises:
         DataError: Too few rows are left, or nearly all times are missing.
@@ -188,7 +188,7 @@ def _read_rows(
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
     names = [name for name in columns if wrong[name] == len(texts)]
     if names and len(set(texts)) < _OFTEN * len(texts):
-        problems.forget_rows()  # the other form of table says it all
+        problems.forget_rows()  # the error about the form of the table explains them
         raise DataError(
             f"{path}: expected a column for each series and a row for each time, got several rows "
             f"for a time, told apart by {names[0]!r}; pandas can turn it: "
@@ -209,7 +209,7 @@ def _gap_note(axis: TimeAxis, holes: Sequence[tuple[int, int]]) -> str:
 
 
 def _decode(path: Path) -> tuple[str, list[str]]:
-    """The text, and a note where it is not UTF-8: then units in the header make the difference."""
+    """The text, with a note if it is not UTF-8, as happens with units in a header."""
     content = read_bytes(path)
     try:
         return as_text(path, content), []
@@ -225,12 +225,12 @@ def series_columns(
     Args:
         source: Of the columns, for messages.
         names: Of all of them.
-        time_column: The one with the times; by default one called as in `TIME_COLUMNS`, or
-            else the first that is not expected to hold numbers.
-        expected: The series that they must go on with.
+        time_column: The one with the times; by default one named in `TIME_COLUMNS`, or else the
+            first that is not expected to hold numbers.
+        expected: The series that they must continue.
 
     Raises:
-        DataError: A column is not there; names it.
+        DataError: A column is missing; names it.
     """
     wanted = expected.columns if expected else ()
     others = [name for name in names if name not in wanted]
@@ -250,7 +250,7 @@ def series_columns(
 
 
 def _number(row: Record, name: str) -> float | None:
-    """The number in a cell, NaN for a missing one; None where it is neither."""
+    """The number in a cell, NaN if it is missing; None if it is neither."""
     cell = (row.cells[name] or "").strip()
     if cell.lower() in MISSING:
         return math.nan

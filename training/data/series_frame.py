@@ -27,15 +27,15 @@ def series_of_frame(
     """The series in a table, as `training.data.series_file.read_series` reads it from a file.
 
     Args:
-        data: A column of times, or an index of them, and columns of numbers; or long, with the
+        data: A column or index of times, and columns of numbers; or in long form, with the
             columns `unique_id`, `ds` and `y`.
-        time_column: The column of times; found as in a file by default.
+        time_column: The column of times; by default found as in a file.
         time_format: Of times that are texts; guessed by default.
-        problems: Told of rows that cannot be used.
-        expected: The series that it must go on with.
+        problems: Receives rows that cannot be used.
+        expected: The series that it must continue.
 
     Raises:
-        DataError: The table is not so; names the column.
+        DataError: The table is not like this; names the column.
     """
     table = _wide(_pandas(data), problems)
     names = [str(name) for name in table.columns]
@@ -72,7 +72,7 @@ def _pandas(data: Any) -> pd.DataFrame:
 
 
 def _wide(table: pd.DataFrame, problems: Problems) -> pd.DataFrame:
-    """A column for each series, of a table that is long."""
+    """A table in long form turned into one with a column for each series."""
     if set(table.columns) != set(LONG):
         return table
     repeated = table[table.duplicated(["unique_id", "ds"])]
@@ -86,7 +86,7 @@ def _wide(table: pd.DataFrame, problems: Problems) -> pd.DataFrame:
 
 
 def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:
-    """The values as float64, NaN where they are missing."""
+    """The values as float64, with NaN for missing ones."""
     numbers = pd.to_numeric(column, errors="coerce")
     wrong = (numbers.isna() & column.notna()) | np.isinf(numbers.astype(np.float64))
     for row in np.flatnonzero(wrong):

@@ -1,7 +1,6 @@
 """Labelled texts from the user's own CSV, TSV or JSON-lines file, plain or gzipped."""
 
 import ast
-import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -11,11 +10,11 @@ from typing import NamedTuple
 from training.data.file_content import read_utf8
 from training.data.problems import Problems
 from training.errors import DataError, ForeignDataError
+from training.tables.csv_rows import csv_rows
 from training.tables.text_columns import TEXT_COLUMNS, column_called
 
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 class LabelledRow(NamedTuple):
@@ -49,10 +48,10 @@ def read_text_file(
 
     Args:
         path: The file.
-        text_column: Name of the column with the text; found by itself when one is called as in
-            `TEXT_COLUMNS` (in any case).
-        label_column: Likewise for the label and `LABEL_COLUMNS`.
-        problems: Told of the rows that cannot be used, which are left out; by default they raise.
+        text_column: Name of the column with the text; by default one named in `TEXT_COLUMNS`
+            (in any case).
+        label_column: The same for the label and `LABEL_COLUMNS`.
+        problems: Receives rows that cannot be used, which are left out; by default they raise.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.
@@ -89,7 +88,7 @@ def read_text_file(
 
 
 def _problem(record: Record, text_key: str, label_key: str) -> str | None:
-    """What keeps a row from being used."""
+    """The reason why a row cannot be used, or None."""
     text, label = record.cells.get(text_key), record.cells.get(label_key)
     if text is None or not text.strip():
         return f"the text is empty (column {text_key!r})"
@@ -105,7 +104,7 @@ def _problem(record: Record, text_key: str, label_key: str) -> str | None:
 
 
 def _is_list(label: str) -> bool:
-    """Whether a cell holds a list or an object as JSON or Python write it."""
+    """Whether a cell holds a list or an object in the notation of JSON or Python."""
     if not label.lstrip().startswith(("[", "{")):
         return False
     try:
@@ -122,52 +121,22 @@ def _kind(path: Path) -> str:
 
 
 def csv_records(path: Path, content: str, delimiter: str, problems: Problems) -> Iterator[Record]:
-    """The rows of a file with a header line, with the line each begins on.
+    """The rows of a file with a header line, with the line on which each begins.
 
     Args:
         path: For messages.
         content: Of the file.
         delimiter: Between cells.
-        problems: Told of the rows that do not fit the header, which are left out.
+        problems: Receives rows that do not fit the header, which are left out.
 
     Raises:
         DataError: There is no header, or a quote has no end; names the line.
     """
-    # A text may be longer than the 131,072 letters that a cell may have by default.
-    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
-    try:
-        header = next(reader, None)
-        if header is None:
-            raise DataError(f"{path} is empty; expected a header line")
-        if len(header) == 1 and (other := _other_delimiter(header[0], delimiter)):
-            raise DataError(
-                f"{path}, line 1: expected columns separated by {_DELIMITERS[delimiter]}, got "
-                f"{_DELIMITERS[other]}: {header[0]!r:.60}"
-            )
-        if len(set(header)) < len(header):
-            raise DataError(f"{path}: two columns have the same name: {header}")
-        line = reader.line_num + 1
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                problems.bad_row(
-                    "cells",
-                    line,
-                    f"expected {len(header)} cells as in the header, got {len(cells)}",
-                )
-            elif cells:
-                yield Record(line, dict(zip(header, cells, strict=True)))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(
-            f"{path}, line {reader.line_num}: not well-formed ({error}); is a quote unbalanced?"
-        ) from error
-
-
-def _other_delimiter(cell: str, delimiter: str) -> str | None:
-    """The likely delimiter of a header that was read as a single column."""
-    found = [other for other in _DELIMITERS if other != delimiter and other in cell]
-    return max(found, key=cell.count, default=None)
+    lines = io.StringIO(content, newline="")
+    rows = csv_rows(path, lines, delimiter, lambda *row: problems.bad_row("cells", *row))
+    header = next(rows).cells
+    for line, cells in rows:
+        yield Record(line, dict(zip(header, cells, strict=True)))
 
 
 def _json_records(content: str, problems: Problems) -> Iterator[Record]:
@@ -199,12 +168,12 @@ def find_column(
     known: tuple[str, ...],
     what: str,
 ) -> str:
-    """The column that is wanted, else the first that is called as in `known`, in any case.
+    """The column that is wanted, or else the first whose name is in `known`, in any case.
 
     Args:
         source: Of the columns, for errors.
         columns: To choose from.
-        wanted: The name of one of them, if it was said.
+        wanted: The name of one of them, if the user gave it.
         known: Names by which it is found.
         what: `text` or `label`.
 

@@ -1,4 +1,4 @@
-"""Labelled texts that are in memory already, as a training takes them in place of a file."""
+"""Labelled texts in memory, which a training accepts instead of a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from training.data.text_files import LabelledRow
 
 @dataclass(frozen=True)
 class TextTable:
-    """Labelled texts, with parts for validation and test where they are not to be drawn."""
+    """Labelled texts, with parts for validation and test unless these are to be drawn."""
 
     rows: Sequence[LabelledRow]
     """To train on, and to draw those parts from that are not given."""

@@ -24,7 +24,7 @@ _YEAR_FIRST = re.compile(r"\s*\d{4}")
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Evenly spaced times, and where the rows of a file stand among them."""
+    """Evenly spaced times, and the places of a file's rows among them."""
 
     times: pd.DatetimeIndex
     """N times, without gap."""
@@ -36,7 +36,7 @@ class TimeAxis:
 
 @dataclass(frozen=True)
 class TimeCells:
-    """The time column of a file as it stands there."""
+    """The time column of a file, unchanged."""
 
     source: str
     column: str
@@ -54,7 +54,7 @@ class TimeCells:
         )
 
     def note(self, problems: Problems, row: int, kind: str, problem: str) -> None:
-        """Tell of a row that cannot be used; the cell is added to the message."""
+        """Report a row that cannot be used; the cell is added to the message."""
         message = f"{problem}, got {self.texts[row]!r}"
         problems.bad_row(kind, self.lines[row], message, self.column)
 
@@ -74,13 +74,13 @@ def parse_times(
 ) -> pd.DatetimeIndex:
     """Read times; offsets from UTC are applied and dropped.
 
-    Behind the year stands the month. Otherwise day and month may stand in either order where only
-    one of the two gives ascending times, or times that are far more even.
+    The month follows the year. Otherwise day and month may be in either order if only one of the
+    two gives ascending times, or times that are far more even.
 
     Args:
-        cells: As they stand in the file.
+        cells: Of the file.
         time_format: As for `strptime`; guessed by default.
-        problems: Told of the cells that are no times, which become NaT; by default they raise.
+        problems: Receives cells that are not times, which become NaT; by default they raise.
 
     Raises:
         DataError: A cell could be either of two times, or, without `problems`, is none; names it.
@@ -91,7 +91,7 @@ def parse_times(
     parsed = []
     for options in tries:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # no common format: then cell by cell
+            warnings.simplefilter("ignore", UserWarning)  # no common format: read cell by cell
             times = pd.to_datetime(pd.Series(cells.texts), errors="coerce", utc=True, **options)
         parsed.append(_in_nanoseconds(pd.DatetimeIndex(times).tz_localize(None), cells))
     ascending = [times for times in parsed if not times.hasnans and times.is_monotonic_increasing]
@@ -112,7 +112,7 @@ def parse_times(
 
 
 def _in_nanoseconds(times: pd.DatetimeIndex, cells: TimeCells) -> pd.DatetimeIndex:
-    """The same times; raises DataError where one, or the span of all, is beyond int64."""
+    """The same times; raises DataError if one, or the span of all, exceeds int64."""
     years = times.year  # NaN where there is no time
     outside = np.flatnonzero((years <= _YEARS[0]) | (years >= _YEARS[1]))
     if len(outside):
@@ -131,7 +131,7 @@ def _in_nanoseconds(times: pd.DatetimeIndex, cells: TimeCells) -> pd.DatetimeInd
 def _more_even(
     first: pd.DatetimeIndex, second: pd.DatetimeIndex, cells: TimeCells
 ) -> pd.DatetimeIndex:
-    """Of two readings of the same cells the one with far fewer gaps, if they differ."""
+    """The one of two readings of the same cells that has far fewer gaps, if they differ."""
     different = np.flatnonzero(first != second)
     if not len(different):
         return first
@@ -153,12 +153,12 @@ def _unevenness(times: pd.DatetimeIndex) -> float:
 
 
 def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> np.ndarray:
-    """The rows in the order of time, each time once.
+    """The rows in order of time, with each time once.
 
     Args:
         times: Of the rows.
         cells: For messages.
-        problems: Told of repeated times, of which the first stays, and of those out of order.
+        problems: Receives repeated times, of which the first is kept, and times out of order.
     """
     latest = np.maximum.accumulate(times.asi8)
     early = np.flatnonzero(times.asi8[1:] < latest[:-1]) + 1
@@ -219,7 +219,7 @@ def complete(
     Args:
         times: Of the rows, ascending, two or more where the spacing is not known.
         cells: For messages.
-        problems: Told of times that do not fit the spacing, whose place is then -1; by default
+        problems: Receives times that do not fit the spacing, whose place is then -1; by default
             they raise.
         frequency: The spacing, where it is known.
 
@@ -244,14 +244,14 @@ def complete(
 
 
 def gaps(axis: TimeAxis) -> list[tuple[int, int]]:
-    """The gaps between the rows: the place of the first missing time, and how many there are."""
+    """The gaps between rows: the place of the first missing time, and the number of them."""
     places = np.sort(axis.places[axis.places >= 0])
     steps = np.diff(places)
     return [(int(places[row]) + 1, int(steps[row]) - 1) for row in np.flatnonzero(steps > 1)]
 
 
 def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -> None:
-    """Raise DataError, naming the row behind the longest gap, where nearly all times are missing.
+    """Raise DataError, naming the row after the longest gap, if nearly all times are missing.
 
     Such a table would be filled with missing values, perhaps beyond all memory.
     """

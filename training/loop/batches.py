@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Batch(NamedTuple):
-    """What one step reads."""
+    """The input of one step."""
 
     inputs: np.ndarray
     """(B, T) int32, padded with 0 to the batch's longest row."""
@@ -63,8 +63,7 @@ class LengthBucketedBatches:
     def in_length_order(self) -> Iterator[Batch]:
         """The batches for evaluation, unshuffled; `length_order` tells which row is where.
 
-        Their sizes differ by one row at most: the model would be compiled for a small one at the
-        end.
+        Their sizes differ by at most one row; a small last batch would be compiled for separately.
         """
         for indices in np.array_split(self.length_order(), len(self)):
             yield self._batch(indices)

@@ -26,7 +26,7 @@ SECONDS_BETWEEN = 30.0
 
 
 def checkpoint_path(run: Path) -> Path:
-    """Where the checkpoint of a run lies."""
+    """The path of a run's checkpoint."""
     return run.parent / f".{run.name}.checkpoint"
 
 
@@ -39,10 +39,10 @@ def existing_checkpoint(run: Path) -> Path:
     """The checkpoint of an interrupted run.
 
     Args:
-        run: Where it was to be.
+        run: The run's intended path.
 
     Raises:
-        CheckpointError: There is none; says whether the run is complete, or which were cut short.
+        CheckpointError: There is none; says if the run is complete, or which runs were cut short.
     """
     path = checkpoint_path(run)
     if path.exists():
@@ -80,7 +80,7 @@ class Checkpoint:
     Args:
         path: Its file.
         settings: JSON values from which the run can be set up again.
-        variables: All that training changes: Keras variables of the model and the optimizer.
+        variables: Everything that training changes: Keras variables of the model and the optimizer.
         seconds_between: Least time between two checkpoints within an epoch.
         data: `training.data.digest.data_digest` of what is trained on; None is not compared.
     """
@@ -139,11 +139,11 @@ class Checkpoint:
         """Set the variables to those of the checkpoint.
 
         Returns:
-            The state and the best epoch's weights; None where there is no checkpoint.
+            The state and the best epoch's weights; None if there is no checkpoint.
 
         Raises:
-            CheckpointError: It is damaged, or of other data or another model; no variable is
-                changed.
+            CheckpointError: It is damaged, or belongs to other data or another model; no
+                variable is changed.
         """
         if not self.path.exists():
             return None
@@ -171,9 +171,9 @@ class Checkpoint:
 
 @contextmanager
 def _archive(path: Path) -> Iterator[Any]:
-    """The file's arrays, and errors in reading them as the package's own."""
+    """The file's arrays; errors in reading them become the package's own."""
     try:
-        # np.load leaves open what it cannot read, unless it is given the open file.
+        # np.load leaves a file that it cannot read open, unless it is given the open file.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             yield archive
     except FileNotFoundError as error:

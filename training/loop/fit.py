@@ -1,4 +1,4 @@
-"""The training loop: free functions that know neither texts nor series.
+"""The training loop: functions that know neither texts nor series.
 
 A *per-row function* takes targets and model outputs and returns one value per row, (B,). Losses
 and metrics are of this kind, so that means over an epoch weigh every row alike, however the rows
@@ -34,7 +34,7 @@ Score = Callable[[Mapping[str, float]], tuple[float, ...]]
 
 @dataclass(frozen=True)
 class FitResult:
-    """What `fit` did; the model holds the weights of the best epoch."""
+    """The result of `fit`; the model holds the weights of the best epoch."""
 
     epochs: tuple[EpochRecord, ...]
     best_epoch: int
@@ -45,12 +45,12 @@ class FitResult:
 
 
 class TrainingBatches(Protocol):
-    """Batches that can be drawn anew each epoch."""
+    """Batches that can be drawn again for each epoch."""
 
     def __len__(self) -> int: ...
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """All rows once, in an order of this epoch's own."""
+        """All rows once, in an order that depends on the epoch."""
 
 
 class Progress(Protocol):
@@ -79,7 +79,7 @@ def make_train_step(
         optimizer: Applied to the trainable variables.
         loss: Per-row function to minimise.
         metrics: Further per-row functions to report.
-        signature: Of inputs and targets, with None for all that varies: the graph is traced once.
+        signature: Of inputs and targets, with None for sizes that vary: the graph is traced once.
         clip_norm: The gradients' global norm is scaled down to this.
         replicas: Of the model, in whose scope it and the optimizer were made; one by default.
 
@@ -174,10 +174,10 @@ def fit(
         validation_batches: Called after each epoch.
         epochs: Most epochs.
         patience: Epochs without a better score before stopping.
-        score: Of an epoch's validation means; more is better.
+        score: Of an epoch's validation means; higher is better.
         learning_rate: The current learning rate, for the record.
-        progress: Told of each step and epoch; of epochs before a break once more.
-        checkpoint: Written after each epoch and now and then within; none by default.
+        progress: Notified of each step and epoch, including epochs before a resumption.
+        checkpoint: Written after each epoch and from time to time within it; none by default.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
@@ -203,7 +203,7 @@ def fit(
             if interrupted() and state.records:
                 break
             validation = evaluate(eval_step, validation_batches())
-            for name, mean in validation.items():  # the last step may be what broke the weights
+            for name, mean in validation.items():  # the last step may have broken the weights
                 _require_finite(f"validation {name}", mean, f"after epoch {state.epoch}")
             record = EpochRecord(
                 state.epoch,
@@ -235,7 +235,7 @@ def fit(
 
 @contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Within, a first SIGINT only makes the yielded function answer True."""
+    """In this context, a first SIGINT only makes the yielded function return True."""
     received = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield received.is_set  # only the main thread may set signal handlers
@@ -265,7 +265,7 @@ def _require_finite(name: str, mean: float, when: str) -> None:
 
 
 def _summed(gradient: Any) -> Any:
-    """Add up what a sparse gradient holds for the same row; its norm is wrong before."""
+    """Add up a sparse gradient's entries for the same row; otherwise its norm is wrong."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     rows, place = tf.unique(gradient.indices)

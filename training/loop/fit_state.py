@@ -1,4 +1,4 @@
-"""How far a training run has come, weights apart."""
+"""How far a training run has come, apart from its weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What one epoch did."""
+    """The result of one epoch."""
 
     epoch: int
     """Counted from 1."""

@@ -9,7 +9,7 @@ from training.loop.fit_state import EpochRecord
 
 
 class TrainingProgress:
-    """Shows the progress of `training.loop.fit.fit`; the bar only where there is a terminal.
+    """Shows the progress of `training.loop.fit.fit`; the bar only in a terminal.
 
     Args:
         console: Where to write.

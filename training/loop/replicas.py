@@ -21,7 +21,7 @@ ReplicaStep = Callable[[Any, Any], Mapping[str, Any]]
 
 
 class Replicas:
-    """Those of a strategy.
+    """The replicas of a strategy.
 
     Args:
         strategy: Of `tf.distribute`; by default there is one replica.
@@ -59,7 +59,7 @@ class Replicas:
         meet()
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Within, variables are made: those of the model and of the optimizer."""
+        """The context in which the variables of model and optimizer are created."""
         scope: AbstractContextManager[Any] = self._strategy.scope()
         return scope
 
@@ -81,7 +81,7 @@ class Replicas:
         }
 
     def mean(self, row_values: Any, rows: Any) -> Any:
-        """This replica's part of the mean over a batch of so many rows; the parts add up."""
+        """This replica's part of the mean over a batch of this many rows; the parts add up."""
         if self.count == 1:
             return tf.reduce_mean(row_values)
         return tf.reduce_sum(row_values) / tf.cast(rows, row_values.dtype)
@@ -95,7 +95,7 @@ class Replicas:
 
     def apply(self, optimizer: Any, gradients: Sequence[Any]) -> None:
         """Apply gradients that are the same in all replicas; called by a step."""
-        if self.count > 1:  # Keras' optimizers add up what the replicas bring
+        if self.count > 1:  # Keras' optimizers add up the gradients of all replicas
             gradients = [gradient / self.count for gradient in gradients]
         optimizer.apply(gradients)
 

@@ -1,4 +1,4 @@
-"""A model's training as its settings say: optimizer, schedule, clipping, early stopping."""
+"""Training a model according to its settings: optimizer, schedule, clipping, early stopping."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from training.loop.replicas import Replicas
 
 
 class Objective(NamedTuple):
-    """What a training minimises, reports and chooses the best epoch by."""
+    """What a training minimises and reports, and how it chooses the best epoch."""
 
     loss: PerRowFunction
     metrics: Mapping[str, PerRowFunction]
@@ -56,7 +56,7 @@ def train(
         validation_batches: Called after each epoch.
         objective: Loss, metrics and score.
         settings: How the weights are found.
-        signature: Of inputs and targets, with None for all that varies.
+        signature: Of inputs and targets, with None for sizes that vary.
         console: Where to show progress.
         checkpoint: Makes the checkpoint of these variables; none is written by default.
         replicas: Of the model; one by default.

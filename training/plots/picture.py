@@ -1,4 +1,4 @@
-"""What every picture of a run shares: how it is written, and how it names things."""
+"""What all pictures of a run share: how they are written, and how they name things."""
 
 import warnings
 from pathlib import Path
@@ -18,6 +18,6 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def plain_label(name: str) -> str:
-    """A name from the data, cut short; a pair of dollars would start a formula."""
+    """A name from the data, shortened and escaped: a pair of dollars would start a formula."""
     short = name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"
     return short.replace("$", r"\$")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PredictJob(NamedTuple):
-    """A file that can be scored: all is checked that can be without the model."""
+    """A file to score, checked as far as that is possible without the model."""
 
     config: PredictConfig
     task: Task

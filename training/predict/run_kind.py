@@ -1,4 +1,4 @@
-"""Which task a run is of, read without TensorFlow."""
+"""The task of a run, read without TensorFlow."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def run_task(path: Path) -> Task:
 
 
 def scored_columns(path: Path, task: Task, given: dict[str, str]) -> dict[str, list[str]]:
-    """What a run reads of rows, and the names by which columns are found.
+    """The inputs that a run reads from rows, and the names by which columns are found.
 
     Args:
         path: Of the run, for messages.
@@ -38,8 +38,8 @@ def scored_columns(path: Path, task: Task, given: dict[str, str]) -> dict[str, l
         given: Columns that the caller named, by input.
 
     Raises:
-        RunDirectoryError: Runs of this task answer no rows.
-        ConfigError: A column is named for an input that there is not.
+        RunDirectoryError: Runs of this task cannot answer rows.
+        ConfigError: A column is named for an input that does not exist.
     """
     inputs = {name: list(known) for name, known in task.scored_columns.items()}
     if not inputs:

@@ -20,10 +20,10 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class RunScorer:
-    """Adds a run's answers to data frames: to those of Spark, Dask or Ray, partition by partition.
+    """Adds a run's answers to data frames of Spark, Dask or Ray, partition by partition.
 
-    It can be pickled, and holds the run's path alone: each process that calls it loads the model
-    once. All machines must see the path. `docs/examples` has it in Spark and in Dask.
+    It can be pickled, as it holds only the run's path: each process that calls it loads the model
+    once. All machines must see the path. `docs/examples` shows it with Spark and with Dask.
 
     Args:
         run: A run directory.
@@ -39,7 +39,7 @@ class RunScorer:
         scored_columns(self._path, run_task(self._path), columns)
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame with the answers behind its columns.
+        """The frame with the answers appended to its columns.
 
         Args:
             frame: N rows. An empty one gives an empty one, with the columns and types of every

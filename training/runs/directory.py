@@ -6,6 +6,7 @@ model.keras                the model of the best epoch
 metrics.json               what it achieves, baselines, counts, versions
 history.json               one record per epoch
 report.md                  all this for people, with pictures
+report.html                the same as one page that needs no other file
 manifest.json              the run's files with their sizes; written last
 =========================  ====================================================================
 

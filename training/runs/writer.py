@@ -16,6 +16,7 @@ from training.loop.checkpoint import Checkpoint, checkpoint_path
 from training.loop.fit import FitResult
 from training.runs.directory import RunWriter
 from training.runs.lock import RunLock
+from training.runs.report_page import write_report_page
 from training.runs.run_config import package_version
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ class TrainingRunWriter(RunWriter):
         self.write_json("history.json", [to_dict(record) for record in result.epochs])
 
     def publish(self) -> Path:
-        """As of the base class; then no checkpoint is needed any more."""
+        """As of the base class, with the report as a page; then the checkpoint can go."""
+        write_report_page(self.path)
         place = super().publish()
         self._checkpoint.unlink(missing_ok=True)
         return place

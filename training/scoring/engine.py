@@ -1,4 +1,4 @@
-"""Rows in, answers in the order of the rows out; in between, batches of rows of like length."""
+"""Rows in, answers in the same order out; in between, batches of rows of similar length."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ def score_table(
         N rows, in the order of the table, with the columns of `scorer.answers`.
 
     Raises:
-        RowError: A row cannot be read; its number is that in the table.
+        RowError: A row cannot be read; it is numbered as in the table.
     """
     import pyarrow as pa
 
@@ -57,7 +57,7 @@ def score_batches(
         For each record batch its answers, as of `score_table`.
 
     Raises:
-        RowError: A row cannot be read; its number is that in the stream.
+        RowError: A row cannot be read; it is numbered as in the stream.
     """
     with ExitStack() as stack:
         pool = None

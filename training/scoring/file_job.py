@@ -23,19 +23,19 @@ from training.tables.text_columns import column_called
 from training.termination import remembered_interrupt
 
 _FORM = 1
-"""Of the parts; a further number where those of before cannot be gone on with."""
+"""The form of the parts; raised if earlier parts could not be continued."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of it."""
+    """The result."""
 
     rows: int
     """All rows of the output."""
     resumed: int
-    """Those that were done before."""
+    """Those that an earlier run had done."""
     seconds: float
-    """What the others took."""
+    """The time that the others took."""
 
     def summary(self) -> str:
         """All this in one line."""
@@ -52,9 +52,9 @@ class FileJob:
 
     Args:
         data: .csv, .tsv, .jsonl (also .gz) or .parquet; read twice.
-        output: Likewise; it appears when it is whole.
+        output: One of the same; it appears when it is complete.
         inputs: The columns that the model reads, each with the names by which it is found.
-        columns: Names of those columns in the file, where they are not to be found by name.
+        columns: Names of those columns in the file, unless they are to be found by name.
         keep: Columns of the file that the output gets, too; all by default.
         overwrite: Whether the output may be there already.
         console: Shows that the file is being read.
@@ -90,7 +90,7 @@ class FileJob:
                 raise DataError(f"--keep: {_no_column(data, self._table.schema, name)}")
 
     def run(self, scorer: Scorer) -> Scored:
-        """Answer the rows that are not done yet, and writes the output.
+        """Answer the rows that are not done yet, and write the output.
 
         Args:
             scorer: Reads the columns that were checked.
@@ -162,7 +162,7 @@ class FileJob:
             )
 
     def _digest(self, scorer: Scorer) -> str:
-        """Of all that a row of the output follows from."""
+        """A digest of everything that determines a row of the output."""
         follows_from = {
             "form": _FORM,
             "data": self._table.digest,
@@ -185,7 +185,7 @@ def find_columns(
         source: Of the table, for messages.
         schema: Of the table.
         inputs: What the model reads, each with the names by which it is found (in any case).
-        given: Names of columns, where they are not to be found so.
+        given: Names of columns, for inputs that are not to be found like that.
 
     Raises:
         DataError: There is no such column, or it holds values of several kinds.
@@ -215,7 +215,7 @@ def find_columns(
 def output_schema(rows: pa.Schema, keep: Sequence[str], answers: pa.Schema) -> pa.Schema:
     """The columns of the output: those that are kept, then the answers.
 
-    A kept column that is called as an answer gets `input_` before its name.
+    A kept column with the name of an answer gets `input_` before its name.
     """
     taken = {*keep, *answers.names}
     fields = []

@@ -1,4 +1,4 @@
-"""The finished part of an output file, kept beside it until the whole is there."""
+"""The finished parts of an output file, kept beside it until it is complete."""
 
 import contextlib
 import glob

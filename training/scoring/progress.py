@@ -1,4 +1,4 @@
-"""What a person sees while a file is scored: a bar with rows per second and the time left."""
+"""The progress display while a file is scored: a bar with rows per second and time left."""
 
 import time
 from types import TracebackType
@@ -11,7 +11,7 @@ _EVERY = 30.0
 
 
 class ScoringProgress:
-    """A context manager; the bar where there is a terminal, else a line from time to time.
+    """A context manager; shows a bar in a terminal, otherwise a line from time to time.
 
     Args:
         console: Where to write.

@@ -1,4 +1,4 @@
-"""What a model gives so that its answers to a table's rows can be asked for."""
+"""What a model provides so that it can answer the rows of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How much is asked for at once."""
+    """Limits of one request to a model."""
 
     steps: int = 1 << 15
-    """Most steps of a batch: its rows times those of its longest row, padding counted."""
+    """Most steps of a batch: its rows times the steps of its longest row, including padding."""
     rows: int = 1024
     """Most rows of a batch, however short they are."""
     in_flight: int = 1
-    """Batches that may be asked for at the same time, by a thread each."""
+    """Batches that may be requested at the same time, by one thread each."""
 
 
 class Reading(Protocol):
-    """N rows as a model reads them."""
+    """N rows in the form that a model reads."""
 
     @property
     def lengths(self) -> np.ndarray:
-        """How many steps each row has, (N,) int64; rows of like length share a batch."""
+        """The number of steps of each row, (N,) int64; rows of similar length share a batch."""
 
     def answer(self, rows: np.ndarray) -> "pa.RecordBatch":
-        """The answers to some of the rows, in the order asked for.
+        """The answers to some of the rows, in the requested order.
 
         Args:
-            rows: (B,) numbers of rows, of like length.
+            rows: (B,) numbers of rows of similar length.
 
         Returns:
             B rows with the columns of `Scorer.answers`.
@@ -41,7 +41,7 @@ class Reading(Protocol):
 
 
 class Scorer(Protocol):
-    """A model that answers rows. What it answers to a row does not depend on the other rows."""
+    """A model that answers rows. The answer to a row does not depend on the other rows."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -53,14 +53,14 @@ class Scorer(Protocol):
 
     @property
     def limits(self) -> BatchLimits:
-        """The batches that it answers fastest."""
+        """The batch sizes that it answers fastest."""
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What tells the model from every other one: only with the same does a scoring go on."""
+        """What distinguishes the model from every other: scoring continues only with the same."""
 
     def read(self, rows: "pa.RecordBatch") -> Reading:
-        """Read rows, best in the background: the next rows are read before these are answered.
+        """Read rows, best in the background: the next rows are read while these are answered.
 
         Args:
             rows: N rows with the columns of `inputs`.
@@ -75,8 +75,8 @@ class RowError(Exception):
 
     Args:
         row: Its number, from 0.
-        column: By the model's name of it.
-        message: What was expected and what came.
+        column: The model's name for it.
+        message: What was expected and what was found.
     """
 
     def __init__(self, row: int, column: str, message: str):
@@ -84,4 +84,4 @@ class RowError(Exception):
         self.row, self.column, self.message = row, column, message
 
     def __str__(self) -> str:
-        return f"row {self.row + 1}, column {self.column!r}: {self.message}"
+        return f"row {self.row}, column {self.column!r}: {self.message}"

@@ -1,4 +1,4 @@
-"""A column of texts, as any kind of column that can be read as one."""
+"""A column of texts, from any kind of column that can be read as one."""
 
 import pyarrow as pa
 

@@ -1,28 +1,18 @@
 """CSV and TSV files."""
 
-import csv
 import re
 import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 
-from training.errors import DataError
-from training.tables.lines import LONGEST_LINE, open_hashed, text_lines
+from training.tables.csv_rows import Row, csv_rows
+from training.tables.lines import open_hashed, text_lines
 from training.tables.table_file import Progress, TableFile, gathered
 
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _WHOLE_NUMBER = re.compile(r"-?[1-9][0-9]{0,17}|0|")  # as a program writes it, or missing
-
-
-class Row(NamedTuple):
-    """A row, and the line on which it begins."""
-
-    line: int
-    cells: list[str]
 
 
 class DelimitedFile(TableFile):
@@ -37,7 +27,7 @@ class DelimitedFile(TableFile):
     def place(self, row: int) -> str:
         """The line on which a row begins; the file is read again to find it."""
         found = next(islice(self._rows(), row + 1, None), None)
-        return f"row {row + 1}" if found is None else f"line {found.line}"
+        return f"row {row}" if found is None else f"line {found.line}"
 
     def _rows(self) -> Iterator[Row]:
         with open_hashed(self.path) as file:
@@ -82,50 +72,6 @@ def open_delimited(path: Path, delimiter: str, gzipped: bool, progress: Progress
         for column, name in enumerate(header)
     ]
     return DelimitedFile(path, pa.schema(fields), count, digest, delimiter, gzipped)
-
-
-def csv_rows(path: Path, lines: Iterator[str], delimiter: str) -> Iterator[Row]:
-    """The header, then the rows; blank lines are passed over.
-
-    Raises:
-        DataError: There is no header, or a row does not fit it; names the line.
-    """
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    line = 1
-    header: list[str] | None = None
-    try:
-        for cells in reader:
-            if header is None and cells:
-                header = _checked_header(path, line, cells, delimiter)
-            if cells:
-                if len(cells) != len(header or ()):
-                    raise DataError(
-                        f"{path}, line {line}: expected {len(header or ())} cells as in the "
-                        f"header, got {len(cells)}"
-                    )
-                yield Row(line, cells)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(
-            f"{path}, line {reader.line_num}: not well-formed ({error}); is a quote unbalanced?"
-        ) from error
-    if header is None:
-        raise DataError(f"{path} is empty; expected a header line")
-
-
-def _checked_header(path: Path, line: int, header: list[str], delimiter: str) -> list[str]:
-    if len(header) == 1:
-        found = [other for other in _DELIMITERS if other != delimiter and other in header[0]]
-        if found:
-            other = max(found, key=header[0].count)
-            raise DataError(
-                f"{path}, line {line}: expected columns with {_DELIMITERS[delimiter]} between "
-                f"them, got {_DELIMITERS[other]}: {header[0]!r:.60}"
-            )
-    if len(set(header)) < len(header):
-        raise DataError(f"{path}: two columns have the same name: {header}")
-    return header
 
 
 def _piece(schema: pa.Schema, places: list[int], rows: list[list[str]]) -> pa.RecordBatch:

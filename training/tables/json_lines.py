@@ -46,7 +46,7 @@ class JsonLinesFile(TableFile):
     def place(self, row: int) -> str:
         """The line of a row; the file is read again to find it."""
         found = next(islice(self._rows(), row, None), None)
-        return f"row {row + 1}" if found is None else f"line {found.line}"
+        return f"row {row}" if found is None else f"line {found.line}"
 
     def _rows(self) -> Iterator[Row]:
         with open_hashed(self.path) as file:

@@ -12,7 +12,7 @@ from typing import Any
 from training.errors import DataError
 
 LONGEST_LINE = 64 << 20
-"""Bytes; a file with longer ones has no line breaks, or was made to fill memories."""
+"""Bytes; a file with longer ones has no line breaks, or was made to fill the memory."""
 _BUFFER = 1 << 20
 
 
@@ -57,7 +57,7 @@ def text_lines(path: Path, file: io.RawIOBase, gzipped: bool) -> Iterator[str]:
         gzipped: Whether to unpack it.
 
     Raises:
-        DataError: It is no UTF-8 text, no complete gzip file or cannot be read; names the line.
+        DataError: It is not UTF-8 text, not a complete gzip file, or unreadable; names the line.
     """
     number = 0
     buffered: Any = io.BufferedReader(file, _BUFFER)

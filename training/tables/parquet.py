@@ -19,8 +19,8 @@ class ParquetFile(TableFile):
     """A Parquet file; see `training.tables.table_file.open_table`."""
 
     def place(self, row: int) -> str:
-        """The row's number, from 1."""
-        return f"row {row + 1}"
+        """The row's number, from 0."""
+        return f"row {row}"
 
     def _pieces(self, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
         try:

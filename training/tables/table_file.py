@@ -12,9 +12,9 @@ from training.errors import DataError
 from training.tables.file_kind import file_kind
 
 PIECE_ROWS = 8192
-"""About as many rows has a piece."""
+"""About this many rows make a piece."""
 PIECE_BYTES = 32 << 20
-"""Of long rows a piece has fewer: about as many bytes in memory."""
+"""If rows are long, a piece has fewer: about this many bytes in memory."""
 JSON_VALUE = b"keras_gru.json"
 """Marks, in a field's metadata, texts that are JSON values of several kinds."""
 
@@ -24,7 +24,7 @@ Progress = Callable[[int], None]
 
 
 class TableFile(ABC):
-    """A file that was looked through to its end and can be read.
+    """A file that was read through once and can be read again.
 
     Args:
         path: Of the file.
@@ -41,11 +41,11 @@ class TableFile(ABC):
     ) -> Iterator[pa.RecordBatch]:
         """The rows in their order, about `PIECE_ROWS` at once.
 
-        Where the pieces end depends on the file and on `skip` alone.
+        The ends of the pieces depend only on the file and on `skip`.
 
         Args:
             columns: Those to read; all by default.
-            skip: So many rows at the beginning are passed over.
+            skip: Rows to skip at the beginning.
 
         Raises:
             DataError: The file has changed and cannot be read any more.
@@ -59,7 +59,14 @@ class TableFile(ABC):
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Where a row stands, for messages: as `line 7` or `row 6`."""
+        """Where a row is, for messages.
+
+        Lines of text files are counted from 1, as editors do; rows of other tables from 0, as
+        `iloc` of pandas does.
+
+        Args:
+            row: Its number, from 0.
+        """
 
 
 def open_table(path: Path, progress: Progress | None = None) -> TableFile:
@@ -74,7 +81,7 @@ def open_table(path: Path, progress: Progress | None = None) -> TableFile:
     objects become texts of JSON, which are written as they were read.
 
     Args:
-        path: Of the file, which is read twice: it can be no pipe.
+        path: Of the file, which is read twice, so it cannot be a pipe.
         progress: Told about ten times a second.
 
     Raises:

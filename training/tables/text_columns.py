@@ -1,4 +1,4 @@
-"""How columns with texts are called, so that nobody need name them."""
+"""Usual names of columns with texts, so that nobody has to give the name."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "
 
 
 def column_called(names: Iterable[str], columns: Sequence[str]) -> str | None:
-    """The first column that is called as in `names`, the first of these first, in any case."""
+    """The column with one of these names, in any case; earlier names take precedence."""
     for name in names:
         for column in columns:
             if column.strip().lower() == name:

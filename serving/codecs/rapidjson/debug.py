@@ -18,7 +18,7 @@ _MAX_FLOAT = 3.4028234e38
 def debug_text(value: Any, limit: int = 256) -> str:
     """A JSON value as in error texts: indented by four, at most `limit` bytes.
 
-    A number by itself has the digits of a float where that can hold it. A text ends before NaN or
+    A number on its own has the digits of a float if that can hold it. A text ends before NaN or
     infinity inside of it, which RapidJSON's writer refuses.
     """
     if isinstance(value, float):

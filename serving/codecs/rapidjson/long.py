@@ -16,7 +16,7 @@ from serving.codecs.rapidjson.reader import MAX_DEPTH, PIECE, TOO_DEEP, Reader
 from serving.codecs.rapidjson.structure import Structure
 from serving.errors import InvalidArgument
 
-# No request has so many named things in one object.
+# No request has this many names in one object.
 MOST_MEMBERS = 1 << 16
 _CLOSING = {b"[": b"]", b"{": b"}"}
 
@@ -133,7 +133,7 @@ class LongReader(Reader):
         return self._any(0)
 
     def _any(self, level: int) -> Any:
-        """One value inside so many containers."""
+        """One value inside this many containers."""
         byte = self._body[self._at]
         if byte not in b"[{":
             root: list[Any] = []

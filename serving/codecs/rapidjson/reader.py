@@ -41,7 +41,7 @@ class Reader:
     Args:
         body: The document; a byte order mark in front is skipped.
         base: Offset of the body's first byte, where it is a piece of a longer one.
-        level: Containers that the piece lies in.
+        level: Number of containers around the piece.
     """
 
     def __init__(self, body: bytes | bytearray, base: int = 0, level: int = 0) -> None:

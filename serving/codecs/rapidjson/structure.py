@@ -54,7 +54,7 @@ class Structure(NamedTuple):
         return int(commas[-1]) if len(commas) else None
 
     def deeper_than(self, most: int, end: int | None = None) -> int | None:
-        """Where more than so many containers are open for the first time, before `end`."""
+        """Where more than this many containers are open for the first time, before `end`."""
         deep = self.depth[:end] > most
         at = int(deep.argmax()) if len(deep) else 0
         return at if len(deep) and deep[at] else None

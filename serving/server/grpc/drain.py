@@ -36,7 +36,7 @@ class DrainGate(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(_refuse)
 
     async def close(self) -> None:
-        """Refuse from now on; returns when calls have ceased to come, or after two seconds."""
+        """Refuse new calls; returns when no more arrive, or after two seconds."""
         await self._quiet.pass_by()
 
 

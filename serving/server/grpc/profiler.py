@@ -1,6 +1,6 @@
 """`tensorflow.ProfilerService`: what TensorBoard's "capture profile" calls.
 
-Runs TensorFlow's own profiler in this process for the time asked for, and leaves the trace where
+Runs TensorFlow's own profiler in this process for the requested time, and leaves the trace where
 TensorBoard's profile plugin reads it, below the directory that the caller names.
 """
 
@@ -37,7 +37,7 @@ class Profiler:
         self._terminate = threading.Event()
 
     def profile(self, request: ProfileRequest) -> ProfileResponse:
-        """Record for the time asked for, or until `terminate`.
+        """Record for the requested time, or until `terminate`.
 
         The trace is at `<repository_root>/<session_id>/<host_name>.xplane.pb`; clients name as
         root the `plugins/profile` of a log directory.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving.codecs.json_predict import encode_error, encode_metadata, encode_status
@@ -208,6 +209,7 @@ def create_app(
     metrics: Metrics | None = None,
     metrics_path: str = "",
     budget: ByteBudget | None = None,
+    further: Sequence[Route] = (),
 ) -> Api:
     """The REST application: TF Serving's API; /healthz, /readyz and /models beside it.
 
@@ -219,6 +221,7 @@ def create_app(
         metrics: Where requests are counted.
         metrics_path: Where the counts can be read; empty for nowhere.
         budget: Counts the bytes of requests.
+        further: Routes beside all these.
     """
-    others = pages(inference.repository, draining)
+    others = pages(inference.repository, draining, further)
     return Api(others, inference, timeout_ms, cors, metrics, metrics_path, budget)

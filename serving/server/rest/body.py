@@ -83,7 +83,7 @@ def is_packed(headers: Headers) -> bool:
 
 
 class PackedBody:
-    """A body that is long once it is unpacked, which is left to whoever reads it in a thread.
+    """A body that is long once it is unpacked; unpacking is left to the thread that reads it.
 
     Args:
         packed: As it came.
@@ -108,7 +108,7 @@ class PackedBody:
         await self._held.grow(len(self._packed) + len(self))
 
     def unpack(self) -> Body:
-        """What is in it, which counts from now on; nothing where it cannot be unpacked.
+        """Its content, which counts from now on; empty if it cannot be unpacked.
 
         Raises:
             ResourceExhausted: It is too large.
@@ -144,7 +144,7 @@ def unpack(packed: Body, limit: int) -> Body | None:
     """The decompressed body, piece by piece.
 
     Returns:
-        Nothing in it for what is not packed, or goes on after its end; None beyond the limit.
+        An empty value if it is not compressed, or has data after its end; None beyond the limit.
     """
     unpacker = zlib.decompressobj(wbits=31)
     whole = bytearray()

@@ -6,7 +6,7 @@ from serving.config.flags import Flags
 
 
 def cors_headers(flags: Flags) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers of every answer; none unless asked for.
+    """The headers of every answer; none unless the flag is set.
 
     They are TF Serving's. With tokens, which TF Serving does not have, pages may send them, too:
     browsers send `Authorization` only where it is listed.

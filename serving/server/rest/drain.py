@@ -46,5 +46,5 @@ class DrainGate:
         await send({"type": "http.response.body", "body": body})
 
     async def close(self) -> None:
-        """Refuse from now on; returns when requests have ceased to come, or after two seconds."""
+        """Refuse new requests; returns when no more arrive, or after two seconds."""
         await self._quiet.pass_by()

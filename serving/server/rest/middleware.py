@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,14 +22,20 @@ class TokenGuard:
         app: Answers the others.
         tokens: Those that are good.
         cors: Headers of refusals, for browsers.
+        open_paths: Further paths that need none.
     """
 
     def __init__(
-        self, app: ASGIApp, tokens: Tokens, cors: Sequence[tuple[bytes, bytes]] = ()
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        cors: Sequence[tuple[bytes, bytes]] = (),
+        open_paths: Collection[bytes] = (),
     ) -> None:
         self._app = app
         self._tokens = tokens
         self._cors = cors
+        self._open = {*_OPEN, *open_paths}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -37,7 +43,7 @@ class TokenGuard:
         # Browsers ask with OPTIONS before they send the header. Elsewhere, as at the metrics,
         # OPTIONS may be answered as GET is.
         preflight = scope["method"] == "OPTIONS" and path.lower().startswith(_API)
-        is_open = path in _OPEN or preflight
+        is_open = path in self._open or preflight
         given = dict(scope["headers"]).get(b"authorization")
         if is_open or self._tokens.allow(given):
             await self._app(scope, receive, send)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from starlette.applications import Starlette
@@ -15,12 +15,15 @@ from serving.repository.repository import Repository
 from serving.telemetry.metrics import Metrics
 
 
-def pages(repository: Repository, draining: Callable[[], bool]) -> Starlette:
+def pages(
+    repository: Repository, draining: Callable[[], bool], further: Sequence[Route] = ()
+) -> Starlette:
     """An application of /healthz, /readyz and /models.
 
     Args:
         repository: The models.
         draining: Whether the server is about to stop.
+        further: More routes, as those of the playground.
     """
 
     async def healthz(_: Request) -> Response:
@@ -43,6 +46,7 @@ def pages(repository: Repository, draining: Callable[[], bool]) -> Starlette:
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/models", models),
+            *further,
         ],
         exception_handlers={404: missing},
     )

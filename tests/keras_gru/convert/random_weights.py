@@ -1,4 +1,4 @@
-"""Random weights of one layer, and the states that the oracle computes with them."""
+"""Random weights of one layer, and the states that the oracle computes from them."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def sequences(seed=1):
 
 
 def oracle_states(weights, x, reverse=False):
-    """(B, T, U) in float64, by the tests' own GRU; in input order."""
+    """(B, T, U) in float64, computed by the oracle; in input order."""
     order = slice(None, None, -1 if reverse else 1)
     states = [
         oracle.forward(

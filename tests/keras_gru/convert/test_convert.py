@@ -1,4 +1,4 @@
-"""Conversions of weights: round trips, and outputs against the other framework itself."""
+"""Conversions of weights: round trips, and outputs compared with the other framework itself."""
 
 import doctest
 
@@ -41,7 +41,7 @@ def assert_same_arrays(a, b):
 
 
 class Extended(GRU):
-    """A GRU with a weight of its own."""
+    """A GRU with an additional weight."""
 
     def build(self, sequences_shape):
         super().build(sequences_shape)
@@ -172,7 +172,7 @@ class TestGRUWeights:
 
 
 class TestRoundTrips:
-    """Out and in again, bit for bit where the number of biases is the same."""
+    """Out and back in: bit for bit if the number of biases is the same."""
 
     @pytest.mark.parametrize("direction", ["forward", "backward"])
     @pytest.mark.parametrize("use_bias", [True, False])
@@ -200,7 +200,7 @@ class TestRoundTrips:
 
     @pytest.mark.parametrize("update_gate", ["keep", "replace"])
     def test_flax(self, update_gate):
-        """Four of its six biases are sums of two of ours: same function, other arrays."""
+        """Four of its six biases are sums of two of ours: the same function, but other arrays."""
         weights = random_weights(True, update_gate)
         params = to_flax(weights)
         assert {name: sorted(entry) for name, entry in params.items()} == {
@@ -268,7 +268,7 @@ class TestErrors:
             ({"clip": 3.0}, "clip.*3.0"),
             ({"activations": ["Sigmoid", "Elu"]}, "activations.*Elu"),
             ({"activations": ["Sigmoid"]}, "activations.*2 of"),
-            # ONNX's default α is 0.2, as that of Keras 2.
+            # ONNX's default α is 0.2, the same as in Keras 2.
             (
                 {"activations": ["HardSigmoid", "Tanh"]},
                 r"activation_alpha.*0\.166.*HardSigmoid.*activation_alpha=None",

@@ -1,4 +1,4 @@
-"""The examples of docs/converting.md run as they stand, one after the other."""
+"""The examples of docs/converting.md run as they are, one after the other."""
 
 import re
 from pathlib import Path

@@ -58,7 +58,7 @@ def unroll(step, x):
 
 
 def flax_equations(params, x, h):
-    """Flax documentation of linen.GRUCell."""
+    """As in the Flax documentation of linen.GRUCell."""
 
     def dense(name, value):
         return value @ params[name]["kernel"] + params[name].get("bias", 0)
@@ -75,7 +75,7 @@ def flax_cell(params, x, h):
 
 
 def nnx_equations(params, x, h):
-    """Flax documentation of nnx.GRUCell, without the b_hn that it names and the cell lacks."""
+    """As the Flax documentation of nnx.GRUCell, but without b_hn, which the cell does not have."""
     xi_r, xi_z, xi_n = np.split(x @ params["dense_i"]["kernel"] + params["dense_i"]["bias"], 3, -1)
     hh_r, hh_z, hh_n = np.split(h @ params["dense_h"]["kernel"], 3, -1)
     r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z)
@@ -90,7 +90,7 @@ def nnx_cell(params, x, h):
 
 
 def sonnet_equations(variables, x, h):
-    """Sonnet documentation of snt.GRU, after Chung et al. 2014."""
+    """As in the Sonnet documentation of snt.GRU, after Chung et al. 2014."""
     w_iz, w_ir, w_ia = (variables["w_i"][:, i * U : (i + 1) * U] for i in range(3))
     w_hz, w_hr, w_ha = (variables["w_h"][:, i * U : (i + 1) * U] for i in range(3))
     b_z, b_r, b_a = (variables["b"][i * U : (i + 1) * U] for i in range(3))
@@ -141,7 +141,7 @@ class TestFlax:
 
 
 def without_candidate_bias(weights):
-    """As nnx's cell must be."""
+    """nnx's cell requires these."""
     if weights.bias is None:
         return weights
     bias = weights.bias.copy()
@@ -438,7 +438,7 @@ class TestONNX:
 
     @pytest.mark.parametrize("reset_after", [True, False])
     def test_activations_with_parameters(self, reset_after):
-        """hard_sigmoid and linear, which the fused path has."""
+        """hard_sigmoid and linear, which the fused path supports."""
         kinds = [("hard_sigmoid", "tanh"), ("sigmoid", "linear"), ("hard_sigmoid", "linear")]
         layers = []
         for seed, (gates, candidate) in enumerate(kinds):

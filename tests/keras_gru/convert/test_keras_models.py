@@ -1,4 +1,4 @@
-"""Whole Keras models with our GRUs in the place of Keras', and back."""
+"""Whole Keras models: their GRUs replaced by ours, and back."""
 
 import doctest
 
@@ -125,7 +125,7 @@ def test_wrong_arguments():
 
 
 def test_custom_objects_do_not_replace_keras_own_layers(tmp_path):
-    """What the docstring warns of, so that it is noticed when Keras changes."""
+    """The limitation that the docstring warns of; the test notices if Keras changes."""
     sequential().save(tmp_path / "m.keras")
     loaded = keras.models.load_model(tmp_path / "m.keras", custom_objects={"GRU": keras_gru.GRU})
     assert libraries(loaded) == {"keras"}
@@ -137,7 +137,7 @@ def test_example():
 
 
 def test_a_state_given_to_a_layer_survives_a_file(tmp_path):
-    """Keras handed `build` the saved shape of the state under a name that it did not take."""
+    """Keras passed `build` the saved shape of the state under a name that it did not accept."""
     inputs, state = keras.Input((None, D)), keras.Input((U,))
     model = keras.Model([inputs, state], keras_gru.GRU(U)(inputs, initial_state=state))
     x = sequences_with_gaps()[0]

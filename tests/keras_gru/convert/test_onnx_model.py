@@ -1,4 +1,4 @@
-"""Whole models as ONNX files: ONNX Runtime's GRU operator against Keras' own layer."""
+"""Whole models as ONNX files: ONNX Runtime's GRU operator compared with Keras' own layer."""
 
 import keras
 import numpy as np
@@ -30,7 +30,7 @@ def randomised(model):
 
 
 def check(model, path, *inputs, tolerance=1e-5):
-    """Write, run in ONNX Runtime whole and row by row, compare with Keras."""
+    """Write the file, run it in ONNX Runtime as a whole and row by row, compare with Keras."""
     randomised(model)
     to_onnx_model(model, path)
     session = onnxruntime.InferenceSession(str(path))
@@ -83,7 +83,7 @@ def test_options_of_our_own(options, tmp_path):
 def test_masks_of_any_pattern(gru, direction, zero_output, return_sequences, tmp_path):
     x, mask = sequences_with_gaps()
     x, mask = np.concatenate([x, x[:2]]), np.concatenate([mask, mask[:2]])
-    mask[3], mask[4, :5] = False, False  # an empty row, and one that is padded on the left
+    mask[3], mask[4, :5] = False, False  # an empty row, and one with padding on the left
     x[~mask] = 0
     layer = gru(
         U,
@@ -127,7 +127,7 @@ def test_encoder_between_states(bidirectional, tmp_path):
 
 
 def test_a_model_of_many_layers(tmp_path):
-    """Tokens and features; convolution, pooling, normalisation, merges, a model inside."""
+    """Tokens and features; convolution, pooling, normalisation, merging, a nested model."""
     tokens, values = keras.Input((6,), dtype="int32"), keras.Input((6, D))
     embedded = K.Embedding(11, 4, mask_zero=True)(tokens)
     read = K.Bidirectional(keras_gru.GRU(U, return_sequences=True))(embedded)
@@ -149,7 +149,7 @@ def test_a_model_of_many_layers(tmp_path):
 
 
 def test_sentences_of_words(tmp_path):
-    """TimeDistributed around a model with a GRU and a mask of its own."""
+    """TimeDistributed around a model with a GRU and its own mask."""
     word = keras.Sequential(
         [keras.Input((6,), dtype="int32"), K.Embedding(11, 4, mask_zero=True), keras_gru.GRU(U)]
     )
@@ -186,7 +186,7 @@ def test_what_onnx_cannot_say_is_refused_by_name(layer, told, tmp_path):
     "mask", [lambda: K.Embedding(11, D, mask_zero=True), K.Masking], ids=["ids", "values"]
 )
 def test_models_that_were_loaded(mask, tmp_path):
-    """In such a model the operations that compute masks are there by themselves."""
+    """Such a model contains the operations that compute masks explicitly."""
     embeds = isinstance(mask(), K.Embedding)
     x, there = sequences_with_gaps()
     x[~there] = 0

@@ -9,7 +9,7 @@ from keras_gru import GRU, GRUEncoder
 from keras_gru.convert import to_tflite
 from tests.sequences_with_gaps import sequences_with_gaps
 
-# TensorFlow tells of the interpreter's new home.
+# TensorFlow warns that the interpreter has moved to another package.
 pytestmark = pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter:UserWarning")
 
 D, U = 5, 4

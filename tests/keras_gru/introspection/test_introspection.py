@@ -1,4 +1,4 @@
-"""Gates, gradient flow and parameter counts against the oracle, finite differences and formulas."""
+"""Gates, gradient flow and parameter counts, compared with the oracle, differences and formulas."""
 
 import doctest
 import itertools
@@ -47,7 +47,7 @@ def problem(layer_class=GRU, seed=0, **options):
 
 
 def runner(layer):
-    """(x, h, mask) → the state (N, S) after the layer's own run from h; N a multiple of B."""
+    """(x, h, mask) → the state (N, S) after the layer has run from h; N is a multiple of B."""
     twin = type(layer).from_config({**layer.get_config(), "return_state": True})
     twin.build((None, None, D))
     twin.set_weights(layer.get_weights())
@@ -65,7 +65,7 @@ def runner(layer):
 
 
 def central_differences(function, h, size=1e-5):
-    """Jacobians (B, S, S) of a function of states (2·S·B, S) that treats rows apart."""
+    """Jacobians (B, S, S) of a function of states (2·S·B, S) that treats rows independently."""
     S = h.shape[-1]
     steps = size * np.concatenate([np.eye(S), -np.eye(S)])[:, np.newaxis]  # (2S, 1, S)
     values = function((h + steps).reshape(-1, S)).reshape(2, S, len(h), -1)
@@ -173,7 +173,7 @@ class TestGradientFlow:
     @pytest.mark.parametrize("masked", [False, True])
     @pytest.mark.parametrize("name", LAYERS)
     def test_jacobians_equal_finite_differences(self, name, masked):
-        """∂h_T/∂h_t at every t, by moving the state at t and running the layer from there."""
+        """∂h_T/∂h_t for every t, by changing the state at t and running the layer from there."""
         layer, x, h0 = problem(LAYERS[name])
         mask = MASK if masked else None
         flow = gradient_flow(layer, x, initial_state=h0, mask=mask)
@@ -194,7 +194,7 @@ class TestGradientFlow:
     @pytest.mark.parametrize("go_backwards", [False, True])
     @pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
     def test_loss_gradient_equals_oracle(self, reset_after, update_gate, go_backwards):
-        """The oracle's gradient with respect to the initial state of what is left of the run."""
+        """The oracle's gradient with respect to the initial state of the remaining steps."""
         convention = {"reset_after": reset_after, "update_gate": update_gate}
         layer, x, h0 = problem(go_backwards=go_backwards, **convention)
         upstream = np.random.default_rng(3).normal(size=(B, T, U))
@@ -222,7 +222,7 @@ class TestGradientFlow:
                     *layer.get_weights()[:2],
                     **convention,
                 )
-                # The oracle starts after h_t, so what the loss sees of h_t itself is added.
+                # The oracle starts after h_t, so the direct effect of h_t on the loss is added.
                 direct = upstream[i, t - 1] if t else 0
                 np.testing.assert_allclose(flow.loss[i, t], np.linalg.norm(dh + direct), rtol=1e-9)
             np.testing.assert_allclose(flow.loss[i, T], np.linalg.norm(upstream[i, -1]), rtol=1e-9)
@@ -309,7 +309,7 @@ class TestComparison:
             adding_problem(steps=1)
 
     def test_reach_is_a_matter_of_biases(self):
-        """The claims of the docstring, on the initial values."""
+        """The docstring's claims about the initial values."""
         flows = compare_gradient_flow(
             *adding_problem(batch=8, steps=60),
             layers={
@@ -411,7 +411,7 @@ def test_inputs_with_other_features_than_the_layer_s_are_named(layer):
     if isinstance(layer, keras.layers.GRU | keras.layers.GRUCell | GRU | GRUCell):
         asks.append(gates_over_time)
     for ask in asks:
-        ask(layer, inputs)  # which builds the layer
+        ask(layer, inputs)  # builds the layer
         with pytest.raises(ValueError, match=wanted):
             ask(layer, np.zeros((B, T, D + 1), "float32"))
 

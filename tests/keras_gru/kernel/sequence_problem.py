@@ -1,4 +1,4 @@
-"""A random sequence to run: what the oracle computes, and what `gru_sequence` does."""
+"""A random sequence: what the oracle computes for it, and what `gru_sequence` does."""
 
 import itertools
 
@@ -32,7 +32,7 @@ def problem(B=3, T=5, D=4, U=6, *, reset_after, use_bias=True, seed=0):
 
 
 def expected(inputs, upstream, *, mask, go_backwards, **convention):
-    """States, final state and gradients of a batch by the oracle."""
+    """States, final state and gradients of a batch, computed by the oracle."""
     order = slice(None, None, -1 if go_backwards else 1)
     states, dx, dh0, shared = [], [], [], [0, 0, 0]
     for i, x in enumerate(inputs["x"]):
@@ -64,7 +64,7 @@ def expected(inputs, upstream, *, mask, go_backwards, **convention):
 
 
 def computed(inputs, upstream, convention, *, dtype=tf.float64, run=lambda f: f, **kwargs):
-    """The same by `gru_sequence` under a GradientTape; `run` wraps the function."""
+    """The same with `gru_sequence` under a GradientTape; `run` wraps the function."""
     sources = [tf.constant(v, dtype) for v in inputs.values() if v is not None]
 
     def function(*sources):

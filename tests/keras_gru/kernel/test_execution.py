@@ -1,4 +1,4 @@
-"""Which path runs, and that every path computes the same: shapes known and unknown, any batch."""
+"""Which path runs, and that every path computes the same, for known and unknown shapes."""
 
 import itertools
 
@@ -103,10 +103,10 @@ def test_without_xla_the_rule_takes_plain_operations(monkeypatch):
 @pytest.mark.parametrize(("path", "blocks"), [("xla", 1), ("xla", 3), ("plain", 3)])
 @pytest.mark.parametrize(("reset_after", "go_backwards"), [(True, False), (False, True)])
 def test_blocks_of_rows_of_unknown_size(monkeypatch, reset_after, go_backwards, path, blocks):
-    """Every batch size and length, padded or cut unevenly, in one trace."""
+    """Every batch size and length, with padding and uneven blocks, in one trace."""
     monkeypatch.setattr(execution, "cores", lambda: blocks)
     monkeypatch.setattr(execution, "PLAIN_BLOCKS", blocks)
-    monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 13)  # two rows or fewer are small
+    monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 13)  # two rows or fewer count as small
     spec = [(None, None, 4), (None, 6), (None, None), (None, None, 6), (None, 6)]
     traces = []
 
@@ -166,7 +166,7 @@ def test_small_batches_of_unknown_size_infer_the_same(monkeypatch, path):
 @pytest.mark.parametrize("reset_after", [True, False])
 @pytest.mark.parametrize("path", PATHS)
 def test_second_derivatives(path, reset_after):
-    """Hessian-vector product against central differences of the gradient."""
+    """Hessian-vector product compared with central differences of the gradient."""
     inputs, upstream = problem(2, 3, 2, 2, reset_after=reset_after, seed=7)
     sources = [tf.constant(v) for v in inputs.values()]
     direction = tuple(tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources)
@@ -196,7 +196,7 @@ def test_second_derivatives(path, reset_after):
 
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_forward_mode(reset_after):
-    """In eager code: of the states, and of their gradient, against central differences."""
+    """In eager code: derivatives of states and of their gradient, against central differences."""
     inputs, _ = problem(2, 3, 2, 2, reset_after=reset_after, seed=7)
     sources = tuple(tf.constant(v) for v in inputs.values())
     direction = tuple(tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources)
@@ -243,7 +243,7 @@ def test_forward_mode_of_what_was_computed_before_is_a_clear_error():
 
 
 def test_exports_hold_no_xla_function(tmp_path):
-    """Neither by Keras' export nor by TensorFlow's own, with models that ran by XLA before."""
+    """With Keras' export and with TensorFlow's, for models that have already run with XLA."""
     model = keras.Sequential([keras.layers.Input((None, 4)), GRU(3)])
     model.predict(np.zeros((2, 5, 4), "float32"), verbose=0)
     assert model.layers[0].last_path == "xla"
@@ -303,7 +303,7 @@ def test_runs_are_deterministic(path):
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_keeps_the_recurrence_in_float32(policy):
-    """Closer to the float32 layer than Keras' layer of the same policy, over a long sequence."""
+    """Closer to the float32 layer than Keras' layer with the same policy, over a long sequence."""
     keras.utils.set_random_seed(1)
     x = np.random.default_rng(1).normal(size=(8, 200, 16)).astype("float32")
     exact = keras.layers.GRU(32)
@@ -319,7 +319,7 @@ def test_mixed_precision_keeps_the_recurrence_in_float32(policy):
         assert output.dtype == ("bfloat16" if "bf" in policy else "float16")
         errors[name] = np.abs(tf.cast(output, tf.float32) - wanted)
     assert errors["ours"].max() < (0.02 if "bf" in policy else 0.003)
-    # The largest may be the rounding of the output, which both do.
+    # The largest difference may come from rounding the output, which both layers do.
     assert errors["ours"].mean() < 0.8 * errors["keras"].mean()
 
 

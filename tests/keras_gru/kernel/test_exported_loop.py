@@ -28,7 +28,7 @@ def ran(monkeypatch):
 
 
 def exported(function, *specs):
-    """The function as a graph for export."""
+    """The function as an export would trace it."""
     with portable():
         return tf.function(function).get_concrete_function(*specs)
 
@@ -67,7 +67,7 @@ def test_every_length_equals_the_oracle(ran, reset_after, update_gate, go_backwa
             go_backwards=go_backwards,
             **convention,
         )
-        # What masked steps hold reaches nothing.
+        # What masked steps contain must not matter.
         x = np.where(mask[..., np.newaxis] | (not masked), inputs["x"], np.nan)
         actual = graph(*map(tf.constant, (x, inputs["h0"], mask)))
         np.testing.assert_allclose(actual[0], states, rtol=0, atol=1e-12)
@@ -129,7 +129,7 @@ def test_any_number_of_rows():
 
 
 def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path):
-    """No conditionals; the functions of a model do not grow with its layers."""
+    """No conditionals; the number of functions does not grow with the number of layers."""
 
     def functions(layers):
         directions = [
@@ -147,7 +147,7 @@ def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path)
         library = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0].graph_def.library
         operations = [node.op for f in library.function for node in f.node_def]
         assert not {"If", "StatelessIf"} & set(operations)
-        # One for the features of the embedding, one for those of the layers.
+        # One for the embedding's number of features, one for that of the layers.
         assert sum("While" in operation for operation in operations) == min(layers, 2)
         return len(library.function)
 

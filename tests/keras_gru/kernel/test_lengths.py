@@ -1,4 +1,4 @@
-"""Data of many lengths: padded sizes compute the same, and few programs serve them all."""
+"""Data of many lengths: padded sizes give the same results, and a few programs serve them all."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def mask_of(kind, rows, steps):
 @pytest.mark.parametrize("small_state", [0, blocks.SMALL_STATE])
 @pytest.mark.parametrize(("reset_after", "go_backwards"), [(True, False), (False, True)])
 def test_lengths_around_the_padded_ones(monkeypatch, reset_after, go_backwards, small_state):
-    """One step, one row, a step less and more than what is padded to; one trace for all."""
+    """One step, one row, one step less and more than the padded length; one trace for all."""
     monkeypatch.setattr(execution, "cores", lambda: 2)
     monkeypatch.setattr(blocks, "SMALL_STATE", small_state)
     weights, _ = problem(reset_after=reset_after)
@@ -74,7 +74,7 @@ def test_lengths_around_the_padded_ones(monkeypatch, reset_after, go_backwards, 
 
 @pytest.mark.parametrize("go_backwards", [False, True])
 def test_many_known_lengths_are_padded_too(monkeypatch, go_backwards):
-    """From the fifth on, with the bits that they would have had."""
+    """From the fifth length on, bit for bit as they would have been without padding."""
     monkeypatch.setattr(blocks, "_exact_lengths", {})
     options = {"dtype": tf.float32, "run": tf.function, "go_backwards": go_backwards}
     results = {}
@@ -109,7 +109,7 @@ for steps in rng.integers(5, 120, 40):
 
 
 def test_random_lengths_compile_little():
-    """As XLA itself counts, in a process of its own."""
+    """According to XLA's own count, in a separate process."""
     log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM],
@@ -127,7 +127,7 @@ def test_random_lengths_compile_little():
 
 @pytest.mark.parametrize("options", [{}, {"reset_after": False}, {"go_backwards": True}])
 def test_layer_normalisation_of_padded_lengths(options):
-    """As the loop of the cell under automatic differentiation."""
+    """The same as the cell's loop under automatic differentiation."""
     x = np.random.default_rng(5).normal(size=(3, 37, 4)).astype("float32")
     mask = mask_of("interior", 3, 37)
     wanted = None

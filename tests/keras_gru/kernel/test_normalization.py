@@ -196,7 +196,7 @@ def test_second_derivatives():
 
 
 def test_the_equations_of_one_product():
-    """(37) to (39) against the definition, and against a tape over it."""
+    """(37) to (39) compared with the definition, and with a tape."""
     rng = np.random.default_rng(0)
     h, kernel = tf.constant(rng.normal(size=(2, 4))), tf.constant(rng.normal(size=(4, 15)) + 3)
     gain, delta = tf.constant(rng.normal(size=15)), tf.constant(rng.normal(size=(2, 15)))
@@ -214,6 +214,6 @@ def test_the_equations_of_one_product():
         )
     ]
     d_middle, d_gain = (tf.concat(part, -1) for part in zip(*parts, strict=True))
-    # The tape's gradient has gone through the mean, which the centred kernel takes.
+    # The tape's gradient has passed through the mean, which the centred kernel takes care of.
     np.testing.assert_allclose(centered(d_middle), wanted[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(tf.reduce_sum(d_gain, 0), wanted[1], rtol=0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Inference without XLA: every length, in pieces and what remains of them."""
+"""Inference without XLA: every length, in unrolled pieces plus the remainder."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from keras_gru.kernel.plain_loop import infer_rows
 from keras_gru.kernel.sequence import gru_sequence
 from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, expected, problem
 
-# One block of rows, projected at once; two, projected on the way.
+# One block of rows, projected at once; two blocks, projected inside the loop.
 SMALL = {"at once": 1 << 30, "on the way": 0}
 
 
 @pytest.fixture(params=SMALL)
 def ran(request, monkeypatch):
-    """Whether each loop traced projects on the way; every batch is small, or none is."""
+    """Whether each traced loop projects inside, if every batch counts as small or none does."""
     monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", SMALL[request.param])
     ran = []
 
@@ -111,7 +111,7 @@ def test_without_sequences_only_the_final_state_is_kept(ran):
 def test_weights_of_every_size_are_cut_and_equal_the_oracle(
     monkeypatch, reset_after, update_gate, use_bias, blocks, large, kernels, columns
 ):
-    """Six units and four features: a gate has 36 recurrent weights and 24 others."""
+    """Six units and four features: each gate has 36 recurrent weights and 24 input weights."""
     monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 0 if blocks == 2 else 1 << 30)
     monkeypatch.setattr(plain_loop, "LARGE_PRODUCT", large)
     seen = []
@@ -128,6 +128,6 @@ def test_weights_of_every_size_are_cut_and_equal_the_oracle(
     result = tf.function(lambda: gru_sequence(*arguments, path="plain", training=False)[:2])()
     np.testing.assert_allclose(result[0], states, rtol=0, atol=1e-12)
     np.testing.assert_allclose(result[1], final, rtol=0, atol=1e-12)
-    # The candidate after the reset gate has products of its own.
+    # With the reset gate before the product, the candidate has products of its own.
     fewest = [18] if reset_after else [12, 6]
     assert seen == [[kernels, columns[blocks] or fewest]] * blocks

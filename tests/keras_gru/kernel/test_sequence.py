@@ -20,7 +20,7 @@ from tests.keras_gru.kernel.sequence_problem import (
     problem,
 )
 
-# What `execution.plan` chooses for a problem of this size, and what it would for larger ones.
+# What `execution.plan` chooses for a problem of this size, and for larger ones.
 WAYS = {
     "recall": {},
     "keep": {"RECALLED": 0},
@@ -114,7 +114,7 @@ def test_every_way_of_xla_equals_plain_eager_code(
 @pytest.mark.parametrize("go_backwards", [False, True])
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_inference_that_projects_in_the_loop(monkeypatch, reset_after, go_backwards, steps):
-    """Which takes two steps per iteration, and perhaps one more."""
+    """The loop takes two steps per iteration, and one more if their number is odd."""
     for name, value in WAYS["cut and project in the loop"].items():
         monkeypatch.setattr(execution, name, value)
     inputs, upstream = problem(T=steps, reset_after=reset_after)
@@ -221,7 +221,7 @@ def test_gradients_equal_autodiff_of_the_step(
 
 @pytest.mark.parametrize("reset_after", [True, False])
 def test_second_order_gradients(reset_after):
-    """Hessian-vector product against central differences of the gradient."""
+    """Hessian-vector product compared with central differences of the gradient."""
     inputs, upstream = problem(2, 3, 2, 2, reset_after=reset_after, seed=7)
     sources = [tf.constant(v) for v in inputs.values()]
     direction = [tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources]
@@ -272,7 +272,7 @@ def test_unknown_batch_and_time():
 
 
 def test_oracle_gradients_by_finite_differences():
-    """The reference itself, so that it cannot agree with a shared mistake."""
+    """The reference itself is checked, so that both cannot share a mistake."""
     for reset_after, update_gate in CONVENTIONS:
         inputs, upstream = problem(1, 3, 2, 2, reset_after=reset_after, seed=11)
         convention = {"reset_after": reset_after, "update_gate": update_gate}

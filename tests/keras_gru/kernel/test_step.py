@@ -1,4 +1,4 @@
-"""One step in every layout of its recurrent kernels, and what no layout can honour."""
+"""One step with every layout of the recurrent kernels, and errors for layouts that are wrong."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_layer_normalisation_needs_a_kernel_per_gate(reset_after):
 @pytest.mark.parametrize(("reset_after", "products"), [(True, 2), (False, 3)])
 @pytest.mark.parametrize("rows", [None, 64])
 def test_a_cell_cuts_no_kernel_where_rows_are_unknown_or_many(rows, reset_after, products):
-    """Cutting the recurrent kernel gate by gate would copy it at every call."""
+    """Splitting the recurrent kernel gate by gate would copy it at every call."""
     cell = GRUCell(64, reset_after=reset_after)
     cell.build((None, 4))
     graph = tf.function(lambda x, h: cell(x, [h])[0]).get_concrete_function(

@@ -1,4 +1,4 @@
-"""Networks with random weights, of every kind that a network's file can describe."""
+"""Networks with random weights, one of every kind that a network file can describe."""
 
 import numpy as np
 

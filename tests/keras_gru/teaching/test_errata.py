@@ -256,7 +256,7 @@ def test_the_lstm_candidate_reads_the_previous_output(rng):
 
 
 def vanilla_rnn(rng):
-    """A vanilla RNN whose loss sums over its steps: W, U, x, c and losses(W) as a function."""
+    """A vanilla RNN whose loss is a sum over its steps: W, U, x, c, and losses(W) as a function."""
     W, U = 0.7 * rng.normal(size=(3, 3)), rng.normal(size=(3, 2))
     x, c = rng.normal(size=(4, 2)), rng.normal(size=(4, 3))
     return W, U, x, c
@@ -327,7 +327,7 @@ def test_a_product_of_norms_only_bounds_the_norm_of_a_product():
     first, second = np.diag([2.0, 0.0]), np.diag([0.0, 2.0])
     assert np.linalg.norm(first, 2) * np.linalg.norm(second, 2) == 4.0
     assert np.linalg.norm(first @ second, 2) == 0.0
-    # The bound exceeds 1 at every step, and the gradient vanishes: a nilpotent recurrent matrix.
+    # The bound exceeds 1 at every step, yet the gradient vanishes: a nilpotent recurrent matrix.
     W = np.array([[0.0, 2.0], [0.0, 0.0]])
     slopes = 1 - np.tanh(np.array([0.1, -0.2])) ** 2
     jacobian = slopes[:, None] * W
@@ -392,7 +392,7 @@ def test_the_minimal_gru_without_a_gate_in_its_candidate_is_another_cell(rng):
     kernel, recurrent, bias = (rng.normal(size=shape) for shape in ((2, 6), (3, 6), 6))
 
     def states(inside, keeps):
-        """The text's cell keeps with its gate f = 1 − z: the z block changes its sign."""
+        """The text's cell keeps with its gate f = 1 − z, so the z block changes its sign."""
         s, found = h[0], []
         for step in x[0]:
             a = step @ kernel[:, :3] + s @ recurrent[:, :3] + bias[:3]

@@ -1,4 +1,4 @@
-"""docs/layer_options.md is what the layers say."""
+"""docs/layer_options.md agrees with the layers."""
 
 from pathlib import Path
 

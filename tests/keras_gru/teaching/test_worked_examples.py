@@ -1,4 +1,4 @@
-"""The numbers of the texts against the trace (float64), autodiff and the layer (float32)."""
+"""The numbers of the texts compared with the trace (float64), autodiff and the layer (float32)."""
 
 import json
 from functools import cache
@@ -87,7 +87,7 @@ def differences(name, variant):
     return by_differences(EXAMPLES[name].network(variant))
 
 
-# Parts of a quantity that is compared itself; the plain forward pass does not name them.
+# Parts of a quantity that is itself compared; the plain forward pass does not name them.
 PARTS = ("xW_", "hU_", "rhU_", "hV", "slope_")
 CONFIRMED = [
     (name, i)
@@ -109,7 +109,7 @@ def test_our_value_is_that_of_autodiff_and_of_differences(name, i, confirmation)
 
 @cache
 def float32_layer(name):
-    """Step quantities and totals from the layer, its step function and its tape, in float32."""
+    """Step quantities and totals from the layer, its step function and a tape, in float32."""
     network = EXAMPLES[name].network()
     layer = GRU(
         network.units,
@@ -168,7 +168,7 @@ def float32_layer(name):
 
 
 def float32_steps(network, layer, inputs, h, d_states):
-    """Gates and gradients of each step from the functions that the layer runs."""
+    """Gates and gradients of each step from the functions that the layer uses."""
     kernel, recurrent, bias = layer.trainable_weights
     weights = step_weights(tf.convert_to_tensor(recurrent), None)
     steps, saved = [], []

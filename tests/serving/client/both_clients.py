@@ -1,4 +1,4 @@
-"""One question, put by the blocking and by the asynchronous client."""
+"""The same question, asked by the blocking and by the asynchronous client."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from serving.client import connect, connect_async
 
 
 def both(url, **options):
-    """The status of a model, asked by either kind of client; a list of two functions."""
+    """The status of a model, asked by each kind of client: a list of two functions."""
 
     def blocking():
         with connect(url, **options) as client:

@@ -1,4 +1,4 @@
-"""Whom a gRPC client asks when a name has several addresses."""
+"""Which server a gRPC client asks if a name has several addresses."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ CALLS = 20
 
 @contextmanager
 def counting():
-    """A server that answers every call with an empty status, and its number of calls."""
+    """A server that answers every call with an empty status, and the number of its calls."""
     calls = []
 
     def answer(request, context):
@@ -42,5 +42,5 @@ def test_balance(balance):
                 client.status("m")
         assert len(a) + len(b) == CALLS
         least = min(len(a), len(b))
-        # The second connection may be there a few calls after the first.
+        # The second connection may be ready only after the first few calls.
         assert least >= CALLS // 4 if balance else least == 0

@@ -1,4 +1,4 @@
-"""Splitting of large inputs, and Classify and Regress, over both transports."""
+"""Splitting large inputs, and Classify and Regress, over both transports."""
 
 import asyncio
 
@@ -60,7 +60,7 @@ def test_reload_is_for_grpc(server):
 
 
 class Picky:
-    """The wire of a server that takes two rows at most and pads to the longest in a batch."""
+    """The transport of a server that takes at most two rows and pads to the longest in a batch."""
 
     def __init__(self):
         self.sizes = []
@@ -121,11 +121,11 @@ def test_limit_is_learnt_below_the_callers_own_and_again_when_it_falls():
         return [size for size, _ in wire.sizes]
 
     assert sizes("m") == [4, 2, 2, 1]
-    wire.limit = 1  # a restart with another configuration
+    wire.limit = 1  # as after a restart with another configuration
     assert sizes("m") == [2, 1, 1, 1, 1, 1]
     wire.limit = 9
     assert sizes("m") == [1, 1, 1, 1, 1]
-    assert sizes("other") == [4, 1]  # a limit is one model's
+    assert sizes("other") == [4, 1]  # each model has its own limit
 
 
 @pytest.mark.parametrize("limit", [0, 5, 9])
@@ -163,7 +163,7 @@ def test_waits_grow_between_tries():
 
 
 class Renaming(Picky):
-    """The wire of a server whose new versions rename an output and a signature."""
+    """The transport of a server whose new versions rename an output and a signature."""
 
     name = "old"
 

@@ -1,4 +1,4 @@
-"""What clients make of slow, broken and odd answers, of forks and of their environment."""
+"""How clients handle slow, broken and odd answers, forks, and their environment."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def test_an_answer_that_trickles_ends_with_the_time_allowed():
 
 
 def test_an_answer_cut_short_is_asked_for_again():
-    """As of a server that is killed: by a FIN here, where a reset was seen as such already."""
+    """Like a server that is killed: a FIN, where a reset had already been recognised."""
     seen = []
 
     def cut(connection):
@@ -139,7 +139,7 @@ sys.exit(f"parent {good}, children {ends}" if any(ends) or not good else 0)
 
 
 def alone(program, url, seconds):
-    """A program in a process of its own, once it has ended."""
+    """A program in its own process, once it has ended."""
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program, url],
         check=False,
@@ -151,13 +151,13 @@ def alone(program, url, seconds):
 
 
 def test_a_fork_has_connections_of_its_own(url):
-    """On shared ones a process would read what another asked for, and never know."""
+    """On shared connections a process would read what another asked for, and never know."""
     done = alone(FORK, url, 120)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_parent_and_child_do_not_read_each_others_answers():
-    """A connection is idle when the process forks; then both ask at once."""
+    """The connection is idle when the process forks; then both processes ask at once."""
     program = """
 import os, sys
 from serving.client import connect
@@ -193,7 +193,7 @@ def test_proxies_of_the_environment_are_for_neither_transport(url, monkeypatch):
     for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(httpx.ConnectError):
-        httpx.get("http://example.invalid")  # so they are in force
+        httpx.get("http://example.invalid")  # the settings are in force
     with connect(url, retries=0) as client:
         assert client.status("text")
 

@@ -1,4 +1,4 @@
-"""The error table of docs/clients.md, row by row, against real sockets."""
+"""The error table of docs/clients.md, row by row, on real sockets."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ from tests.serving.strange_servers import bytes_over_grpc, rpc, secure, web
 
 
 def table():
-    """Situation to (code, text) of the documentation."""
+    """From situation to (code, text), as documented."""
     section = (REPOSITORY / "docs" / "clients.md").read_text("utf-8").partition("## Errors")[2]
     rows = re.findall(
         r"^\| (.+?) \| ([A-Z_]+(?: or [A-Z_]+)?) \| (.+?) \| .+ \|$", section, re.MULTILINE
@@ -59,7 +59,7 @@ def test_every_situation_is_documented():
 
 
 def ask(url, same=True, **options):
-    """A call with both kinds of client; their errors have to be the same."""
+    """A call with both kinds of client, whose errors must be the same."""
     options = {"retries": 0, "timeout": 10, **options}
     with connect(url, **options) as client, pytest.raises(ServingError) as first:
         client.status("m")
@@ -119,7 +119,7 @@ def rest_at_grpc(_, server, transport, tmp_path):
 
 @produces("gRPC client at a REST port")
 def grpc_at_rest(_, server, transport, tmp_path):
-    # By number: of several addresses of a name any may be the one that gRPC says it failed at.
+    # By number: if a name has several addresses, gRPC may name any of them as the one that failed.
     ask(server.rest.replace("http://localhost", "grpc://127.0.0.1"))
 
 
@@ -214,7 +214,7 @@ def no_tls(_, server, transport, tmp_path):
 @produces("state of a version that is gone")
 def gone(_, server, transport, tmp_path):
     with connect(getattr(server, transport)) as client:
-        # Version 2 never was; a session that does not keep its history cannot begin anew.
+        # There was never a version 2; a session that does not keep its history cannot start over.
         saved = StreamState("affine", 2, "step", "", 5, (0.0,), None)
         StreamingSession.resume(client, saved).feed([1.0, 2.0, 3.0])
 
@@ -252,7 +252,7 @@ def test_only_unavailable_is_tried_again(transport):
 
 
 def test_calls_that_a_stopping_server_did_not_read_are_tried_again():
-    # What gRPC itself answers to calls that wait in its queue when a server stops.
+    # gRPC's own answer to calls that wait in its queue when a server stops.
     with rpc(grpc.StatusCode.CANCELLED, "CANCELLED") as (seen, url):
         message = f"{url} stopped before it read the request"
         with connect(url, retries=2) as client, pytest.raises(Unavailable, match=message):

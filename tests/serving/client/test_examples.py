@@ -1,4 +1,4 @@
-"""Classify and Regress of whatever Predict takes, over both transports."""
+"""Classify and Regress accept whatever Predict accepts, over both transports."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def client(request, server):
     ids=repr,
 )
 def test_numbers(client, value):
-    """0.5 x + 2, as the model says."""
+    """0.5 x + 2, the model's formula."""
     assert client.regress([{"x": value}], HALF, signature="regress_x_to_y") == [3.5]
     assert client.classify([{"x": value}], HALF, signature="classify_x_to_y") == [[("", 3.5)]]
 

@@ -1,4 +1,4 @@
-"""Servers that lie to clients: no call takes more time or memory than it was allowed."""
+"""Servers that lie to clients: no call takes more time or memory than it may."""
 
 import asyncio
 import contextlib
@@ -68,7 +68,7 @@ def test_answers_that_are_none(kind):
 
 
 def test_a_server_that_does_not_read():
-    """The time is that of the whole call, of what is sent too."""
+    """The time limit holds for the whole call, including sending."""
     values = np.zeros(8_000_000, np.float32)
     metadata = json.dumps(METADATA).encode()
 
@@ -136,7 +136,7 @@ def test_answers_over_grpc_that_never_come():
 
 
 def test_random_bytes_over_grpc():
-    """No error but a ServingError, whatever a server answers."""
+    """Whatever a server answers, a client raises only ServingErrors."""
     random = np.random.default_rng(7)
     answers = itertools.cycle(
         [bytes(random.integers(0, 256, size, np.uint8)) for size in (1, 3, 9, 27, 81, 243)]
@@ -211,7 +211,7 @@ print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 
 
 def test_memory_by_default(figures):
-    """Nothing said, a client takes some times the limit, whatever is sent."""
+    """By default a client takes at most a few times the limit, whatever is sent."""
     bomb = zlib.compressobj(9, wbits=31)
     bomb = b"".join([*(bomb.compress(bytes(64 << 20)) for _ in range(16)), bomb.flush()])
     head = OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)

@@ -1,4 +1,4 @@
-"""The list of models, and names beside scores."""
+"""The list of models, and class names beside scores."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Sessions of a series, tick by tick, on a model made with plain TensorFlow."""
+"""Sessions that stream a series tick by tick, on a model made with plain TensorFlow."""
 
 import json
 
@@ -24,7 +24,7 @@ MEANS = np.cumsum(TICKS, axis=0) / np.arange(1, 5)[:, None]
 
 
 class Mean(tf.Module):
-    """The mean of all ticks so far, times a factor: state is the sum and the count."""
+    """The mean of all ticks so far, times a factor; the state is the sum and the count."""
 
     def __init__(self, factor):
         super().__init__()
@@ -97,7 +97,7 @@ def test_ticks(url):
         for wrong in ([1.0], "text", [[1.0, 2.0]]):
             with pytest.raises(InvalidArgument):
                 session.feed(wrong)
-        assert session.saved == saved  # a step that failed leaves the session as it was
+        assert session.saved == saved  # a failed step leaves the session unchanged
 
 
 def test_ticks_on_the_command_line(url, capsys, monkeypatch):
@@ -138,7 +138,7 @@ def test_replay_on_another_version(base, config, server, tmp_path):
         save(tmp_path / "aside", 100.0)
         (tmp_path / "aside").rename(base / "2")
         wait_until(lambda: [s.state for s in rest.status("series")] == ["AVAILABLE", "END"])
-        # The saved state is still of version 1, and of two ticks.
+        # The saved state is that of version 1 after two ticks.
         sessions.append(StreamingSession.resume(grpc, StreamState.from_json(saved.to_json())))
         for session in sessions:
             answer = session.feed(TICKS[2])
@@ -148,7 +148,7 @@ def test_replay_on_another_version(base, config, server, tmp_path):
             answer = session.feed(TICKS[3])
             assert (answer.version, answer.replayed, answer.steps) == (2, False, 4)
             np.testing.assert_allclose(answer.outputs["mean"], [100 * MEANS[3]], rtol=1e-6)
-        # A session that follows a label waits for it to move, and stands as before.
+        # A session that follows a label waits for it to move, and is unchanged until then.
         before = labelled.saved
         labelled = StreamingSession.resume(grpc, StreamState.from_json(before.to_json()))
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""A client that outlives a version whose inputs and outputs were others than its successor's."""
+"""A client that outlives a version whose successor has other inputs and outputs."""
 
 import asyncio
 
@@ -75,7 +75,7 @@ def asks(server):
 
 
 def test_the_first_request_after_a_swap_is_answered(server, asks, tmp_path):
-    """Outputs of other names, then inputs of other names, then a signature of another name."""
+    """Outputs, then inputs, then a signature get other names."""
 
     def swap(module, version, *signature):
         save(module, tmp_path / "m" / str(version), *signature)

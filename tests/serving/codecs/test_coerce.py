@@ -1,4 +1,4 @@
-"""What users pass for inputs: what becomes of it, and what is refused rather than changed."""
+"""What users pass as inputs: what becomes of it, and what is refused instead of being changed."""
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +11,7 @@ from serving.errors import InvalidArgument
 
 
 def signature(*types, defaults=()):
-    """Inputs a, b, ... of these types, by TensorFlow's own numbers."""
+    """Inputs a, b, ... of these types, given as TensorFlow's type numbers."""
     inputs = {
         name: TensorInfo(f"{name}:0", tf.as_dtype(dtype).as_datatype_enum, None)
         for name, dtype in zip("abc", types, strict=False)

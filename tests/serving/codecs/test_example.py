@@ -1,4 +1,4 @@
-"""tf.Examples of Python's and NumPy's values, against TensorFlow's own message."""
+"""tf.Examples from Python's and NumPy's values, compared with TensorFlow's own message."""
 
 import json
 

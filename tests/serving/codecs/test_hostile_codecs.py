@@ -1,4 +1,4 @@
-"""Both codecs under bytes and messages that nobody should send: an array or a refusal, soon."""
+"""Both codecs, given bytes and messages that nobody should send: an array or a refusal, soon."""
 
 import random
 import time
@@ -24,7 +24,7 @@ TWO_INPUTS = Signature({"x": TensorInfo("x:0", 1, None), "b": TensorInfo("b:0", 
 
 
 def refused(call):
-    """The error of a call; None where it had none. Any other exception is a fault."""
+    """The error of a call, or None if there was none. Any other exception is a bug."""
     started = time.monotonic()
     try:
         call()

@@ -1,4 +1,4 @@
-"""Large requests read in parts are what protobuf reads at once."""
+"""Large requests that are read in parts give what protobuf gives when it reads them at once."""
 
 import random
 
@@ -30,7 +30,7 @@ CLASSES = {
 
 
 def decoded(read, lists=None):
-    """What a service takes out of a request; or the error."""
+    """What a service extracts from a request, or the error."""
     try:
         if read.DESCRIPTOR is PredictRequest.DESCRIPTOR:
             arrays = decode_inputs(read, lists)
@@ -43,7 +43,7 @@ def decoded(read, lists=None):
             taken = decode_input(read.input)
             rest = read.tasks if hasattr(read, "tasks") else read.model_spec
     except ServingError as error:
-        # Of several inputs that are wrong, protobuf's map gives any first.
+        # If several inputs are wrong, protobuf's map may report any of them first.
         several = read.DESCRIPTOR is PredictRequest.DESCRIPTOR and len(read.inputs) > 1
         return error.code, "" if several else error.message
     return repr(taken), str(rest)
@@ -61,15 +61,15 @@ def as_ours(request_class, raw):
     try:
         read = measure(request_class, raw, MOST)
         message = request_class.FromString(read.rest)
-    except (Internal, DecodeError):  # the service answers both alike
+    except (Internal, DecodeError):  # the service gives both the same answer
         return None
-    if read.lists:  # else there are none, or none of them is packed
+    if read.lists:  # otherwise there are none, or none of them is packed
         assert all(not getattr(one, name) for one in message.inputs.values() for name in LISTS)
     return decoded(message, read.lists)
 
 
 def test_hostile_requests(figures):
-    """Of the fuzzer's calls, broken ones too, all come to the same."""
+    """All of the fuzzer's calls, including broken ones, give the same result."""
     count, readable = hostile.inputs(6000, 100_000), 0
     for number in range(count):
         method, raw = hostile.call(random.Random(number))
@@ -112,7 +112,7 @@ def head(dtype, count):
 
 @pytest.mark.parametrize("name", list(EDGES))
 def test_lists_of_numbers(name):
-    """Packed, one by one, in pieces, and with another field between."""
+    """Packed, one by one, in pieces, and with another field in between."""
     for dtype in DTYPES:
         field = TensorProto.DESCRIPTOR.fields_by_name[dtype.field]
         if getattr(field, f"CPPTYPE_{name}") != field.cpp_type:
@@ -141,7 +141,7 @@ def test_varints_that_are_none(content):
 
 
 def test_long_lists_of_varints():
-    """Longer than the parts in which they are read, with numbers across their borders."""
+    """Longer than the parts in which they are read, with numbers across the boundaries."""
     rng = np.random.default_rng(2)
     values = rng.integers(-(2**63), 2**63 - 1, 200_000) >> rng.integers(0, 63, 200_000)
     message = PredictRequest()
@@ -155,7 +155,7 @@ def test_long_lists_of_varints():
 
 
 def test_entries_that_repeat():
-    """The last entry of a name counts; the parts of one value merge."""
+    """The last entry of a name counts; the parts of one value are merged."""
     first = bytes_field(5, b"\0" * 8)
     two = bytes_field(
         2, bytes_field(2, first) + bytes_field(1, b"x") + bytes_field(2, head(FLOAT, 2))
@@ -167,7 +167,7 @@ def test_entries_that_repeat():
 
 
 def test_examples_with_context():
-    """Lists merge; of the two kinds the last counts."""
+    """Lists are merged; of the two kinds, the last counts."""
     listed, with_context = Input(), Input()
     listed.example_list.examples.add().features.feature["a"].int64_list.value.append(1)
     inner = with_context.example_list_with_context
@@ -197,7 +197,7 @@ EMPTY = {
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_many_small_fields(name):
-    """What takes many times its bytes is refused before it does."""
+    """Fields that would take many times their size in memory are refused before they do."""
     request_class, make = EMPTY[name]
     few = measure(request_class, make(1000), MOST)
     assert 64_000 <= few.size < 70_000
@@ -213,7 +213,7 @@ def test_numbers_that_are_large_once_read():
 
 
 def test_messages_in_messages():
-    """As deep as protobuf reads them, and deeper."""
+    """As deeply nested as protobuf reads them, and deeper."""
     for depth, code in ((10, 100), (10_000, None)):
         variant = b""
         for _ in range(depth):
@@ -224,7 +224,7 @@ def test_messages_in_messages():
 
 
 def test_groups():
-    """No message of ours has one. Protobuf skips them; here they end the request."""
+    """Our messages have no groups. Protobuf skips them; here they end the request."""
     raw = request(head(FLOAT, 0)) + b"\x7b\x7c"
     assert as_protobuf(PredictRequest, raw) is not None
     with pytest.raises(Internal, match=r"the request is no tensorflow\.serving\.PredictRequest"):

@@ -1,4 +1,4 @@
-"""Checks of names; texts over the wire are in test_grpc_service."""
+"""Checks of names; the texts sent to clients are in test_grpc_service."""
 
 import numpy as np
 import pytest

@@ -83,7 +83,7 @@ def test_strings(array):
 
 
 def test_strings_in_tensor_content():
-    # Lengths as varints, then the bytes: b"a" * 200 needs a length of two bytes.
+    # Lengths as varints, then the bytes; b"a" * 200 needs two bytes for its length.
     proto = TensorProto(dtype=7, tensor_content=b"\xc8\x01\x02" + b"a" * 200 + b"\x00b")
     proto.tensor_shape.dim.add(size=2)
     assert decode_tensor(proto).tolist() == [b"a" * 200, b"\x00b"]

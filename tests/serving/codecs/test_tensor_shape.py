@@ -1,4 +1,4 @@
-"""Every way in for a shape goes through one gate; what passes, sessions survive."""
+"""Every shape that comes in passes the same check; sessions survive all that passes."""
 
 import shutil
 
@@ -134,7 +134,7 @@ def test_answers_of_too_many_dimensions_are_refused(growing, signature, rank, va
 
 
 def test_inputs_of_the_declared_shape_are_run_as_ever(growing, models):
-    """In parts a run makes TensorFlow optimize the graph anew, which takes time and memory."""
+    """Flattened ones make TensorFlow optimize the graph again, which costs time and memory."""
     text = Predictor(models / "text" / "1")
     session = text._session
     handle = session.tensor(text.signatures["serving_default"].inputs["text"].name)

@@ -1,4 +1,4 @@
-"""Varints as protobuf itself writes them."""
+"""Varints, compared with protobuf's own."""
 
 import pytest
 from google.protobuf.wrappers_pb2 import UInt64Value
@@ -17,7 +17,7 @@ from serving.codecs.varint import read_varint, write_varint
 def test_as_protobuf(value):
     wire = UInt64Value(value=value).SerializeToString()[1:]
     assert write_varint(value) == wire
-    # Whatever follows is not part of it.
+    # What follows is not part of it.
     assert read_varint(b"\xff" + wire + b"\x01", 1) == (value, 1 + len(wire))
 
 

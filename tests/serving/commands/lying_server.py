@@ -1,10 +1,10 @@
-"""A server that lies: what it may answer to which command."""
+"""A server that lies: what it may answer to each command."""
 
 import json
 import re
 
 EVIL = "a\x1b[2J\x1b]0;owned\x07\x9b31m\r\n\tb\u202egnp.exe\u2066[red]x[/red]\x00\x7f"
-# What may not reach a terminal: all control characters, marks of direction; lines end in "\n".
+# Must not reach a terminal: control characters and direction marks; lines end in "\n".
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -42,7 +42,7 @@ def metadata(inputs=None, outputs=None):
 
 
 class Liar:
-    """Answers by the end of the path."""
+    """Answers by the last part of the path."""
 
     def __init__(self, **answers):
         self.answers = answers

@@ -1,4 +1,4 @@
-"""Commands that ask a server, and servers that send too much, nothing, or something else."""
+"""Commands that ask servers which send too much, nothing, or something else."""
 
 import json
 import time
@@ -68,7 +68,7 @@ NO_ANSWER = {name: 1 if name == "predict" else 3 for name in ASKING}  # as their
 
 @pytest.fixture
 def ask(base, config, capsys):
-    """Status, complaint and seconds: one line of it beside the steps, and no escapes."""
+    """Status, error and seconds: the error is one line beside the steps, without escapes."""
 
     def run(name, url, *more):
         words = ASKING[name].replace("BASE", str(base)).replace("CONFIG", str(config)).split()
@@ -149,7 +149,7 @@ def test_refusals_over_grpc(ask, name, code):
 
 @pytest.mark.parametrize("name", ["promote", "label"])
 def test_silence_over_grpc(ask, config, name):
-    """The server takes every call and answers none."""
+    """The server accepts every call and answers none."""
     before = read_model_config(str(config))
     with rpc(grpc.StatusCode.OK, seconds=30) as (_, url):
         status, complained, took = ask(name, url, "--timeout", "1")
@@ -195,7 +195,7 @@ LOAD = ("load-test", "--seconds", "1", "--warmup", "0.2", "--concurrency", "2", 
 
 @pytest.mark.parametrize("kind", ["chunks without end", "100 Continue", "silence"])
 def test_load_on_a_server_that_never_ends(capsys, kind):
-    """The command learns nothing of the model; requests that are not over in time have failed."""
+    """The command learns nothing of the model; requests that take too long count as failed."""
     with bare({**NEVER, **TOO_LARGE}[kind]) as url:
         started = time.monotonic()
         status = main([*LOAD, "--url", url, "--timeout", "1", "--json", "-", "a"])

@@ -1,4 +1,4 @@
-"""What commands print of servers that lie: one line, and nothing that a terminal obeys."""
+"""What commands print about servers that lie: one line, and nothing that a terminal obeys."""
 
 import json
 
@@ -35,7 +35,7 @@ CLASSES = {"results": [[["bad", 0.1], ["good", 0.9]]]}
 
 @pytest.fixture
 def command(capsys):
-    """command(liar, "predict", "--output", "json") -> (status, printed, complained)."""
+    """command(liar, "predict", "--output", "json") -> (status, stdout, stderr)."""
 
     def run(liar, name, *arguments):
         with web(200, liar, "application/json") as (_, url):
@@ -132,7 +132,7 @@ def _each(value, number):
 @pytest.mark.parametrize("kind", WRONG)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_outputs_of_another_form(command, name, kind):
-    """Each output in turn; numbers of any kind are shown, all else is one line of complaint."""
+    """Each output in turn: any number is shown, everything else gives one line of error."""
     good = GOOD[COMMANDS[name][1]]
     for output in good:
         answer = dict(good)
@@ -170,7 +170,7 @@ def test_states_of_any_size(command, size):
 
 
 def test_names_of_a_server(command):
-    """Names of inputs, outputs and signatures are its own, too."""
+    """Names of inputs, outputs and signatures come from the server, too."""
     name = "[red]\x1b[2J\u202e"
     liar = Liar(
         metadata=metadata(outputs={"serving_default": {name: tensor(FLOAT, -1)}}),
@@ -187,7 +187,7 @@ def test_names_of_a_server(command):
 
 
 def over_grpc(outputs):
-    """A server of a classifier that answers with these tensors, by the name of the output."""
+    """The server of a classifier that answers with these tensors, by name of the output."""
     signatures = SignatureDefMap()
     default = signatures.signature_def["serving_default"]
     default.inputs["text"].dtype = 7
@@ -291,7 +291,7 @@ def test_text_of_any_length(command):
 
 
 def test_every_character():
-    """All that is in Unicode: what is left is printed, and JSON stays the same."""
+    """All of Unicode: what is left is printed, and JSON stays the same."""
     for start in range(0, 0x110000, 0x1000):
         text = "".join(map(chr, range(start, start + 0x1000)))
         assert not RAW.search(safe_text(text).replace("\n", "")), hex(start)

@@ -1,4 +1,4 @@
-"""`gru-serve predict --data`: a file through a real server, over both transports."""
+"""`gru-serve predict --data`: a file scored by a real server, over both transports."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ def predict(url, data, output, *more, model="text"):
 
 
 def write(path, count=3000, column="text"):
-    """Texts of one to many words, with what the test model says of them."""
+    """Texts of one to many words, with the test model's answers."""
     rng = np.random.default_rng(0)
     rows = []
     for number in range(count):
@@ -116,6 +116,7 @@ def parts(folder):
     return list(folder.glob(".out.csv.partial-*/*.parquet"))
 
 
+@pytest.mark.slow
 def test_killed_and_interrupted_it_goes_on(url, tmp_path):
     write(tmp_path / "in.csv", 60_000)
     for ending, status in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
@@ -163,6 +164,7 @@ def test_more_rows_than_a_server_takes_at_once(models, tmp_path):
             assert labels == ["positive" if good > bad else "negative" for good, bad in counted]
 
 
+@pytest.mark.slow
 def test_it_writes_what_gru_train_predict_writes(exports, tmp_path):
     from training.__main__ import main as gru_train
 

@@ -18,7 +18,7 @@ TEXT = """time,load,wind
 
 @pytest.fixture(autouse=True)
 def python_s_own_limit():
-    """That of the whole process, which reading long training texts raises."""
+    """The limit of the whole process, which reading long training texts raises."""
     raised = csv.field_size_limit(131_072)
     yield
     csv.field_size_limit(raised)

@@ -6,9 +6,10 @@ import pytest
 
 from tests.serving.conftest import REPOSITORY
 
-pty = pytest.importorskip("pty")  # not on Windows
+pty = pytest.importorskip("pty")  # not available on Windows
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
     path = models / "affine" / "1"
     command = [sys.executable, "-m", "serving", "inspect", str(path), "--json"]
@@ -19,7 +20,7 @@ def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
         while True:
             try:
                 piece = os.read(terminal, 4096)
-            except OSError:  # how Linux says that the other end is closed
+            except OSError:  # how Linux reports that the other end is closed
                 break
             if not piece:
                 break
@@ -32,6 +33,7 @@ def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
     assert out.startswith(b"{")
 
 
+@pytest.mark.slow
 def test_other_readers_of_errors_get_none_of_it(models):
     command = [sys.executable, "-m", "serving", "inspect", str(models / "affine" / "1")]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True)

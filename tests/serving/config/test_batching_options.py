@@ -114,7 +114,7 @@ def test_too_many_threads(tmp_path):
 
 
 def test_more_threads_than_the_system_gives(monkeypatch):
-    """As under `ulimit -u`; those that did start end again."""
+    """As under `ulimit -u`; the threads that did start end again."""
     begin, begun = threading.Thread.start, []
 
     def start(thread):

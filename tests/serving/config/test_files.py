@@ -1,4 +1,4 @@
-"""Text files in, dataclasses or TF Serving's texts out."""
+"""Text files in; dataclasses or TF Serving's error texts out."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ TF = 'model_platform: "tensorflow"'
          "Model m requests unsupported platform torch"),
         (one('name: "m" base_path: "/a" model_type: OTHER'),
          "ModelServerConfig::model_type choice 2 not supported."),
-        # Of several errors: names before paths, paths before platforms.
+        # Of several errors, names come before paths, and paths before platforms.
         ('model_config_list { config { name: "a" base_path: "rel" } config { name: "b" } '
          'config { name: "b" } }', "Illegal to list model b multiple times in config list"),
         ('model_config_list { config { name: "a" base_path: "/a" model_platform: "x" } '

@@ -1,4 +1,4 @@
-"""docs/server_flags.md has every flag; the tests that it names exist."""
+"""docs/server_flags.md lists every flag, and the tests that it names exist."""
 
 import ast
 import tomllib

@@ -1,4 +1,4 @@
-"""TF Serving's flags by TF Serving's rules."""
+"""TF Serving's flags, read by TF Serving's rules."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from serving.config.flags import FLAGS, Flags, Honour, check, notes
 from serving.errors import InvalidArgument
 from tests.serving.conftest import REPOSITORY
 
-# Name and default of all 48, from upstream's main.cc and server.h. Here the profiler is off.
+# Names and defaults of all 48, from upstream's main.cc and server.h. Here the profiler is off.
 DEVIATIONS = {"enable_profiler": False}
 CPUS = schedulable_cpus()
 UPSTREAM = {
@@ -52,7 +52,8 @@ def test_all_flags_with_their_defaults():
     assert ours == UPSTREAM | DEVIATIONS
     assert {f.name for f in FLAGS} - UPSTREAM.keys() == {
         "access_log", "allowed_hosts", "auth_token_file", "bind_address", "drain_seconds",
-        "isolate_models", "load_timeout_seconds", "max_request_mib", "max_requests_mib",
+        "enable_playground", "isolate_models", "load_timeout_seconds", "max_request_mib",
+        "max_requests_mib",
         "prediction_log_directory", "prediction_log_file_mib", "prediction_log_files",
         "prediction_log_sampling_rate", "rest_ssl_config_file", "trial_load",
     }  # fmt: skip
@@ -238,7 +239,7 @@ def test_what_is_not_honoured_is_said_in_one_line():
 
 
 def test_every_flag_that_matters_is_honoured():
-    """Those of the contract's class C alone may be without effect."""
+    """Only flags of class C in docs/conformance.md may be without effect."""
     ignored = {flag.name for flag in FLAGS if flag.metadata["honour"] is Honour.IGNORED}
     assert ignored == {
         "flush_filesystem_caches", "remove_unused_fields_from_bundle_metagraph",

@@ -1,4 +1,4 @@
-"""One model's labels and versions change; all else in the file stays."""
+"""One model's labels and versions change; everything else in the file stays the same."""
 
 import pytest
 from google.protobuf import text_format
@@ -50,7 +50,7 @@ def test_labels_are_exactly_those_given(path):
     after["m"].version_labels.clear()
     before["m"].version_labels.clear()
     assert after["m"] == before["m"]
-    # What was read is as it was.
+    # The message that was read has not changed.
     assert dict(find_entry(config, "m").version_labels) == {"stable": 2, "canary": 4}
 
 

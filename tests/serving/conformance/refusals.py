@@ -151,7 +151,7 @@ MODELS_AND_VERSIONS = {
 }  # fmt: skip
 
 PREDICT = {
-    # The transports say this in words of their own.
+    # Each transport says this in its own words.
     "unknown signature": Refusal(
         "FAILED_PRECONDITION", 'Serving signature key "nix" not found.',
         ("Predict", predict("affine", "nix", x=X, b=B)),
@@ -195,7 +195,7 @@ PREDICT = {
 
 
 def both(verb, signature, text, model=HALF, url=HALF_URL):
-    """Of a signature that does not fit the method, over both transports."""
+    """Requests for a signature that does not fit the method, over both transports."""
     make = examples if verb == "classify" else regression
     message = make(model, signature, 2.0)
     body = given(EXAMPLE, signature_name=signature)
@@ -259,7 +259,7 @@ MULTI_INFERENCE = {
         INVALID, "All ModelSpecs in a MultiInferenceRequest must access the same model name.",
         ("MultiInference", of_models(HALF, "affine")),
     ),
-    # The model of the first task is looked up before the others are looked at.
+    # The model of the first task is looked up before the other tasks are.
     "tasks of an unknown model": Refusal(
         UNKNOWN, "Servable not found for request: Latest(nix)",
         ("MultiInference", multi_inference(*BOTH, model="nix")),

@@ -1,4 +1,4 @@
-"""docs/conformance.md names tests that exist, and says of every rule which test holds it."""
+"""docs/conformance.md names tests that exist, and a test for every rule."""
 
 import ast
 import re

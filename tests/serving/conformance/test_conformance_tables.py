@@ -1,4 +1,4 @@
-"""What TF Serving's own tests look at, as tables over a live server; both transports."""
+"""What TF Serving's own tests check, as tables that both transports of a live server must meet."""
 
 import json
 
@@ -272,7 +272,7 @@ def test_status_of_one_version_and_of_a_label(models_stub):
     one = status(model_spec={"name": "affine", "version": {"value": 1}})
     found = models_stub.GetModelStatus(one, timeout=20).model_version_status
     assert [s.version for s in found] == [1]
-    # A label has no meaning here, known or not.
+    # A label has no meaning here, whether it exists or not.
     label = status(model_spec={"name": "affine", "version_label": "nix"})
     found = models_stub.GetModelStatus(label, timeout=20).model_version_status
     assert [s.version for s in found] == [3, 1]

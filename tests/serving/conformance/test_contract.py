@@ -1,4 +1,4 @@
-"""What both transports promise, against a real server; one body of tests for both."""
+"""What both transports promise, checked on a real server by the same tests."""
 
 import time
 

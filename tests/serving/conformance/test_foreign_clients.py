@@ -12,7 +12,7 @@ URL = "v1/models/half%2Fplus%3Atwo"
 
 
 def curl(server, path, *arguments, stdin=None):
-    """(HTTP status, body) of one call, as a shell would make it."""
+    """(HTTP status, body) of a call, as a shell would make it."""
     command = ["curl", "-sS", "--noproxy", "*", "-w", "\n%{http_code}", *arguments]
     done = subprocess.run(
         [*command, f"{server.rest}/{path}"],
@@ -25,7 +25,7 @@ def curl(server, path, *arguments, stdin=None):
 @curl_only
 @pytest.mark.parametrize("version", ["--http1.1", "--http1.0"])
 def test_lines_of_the_documentation(server, version):
-    """The calls of TF Serving's REST page; the form's content type of -d does not matter."""
+    """The calls of TF Serving's REST page; the form content type that -d sends does not matter."""
     status, body = curl(server, URL, version)
     assert status == 200
     assert json.loads(body)["model_version_status"][0]["state"] == "AVAILABLE"
@@ -156,7 +156,7 @@ with grpc.insecure_channel(sys.argv[1]) as channel:
 
 
 def test_health_probe(server, tmp_path):
-    """What grpc_health_probe asks: Check with a service's name, SERVING or not."""
+    """The call of grpc_health_probe: Check with a service's name, SERVING or not."""
     done = subprocess.run(
         [sys.executable, "-c", PROBE, server.grpc],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,

@@ -1,4 +1,4 @@
-"""Own protos against the ones that TensorFlow and tensorflow-serving-api ship."""
+"""Our protos, compared with those in TensorFlow and tensorflow-serving-api."""
 
 import subprocess
 import sys
@@ -163,7 +163,7 @@ def test_both_in_one_process(order):
 
 
 def test_profile_options_same_as_tensorflows():
-    """The part of the profiler's messages that TensorFlow's package does hold."""
+    """The part of the profiler's messages that TensorFlow's package contains."""
     from tensorflow.tsl.profiler.protobuf import profiler_options_pb2
 
     from serving.protos.profiler_service_pb2 import ProfileOptions

@@ -1,4 +1,4 @@
-"""Classify and Regress without a transport: what signatures and outputs are refused, and how."""
+"""Classify and Regress without a transport: which signatures and outputs are refused, and how."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ FLOAT, STRING = 1, 7
 
 
 class Session:
-    """Has signatures only; nothing here gets as far as a run."""
+    """Has signatures only; no request here gets as far as a run."""
 
     def __init__(self, inputs, outputs, name="s"):
         self.signatures = SignatureDefMap()

@@ -1,4 +1,4 @@
-"""What must not be in an export is found in its graph."""
+"""Whatever must not be in an export is found in its graph."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ def test_exports_have_no_faults(exports, name):
 
 
 class Impure(tf.Module):
-    """One signature per thing that must not be in an export."""
+    """One signature for each thing that must not be in an export."""
 
     def __init__(self):
         super().__init__()

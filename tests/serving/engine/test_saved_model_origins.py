@@ -1,4 +1,4 @@
-"""SavedModels as the world has them: TF1 and TF2, text and binary, with and without extras."""
+"""SavedModels of every origin: TF1 and TF2, text and binary, with and without extras."""
 
 import importlib.util
 from pathlib import Path
@@ -140,7 +140,7 @@ def test_several_meta_graphs(tmp_path, opened):
     assert opened(tmp_path / "1").predict(X)["y"].tolist() == [[3, 6]]
     big = opened(tmp_path / "1", tags=("serve", "big"))
     assert big.predict(X)["y"].tolist() == [[300, 600]]
-    # The set counts, not the order.
+    # The set of tags counts, not their order.
     assert opened(tmp_path / "1", tags=("big", "serve")).predict(X)["y"][0, 0] == 300
     with pytest.raises(NotFound, match=r"supplied tags: \{ big \}"):
         opened(tmp_path / "1", tags=("big",))
@@ -197,7 +197,7 @@ def test_no_signature_at_all(tmp_path, opened):
 
 
 class Table(tf.Module):
-    """An initialisation besides the asset: a mutable table filled by values."""
+    """An initialisation besides the asset's: a mutable table filled with values."""
 
     def __init__(self):
         super().__init__()
@@ -240,7 +240,7 @@ def test_hundred_megabytes_of_variables(tmp_path, opened):
 
 
 def save_with_text_op(directory, op):
-    """Binarizes text. Written as protos, since TensorFlow Text is not to be imported here."""
+    """Binarizes text. Written as protos, because TensorFlow Text must not be imported here."""
     saved_model = SavedModel(saved_model_schema_version=1)
     meta_graph = saved_model.meta_graphs.add()
     meta_graph.meta_info_def.tags.append("serve")
@@ -268,14 +268,14 @@ needs_tensorflow_text = pytest.mark.skipif(
 @needs_tensorflow_text
 def test_tensorflow_text(tmp_path, opened):
     predictor = opened(save_with_text_op(tmp_path / "1", "TFText>Utf8Binarize"))
-    # "a" is 0x61, "n" 0x6e: their four lowest bits, the lowest first.
+    # "a" is 0x61, "n" 0x6e: their four lowest bits, lowest first.
     bits = predictor.predict({"text": np.array([b"an", b"a"], object)})["bits"]
     assert bits.tolist() == [[1, 0, 0, 0, 0, 1, 1, 1], [1, 0, 0, 0, 0, 0, 0, 0]]
 
 
 @needs_tensorflow_text
 def test_tensorflow_text_is_not_imported(tmp_path):
-    """It takes seconds, and brings Keras."""
+    """Importing it takes seconds, and imports Keras."""
     save_with_text_op(tmp_path / "m" / "1", "TFText>Utf8Binarize")
     answer, imported = answered_and_imported(tmp_path, "m", tmp_path / "m", {"text": ["a"]})
     assert answer["bits"][0, 0] == 1

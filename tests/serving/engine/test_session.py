@@ -1,4 +1,4 @@
-"""The adapter to TensorFlow's private session call: that it is there, and does what it is for."""
+"""The adapter to TensorFlow's private session call: the call exists and does what it is for."""
 
 import ctypes
 import inspect
@@ -115,7 +115,7 @@ EMPTY = (Code.NOT_FOUND, TAGS.format("serve"))
 
 @pytest.fixture(scope="module")
 def cplusplus():
-    """cplusplus(directory, tags) -> the code and text of the loader that TF Serving uses."""
+    """cplusplus(directory, tags) -> code and text from the loader that TF Serving uses."""
     (path,) = Path(tf.sysconfig.get_lib()).glob("libtensorflow_cc.so.*")
     library = ctypes.CDLL(str(path))
     for name in ("TF_NewStatus", "TF_NewGraph", "TF_NewSessionOptions"):
@@ -136,7 +136,7 @@ def cplusplus():
 
 
 def refused(cplusplus, directory, tags=("serve",)):
-    """How a SavedModel is refused, here as by TensorFlow's C++."""
+    """How a SavedModel is refused, here and by TensorFlow's C++."""
     with pytest.raises(ServingError) as caught:
         GraphSession(directory, tags=tags)
     here = caught.value.code, str(caught.value)
@@ -215,7 +215,7 @@ def test_tags_that_no_graph_has(models, cplusplus, tags, shown):
     ],
 )
 def test_broken_variables(tmp_path, models, cplusplus, file, content, code, text):
-    """TensorFlow's own words, without those that its Python puts before them."""
+    """TensorFlow's own words, without those that its Python code puts before them."""
     copy = shutil.copytree(models / "affine" / "1", tmp_path / "1")
     path = copy / "variables" / file
     path.unlink()
@@ -228,7 +228,7 @@ def test_broken_variables(tmp_path, models, cplusplus, file, content, code, text
 
 
 def test_variables_that_are_not_there(tmp_path, models):
-    """TensorFlow's C++ loads them all the same, to fail at each request."""
+    """TensorFlow's C++ loads them all the same, and fails at each request."""
     copy = shutil.copytree(models / "affine" / "1", tmp_path / "1")
     shutil.rmtree(copy / "variables")
     with pytest.raises(InvalidArgument, match="not a valid checkpoint"):
@@ -247,7 +247,7 @@ def test_closed_session_refuses(models):
 @pytest.mark.parametrize("frugal", [False, True])
 @pytest.mark.parametrize("rows", [1, 40])
 def test_many_at_once_in_pools_of_their_own(models, frugal, rows):
-    """More at once than there are pools: the answers stay each caller's own."""
+    """More calls at once than there are pools: every caller gets its own answers."""
     session = GraphSession(models / "affine" / "1", options=SessionOptions(frugal=frugal))
     signature = session.signatures.signature_def["serving_default"]
     x, b = (session.tensor(signature.inputs[name].name) for name in ("x", "b"))

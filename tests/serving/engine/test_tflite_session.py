@@ -1,4 +1,4 @@
-"""TensorFlow Lite files beside and instead of a graph."""
+"""TensorFlow Lite files beside or instead of a graph."""
 
 import shutil
 import threading
@@ -31,7 +31,7 @@ def convert(function, *specs, custom_ops=False):
 
 
 def edit(model, entry=None, rename=None, buffer=None):
-    """A file with that `signature_defs_metadata`, or with other names of its tensors."""
+    """A file with that `signature_defs_metadata`, or with other names for its tensors."""
     edited = schema.ModelT.InitFromObj(schema.Model.GetRootAs(bytearray(model), 0))
     for tensor in edited.subgraphs[0].tensors:
         tensor.name = (rename or {}).get(tensor.name.decode(), tensor.name)
@@ -53,7 +53,7 @@ def flexbuffer_map(entries):
     with builder.Map():
         for key, value in sorted(entries.items()):
             builder.Key(key)
-            # `String` takes text only.
+            # `String` accepts only text.
             builder._WriteBlob(value, append_zero=True, type_=flexbuffers.Type.STRING)
     return bytes(builder.Finish())
 
@@ -105,7 +105,7 @@ def good_or_bad():
 
 @pytest.fixture(scope="module")
 def version(models, tmp_path_factory):
-    """The affine graph, and as TFLite one that answers a thousand times as much."""
+    """The affine graph, and beside it a TFLite file that answers a thousand times as much."""
     directory = shutil.copytree(models / "affine" / "1", tmp_path_factory.mktemp("tflite") / "1")
     module = Affine(1000.0)
     saved = tmp_path_factory.mktemp("saved")
@@ -165,7 +165,7 @@ def test_errors(lite):
 
 @pytest.mark.parametrize("rank", [0, 1, 3, 5, 9, 64])
 def test_inputs_of_another_rank_are_refused(lite, rank):
-    """Nine dimensions once ended the process."""
+    """Nine dimensions used to end the process."""
     asked = {**inputs(2), "x": np.ones([1] * rank, "f4")}
     with pytest.raises(InvalidArgument, match=f"to have 2 dimensions but {rank} are provided"):
         lite.predict(asked)
@@ -173,7 +173,7 @@ def test_inputs_of_another_rank_are_refused(lite, rank):
 
 
 def test_dimensions_beyond_32_bits_are_refused(lite):
-    """Those of a tensor without elements; they once were no ServingError."""
+    """Errors of a tensor without elements; they used not to be ServingErrors."""
     asked = {**inputs(2), "x": np.ones([0, 2**31], "f4")}
     with pytest.raises(InvalidArgument, match=r"at most 2147483647 but its shape is \[0, 2147483"):
         lite.predict(asked)
@@ -232,7 +232,7 @@ def test_two_tensors_of_one_name(load, two_heads):
 
 
 def test_signatures_of_the_metadata(load, two_heads):
-    """Kept as stored, but for `:0` behind names that early converters wrote without."""
+    """Kept as stored, except for the `:0` behind names that early converters did not write."""
     both = signature_def({"a": "x:0", "b": "w"}, {"sum": "Identity:0", "product": "Identity_1"})
     both.inputs["a"].dtype = 1
     both.inputs["a"].tensor_shape.dim.add(size=-1)
@@ -394,7 +394,7 @@ def test_damaged_metadata_ends_in_no_other_error(tmp_path, two_heads):
             "Unknown tensor 'nix:0'.\n\tSignature input a references an unknown tensor",
         ),
         (
-            signature_def({"a": "x"}, {"b": "x"}),  # an input tensor is no output
+            signature_def({"a": "x"}, {"b": "x"}),  # an input tensor is not an output
             "Unknown tensor 'x'.\n\tSignature output b references an unknown tensor",
         ),
     ],

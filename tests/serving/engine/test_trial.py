@@ -1,4 +1,4 @@
-"""Versions that would end the process: tried in one of their own, by a server in its own."""
+"""Versions that would end the process are tried in another one: by a server and in these tests."""
 
 import re
 import shutil
@@ -56,7 +56,7 @@ def test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start(
     log = tmp_path / "log"
     with running(log, *flags) as server, connect(server.rest) as client:
         for version in (2, 3):
-            # There at the start, and one that comes while the server runs.
+            # One that exists at the start, and one that arrives while the server runs.
             if version == 3:
                 shutil.copytree(base / "2", tmp_path / "3")
                 (tmp_path / "3").rename(base / "3")
@@ -76,7 +76,7 @@ def test_a_version_that_kills_its_process_neither_ends_the_server_nor_its_start(
 
 @pytest.mark.slow
 def test_without_a_trial_the_server_dies(base, tmp_path):
-    """What the trial is for; should TensorFlow stop to die of this, the tests need another."""
+    """The reason for the trial; should TensorFlow stop dying of this, the tests need another."""
     port, rest_port = free_ports(2)
     process = start(
         f"--port={port}", f"--rest_api_port={rest_port}", "--model_name=m",
@@ -156,20 +156,20 @@ def test_a_warmup_without_end_ends_by_its_time_or_a_signal(models, tmp_path, bes
     )
     flags = (
         f"--model_config_file={config}", "--isolate_models", "--max_num_load_retries=0",
-        "--load_timeout_seconds=20",
+        "--load_timeout_seconds=10",
     )  # fmt: skip
     with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:
         assert client.predict(ONE, "good")["y"].tolist() == [[9, 12]]
         (status,) = client.status("endless")
         assert (status.state, status.error_code) == ("END", "DEADLINE_EXCEEDED")
-        assert "--load_timeout_seconds allows (20 s)" in status.error_message
+        assert "--load_timeout_seconds allows (10 s)" in status.error_message
         # Once more, and now the server is told to stop.
         (tmp_path / "endless" / "1" / "saved_model.pb").touch()
         wait_until(lambda: client.status("endless")[0].state == "LOADING", server)
         server.process.send_signal(signal.SIGTERM)
         started = time.monotonic()
         assert server.process.wait(60) == 0
-        assert time.monotonic() - started < 18  # less than the load would have had
+        assert time.monotonic() - started < 9  # less time than the load would have had
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_a_stop_during_a_load_before_the_ports_open(models, tmp_path, trial):
     )  # fmt: skip
     with running(tmp_path / "log", *flags, ready=False) as server:
         wait_until(lambda: "Loading servable version" in server.log.read_text(), server)
-        time.sleep(5)  # well inside of the warmup, or on the way to it
+        time.sleep(2)  # well inside the warmup, or on the way to it
         assert server.process.poll() is None
         assert not answers(server)
         server.process.send_signal(signal.SIGTERM)

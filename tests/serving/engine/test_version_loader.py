@@ -55,7 +55,7 @@ def config(flags):
         ({"tensorflow_session_parallelism": 3}, 3, 3),
         ({"tensorflow_intra_op_parallelism": 2}, 2, 0),
         ({"tensorflow_inter_op_parallelism": 2}, 0, 2),
-        # Either of the two switches the common number off.
+        # Either of the two switches turns the common number off.
         ({"tensorflow_session_parallelism": 3, "tensorflow_intra_op_parallelism": 2}, 2, 0),
         ({"tensorflow_intra_op_parallelism": 2, "tensorflow_inter_op_parallelism": 5}, 2, 5),
     ],
@@ -88,7 +88,7 @@ def test_session_config_file(models, tmp_path):
     assert (proto.intra_op_parallelism_threads, proto.inter_op_parallelism_threads) == (1, 8)
     assert proto.gpu_options.per_process_gpu_memory_fraction == 0.5
     assert proto.gpu_options.allow_growth
-    # And a session keeps to it: two CPU devices, as asked for.
+    # And a session honours it: two CPU devices, as requested.
     options = SessionOptions(config=read_session_config(str(path)))
     session = GraphSession(models / "affine" / "1", options=options)
     kinds = [device.device_type for device in session._session.list_devices()]
@@ -256,21 +256,21 @@ def test_method_names(models, load):
     for method, signature, kind in (
         (classify, "classify", "classification"), (regress, "regress", "regression"),
     ):  # fmt: skip
-        # What TensorFlow 2 exports says "predict" whatever it is.
+        # TensorFlow 2 exports say "predict" whatever the signature is.
         with pytest.raises(InvalidArgument) as caught:
             method(checked, signature, example)
         assert str(caught.value) == (
             f"Expected {kind} signature method_name to be tensorflow/serving/{signature}. "
             "Was: tensorflow/serving/predict"
         )
-        with pytest.raises(InvalidArgument, match="required"):  # the example lacks its feature
+        with pytest.raises(InvalidArgument, match="required"):  # the example lacks the feature
             method(free, signature, example)
     assert checked.predict({"text": np.array([b"good"], object)})["label"] == [b"positive"]
     first, _ = load(models / "half_plus_two" / "1", enable_signature_method_name_check=True)
     two = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=[2.0]))}
     serialized = tf.train.Example(features=tf.train.Features(feature=two)).SerializeToString()
     assert regress(first, "regress_x_to_y", [serialized]) == [3]
-    # A signature without a method, as TensorFlow 2 stores its initialiser.
+    # A signature without a method, which is how TensorFlow 2 stores its initialiser.
     with pytest.raises(Internal) as caught:
         checked.predict({}, "__saved_model_init_op")
     assert str(caught.value) == (

@@ -57,7 +57,7 @@ def test_round_trip(version, calls):
     assert path == version / "assets.extra" / "tf_serving_warmup_requests"
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     load_warm(version).close()
-    assert sorted(calls) == ["", "total"]  # in either order: side by side
+    assert sorted(calls) == ["", "total"]  # in either order: they run side by side
     load_warm(version, iterations=3).close()
     assert sorted(calls[2:]) == ["", "", "", "total", "total", "total"]
     load_warm(version, iterations=0).close()
@@ -65,7 +65,7 @@ def test_round_trip(version, calls):
 
 
 def test_first_records_of_signatures_run_side_by_side(version, calls, monkeypatch):
-    """One after the other they would wait for each other in vain."""
+    """One after the other, they would wait for each other forever."""
     monkeypatch.setattr(warmup, "schedulable_cpus", lambda: 2)
     total = predict_record({"x": ONE["x"]}, "total")
     write_records(version, [*[predict_record(ONE)] * 3, total])
@@ -186,7 +186,7 @@ def test_runs_are_counted_under_the_names_in_the_records(half_plus_two):
 
 
 def replayed(version, iterations=1):
-    """The metrics of a replay, whether it went well or not."""
+    """The metrics of a replay, whether it succeeded or not."""
     metrics = Metrics()
     predictor = Predictor(version)
     with contextlib.suppress(ServingError):

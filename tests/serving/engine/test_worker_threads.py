@@ -22,7 +22,7 @@ def test_runs_elsewhere_and_comes_back(threads, caplog):
     answer, thread = asyncio.run(main())
     assert answer == 3
     assert thread.name in {"test_0", "test_1"}
-    assert caplog.text == ""  # where asyncio tells of callbacks that failed
+    assert caplog.text == ""  # where asyncio reports callbacks that failed
 
 
 def test_errors_come_back(threads):
@@ -34,11 +34,11 @@ def test_errors_come_back(threads):
 
 
 class Argument:
-    """Something large."""
+    """A large object."""
 
 
 def test_a_call_that_fails_holds_nothing(threads):
-    """Not even until the garbage collector comes by: arguments may be of many megabytes."""
+    """Not even until the garbage collector runs: arguments may have many megabytes."""
 
     def fail(_):
         raise ValueError("no")
@@ -87,7 +87,7 @@ def test_cancelled_before_its_turn_it_does_not_run(threads):
 
 
 def test_cancelled_under_way_it_is_waited_for(threads):
-    """What a caller holds for a call must outlive it, also when cancelled twice."""
+    """What a caller holds for a call must outlive it, even if it is cancelled twice."""
     started, go, ended = threading.Event(), threading.Event(), threading.Event()
 
     def call():

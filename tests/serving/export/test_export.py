@@ -72,7 +72,7 @@ def test_labels_of_all_held_out_rows_equal_the_keras_model(run, version):
 def test_scores_of_every_signature_are_divided_by_the_temperature(run, version):
     text = next(row.text for row in run.test_predictions())
     logits = run.load_model()(run.preprocessor()(tf.constant([text]))).numpy()[0]
-    assert abs(run.temperature.value - 1) > 0.05  # else nothing would be seen
+    assert abs(run.temperature.value - 1) > 0.05  # otherwise nothing would be seen
     powers = np.exp(logits.astype(np.float64) / run.temperature.value)
     expected = powers / powers.sum()
     signatures = tf.saved_model.load(str(version)).signatures
@@ -143,7 +143,7 @@ def test_signatures_are_the_contract(version, name):
 
 
 def test_fingerprint_is_that_of_the_graph(version):
-    """Also after the signatures got their methods, which changes the file."""
+    """Even after the signatures got their methods, which changes the file."""
     stored = tf.saved_model.experimental.read_fingerprint(str(version))
     again = FingerprintDef.FromString(fingerprinting_pywrap.CreateFingerprintDef(str(version)))
     for name in (
@@ -249,7 +249,9 @@ def test_model_that_answers_differently_is_not_published(small, tmp_path, monkey
 
 def test_check_that_dies_names_the_signal(small, tmp_path, monkeypatch, capsys):
     (tmp_path / "sitecustomize.py").write_text("import os\nos.kill(os.getpid(), 11)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # every Python started from here dies of it
+    monkeypatch.setenv(
+        "PYTHONPATH", str(tmp_path)
+    )  # every Python process started from here dies of it
     assert main([str(small.path), "--to", str(tmp_path / "m")]) == 2
     message = capsys.readouterr().err
     assert "checks its answers died of SIGSEGV" in message
@@ -277,7 +279,7 @@ def test_second_publisher_is_refused_and_a_dead_one_is_not_in_the_way(small, tmp
         assert "try again" in error
         assert aside.is_dir()
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / LOCK).write_text("process 1")  # left by a process that was killed
+    (tmp_path / LOCK).write_text("process 1")  # left behind by a killed process
     with publisher(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ LOOKBACK, HORIZON = 48, 24
 
 
 def write_series(path, rows=900):
-    """Hourly: a day's wave with noise, far from zero, some cells missing."""
+    """Hourly: a daily wave with noise, far from zero, with some cells missing."""
     rng = np.random.default_rng(1)
     hours = np.arange(rows)
     load = 500 + 80 * np.sin(2 * np.pi * hours / 24) + rng.normal(0, 8, rows)
@@ -99,7 +99,7 @@ def test_a_server_answers_as_the_run(fleet, client, name):
     _, runs = fleet
     histories = runs[name].test_windows(6)
     forecasts, quantiles = runs[name].test_answers(6)
-    assert np.isnan(histories).any()  # missing values go over both transports
+    assert np.isnan(histories).any()  # missing values pass through both transports
     answers = Forecast.from_outputs(client.predict({"history": histories}, name))
     for answer, forecast, of_row in zip(answers, forecasts, quantiles, strict=True):
         np.testing.assert_allclose(answer.values, forecast, rtol=1e-5)
@@ -261,7 +261,7 @@ def test_explain_draws_the_gates(fleet, url, tmp_path, capsys):
     asked = ["explain", "--url", url, "--model", "segment", "--csv", str(root / "series.csv")]
     assert main([*asked, "--picture", str(picture), "--gru", "1"]) == 0
     out = capsys.readouterr().out
-    assert "2024-02-07" in out  # 900 hours end there
+    assert "2024-02-07" in out  # the file ends there, after 900 hours
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert main([*asked, "--gru", "2"]) == 2
     assert "expected a number below 2" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The way of a request, as a transport of the test's own sees it: which steps, where, how many."""
+"""The steps of a request, as seen by a transport of the test: which, where, and how many."""
 
 import asyncio
 import json
@@ -33,14 +33,14 @@ class CountingThreads(WorkerThreads):
 
 
 class Model:
-    """Stands where a loaded version does; requests of this test run themselves."""
+    """Takes the place of a loaded version; requests of this test run themselves."""
 
     def close(self):
         pass
 
 
 class Steps(Request):
-    """Notes its steps: name, thread, whether the version is held."""
+    """Records its steps: name, thread, and whether the version is held."""
 
     api = "Predict"
     kind = "predict"
@@ -103,7 +103,7 @@ def repository(tmp_path):
 
 
 def answered(repository, *requests, check=lambda: None, threads=8):
-    """The answers to requests asked at once, and the number of trips to a thread."""
+    """The answers to simultaneous requests, and the number of trips to a thread."""
 
     async def ask():
         with CountingThreads(threads, "test") as workers:
@@ -152,7 +152,7 @@ def test_where_the_steps_are_taken(repository, options, trips, places):
 
 
 def test_long_requests_that_run_keep_no_turn(repository):
-    """Two at a time are read; however many may run."""
+    """At most two are read at a time, however many may run."""
     requests = [Steps(repository, size=2 * LONG) for _ in range(5)]
     for request in requests:
         request.go.clear()
@@ -237,7 +237,7 @@ def test_status_and_metadata_of_nobody():
 
 
 class Context:
-    """Of a gRPC call without a deadline."""
+    """As from a gRPC call without a deadline."""
 
     def time_remaining(self):
         return None
@@ -275,7 +275,7 @@ def test_requests_of_both_transports_are_checked_once_and_take_one_trip(
     x, b = (rng.normal(size=(rows, n)).astype(np.float32) for n in (3, 1))
     with repository_of(tmp_path, lambda _: Predictor(models / "affine" / "1")) as repository:
         request = make(x, b)
-        checked.clear()  # of the warmup, had it any
+        checked.clear()  # as of the warmup, if it had any
         _, trips = answered(repository, request)
     assert checked == [["b", "x"]]
     assert trips == 1

@@ -1,4 +1,4 @@
-"""Who works on long requests, and when."""
+"""Which thread works on long requests, and when."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ def test_long_work_is_done_two_at_a_time():
 
 
 def test_a_turn_can_be_ended_before_the_block_is_left():
-    """By a thread that has read its request, and now runs it."""
+    """Called by a thread that has read its request and now runs it."""
 
     async def run():
         turns = Turns()
@@ -47,7 +47,7 @@ def test_a_turn_can_be_ended_before_the_block_is_left():
             fourth = asyncio.ensure_future(turns.take(2 * LONG).__aenter__())
             await asyncio.sleep(0.05)
             assert not fourth.done()
-        # The block that is left gives one turn back, not two.
+        # The block that ends gives one turn back, not two.
         await fourth
         fifth = asyncio.ensure_future(turns.take(2 * LONG).__aenter__())
         await asyncio.sleep(0.05)

@@ -24,11 +24,11 @@ def measure(url, **options):
 
 
 def test_a_slow_server_is_charged_for_what_had_to_wait():
-    # One connection, 50 ms an answer: 20 a second can be served, 40 are due.
+    # One connection, 50 ms per answer: 20 requests a second can be served, 40 are due.
     with web(200, b"{}", "application/json", 0.05) as (_, url):
         figures = measure(url, concurrency=1, rate=40.0, arrivals="constant", seconds=1.5)
     assert figures["ok"] == figures["requests"] == 60
-    # A busy machine only makes answers later, so nothing is asserted of how fast they come.
+    # A busy machine only makes answers later, so how fast they come is not checked.
     assert figures["service"]["p50"] >= 45
     assert figures["latency"]["max"] > 1000
     assert figures["latency"]["p50"] > 2 * figures["service"]["p50"]
@@ -45,13 +45,13 @@ def test_closed_loop_keeps_so_many_under_way():
 
 
 def test_throughput_counts_what_was_due_before_and_answered_within():
-    # Each client is answered once a second: those asked at 0.5 s and before count as well.
+    # Each client gets an answer once a second; requests sent at 0.5 s and before count as well.
     with web(200, b"{}", "application/json", 1.0) as (_, url):
         plan = LoadPlan(url, [REQUEST], concurrency=8, warmup=1.5, seconds=3.0)
         figures = summarize(plan, run_load(plan))
     assert figures["ok"] == 3 * 8
     assert figures["throughput"] == pytest.approx(8)
-    # One connection, 50 ms an answer, 200 a second due: what is answered was due in the warmup.
+    # One connection, 50 ms per answer, 200 a second due: the answers are to requests of the warmup.
     with web(200, b"{}", "application/json", 0.05) as (site, url):
         plan = LoadPlan(
             url,
@@ -65,7 +65,7 @@ def test_throughput_counts_what_was_due_before_and_answered_within():
         )
         figures = summarize(plan, run_load(plan))
         assert 0 < figures["throughput"] <= len(site.seen) / 2 + 2
-    # A machine that stalls lets the oldest time out, and a few of the measured second get a turn.
+    # If the machine stalls, the oldest time out, and a few of the measured second get their turn.
     assert figures["ok"] <= 4
 
 

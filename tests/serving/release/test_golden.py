@@ -1,4 +1,4 @@
-"""Golden requests and versions that cannot be used, and what the commands that read them say."""
+"""Golden requests and unusable versions, and what the commands that read them print."""
 
 import json
 import math
@@ -22,7 +22,7 @@ GOOD = {
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A version whose answers are known by hand: y = x [[1, 2], [3, 4], [5, 6]] + b."""
+    """A version whose answers can be computed by hand: y = x [[1, 2], [3, 4], [5, 6]] + b."""
     version = tmp_path_factory.mktemp("affine") / "1"
     save_affine(version)
     (version / "assets.extra").mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ def test_files_without_requests(version, capsys, golden, said):
 
 
 def test_names_in_files_do_nothing_to_a_terminal(version, capsys):
-    """Example requests still say the same: curl's body as JSON, and Python's as its repr."""
+    """Example requests keep their meaning: curl's body as JSON, and Python's as its repr."""
     evil = "a\x1b[2J\x9b31m\x7f\u202egnp\u2028\ud800"
     place = version.parent.with_name("m\x1b[31m\x9bx")
     version.parent.rename(place)
@@ -111,7 +111,7 @@ def of_examples(method, outputs):
 
 @pytest.mark.parametrize("transport", ["files", "rest", "grpc"])
 def test_classify_and_regress(models, server, tmp_path, capsys, transport):
-    """The text model counts good and bad words: the odds are e to the difference."""
+    """The text model counts good and bad words; the odds are e to the power of the difference."""
     positive = [math.e / (1 + math.e), 0.5]
     scores = [[1 - one, one] for one in positive]
     version = shutil.copytree(models / "text" / "1", tmp_path / "text" / "1")

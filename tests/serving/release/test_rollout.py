@@ -1,4 +1,4 @@
-"""Labels moved on a live server, over both ways that a configuration can reach it."""
+"""Labels moved on a live server, in both ways that a configuration can reach it."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def write(path, bases, policy="specific { versions: 1 }"):
 
 @pytest.fixture(scope="module", params=["reload", "poll"])
 def site(request, bases, tmp_path_factory):
-    """A server, its config file, and the URL that the commands use: gRPC reloads, REST waits."""
+    """A server, its config file, and the commands' URL: gRPC makes it reload, REST waits for it."""
     directory = tmp_path_factory.mktemp("site")
     config = write(directory / "models.config", bases)
     flags = [f"--model_config_file={config}", "--max_num_load_retries=0"]
@@ -104,7 +104,7 @@ def test_a_rollout_from_first_label_to_second_rollback(site, capsys):
     assert answer(server.rest, "stable") == 3
     (model, _) = read_model_config(str(config))
     assert model.labels == {"stable": 3, "canary": 2}
-    assert model.policy.versions == (2, 3)  # 2 for a rollback, 1 no more
+    assert model.policy.versions == (2, 3)  # 2 for a rollback, and 1 no more
     with connect(url) as client:
         wait_until(lambda: {s.version: s.state for s in client.status("m")}[1] == "END")
     assert run("rollback") == (0, "m: stable 3 -> 2\n")
@@ -200,7 +200,9 @@ def test_a_torn_line_of_the_history_is_named_and_spoils_no_other(bases, tmp_path
     assert main(["rollback", *common]) == 1
     assert f"{history}, line 2: cannot be read" in capsys.readouterr().err
     lines = history.read_text().splitlines()
-    history.write_text("\n".join([lines[0], *lines[2:]]))  # an editor that ends no last line
+    history.write_text(
+        "\n".join([lines[0], *lines[2:]])
+    )  # from an editor that does not end the last line
     assert main(["rollback", *common]) == 0
     assert read_model_config(str(config))[0].labels == {"stable": 1}
     assert [json.loads(line)["to"] for line in history.read_text().splitlines()] == [1, 2, 1]

@@ -19,7 +19,7 @@ def ask(repository, name="m", **which):
 
 
 class Counted:
-    """Loads, and counts what it was asked to load."""
+    """Loads versions, and counts what it was asked to load."""
 
     def __init__(self):
         self.tried = []

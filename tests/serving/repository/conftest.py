@@ -1,4 +1,4 @@
-"""Repositories that are closed after the test."""
+"""Repositories that are closed after each test."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def opened():
 
 @pytest.fixture
 def polled(monkeypatch):
-    """Waits until the base paths have been looked at a few times more: what is there is seen."""
+    """Waits until the base paths have been scanned a few more times, so their state is known."""
     looks, scan = [], changes.scan
 
     def counted(*args):

@@ -61,7 +61,7 @@ def test_a_refused_version_does_not_count_among_the_latest(models, base, opened,
     for version in (1, 2, 3):
         publish(models, base, version)
     load = Refusing(2, 3)
-    # Retries would take for ever.
+    # Retries would take forever.
     options = RepositoryOptions(0.02, 5, retry_seconds=1e6, isolate_models=isolated)
     repository = opened(ServedModel("m", base), load=load, options=options)
     repository.start()
@@ -86,7 +86,7 @@ def test_refused_versions_of_a_new_model_and_one_that_is_mended(
     repository.start()
     repository.reconfigure([ServedModel("m", base)])
     assert ask(repository) == (1, 1.0)
-    # What serves goes on, though there is no version left but the refused one.
+    # What serves goes on serving, although only the refused version is left.
     shutil.rmtree(base / "1")
     polled()
     assert ask(repository) == (1, 1.0)
@@ -110,7 +110,7 @@ ALL = """model_config_list {{ config {{
 
 @pytest.mark.slow
 def test_files_that_the_server_may_not_read_are_named(models, base, tmp_path, no_superpowers):
-    """As another user than the one who put them there; they serve once it may."""
+    """The files belong to another user; the versions serve as soon as they may be read."""
     for version in (1, 2, 3, 4):
         publish(models, base, version)
     write_digests(base / "2")

@@ -1,4 +1,4 @@
-"""Requests that would fill the memory or hold everybody else up: their bytes are counted."""
+"""Requests that would fill the memory or delay everybody else: their bytes are counted."""
 
 import gzip
 import http.client
@@ -27,7 +27,7 @@ PREDICT = "/v1/models/text:predict"
 
 @pytest.fixture(scope="module")
 def counted(models, tmp_path_factory):
-    """A server of its own that takes small requests, with an access log."""
+    """A separate server with small limits and an access log."""
     directory = tmp_path_factory.mktemp("counted")
     flags = (
         *flags_for(models, directory),
@@ -36,24 +36,24 @@ def counted(models, tmp_path_factory):
         f"--access_log={directory / 'access.log'}",
     )
     with running(directory / "log", *flags) as server:
-        for _ in range(3):  # what the first requests allocate for good
+        for _ in range(3):  # memory that the first requests allocate for good
             assert post(server, PREDICT, b'{"instances": ["good"]}')[0] == 200
             assert post(server, PREDICT, padded(4 * MIB))[0] == 200
         packed = gzip.compress(b" " * (20 * MIB))
-        with ThreadPoolExecutor(8) as threads:  # and all the threads
+        with ThreadPoolExecutor(8) as threads:  # and start all threads
             for answer in threads.map(lambda _: post(server, PREDICT, packed, GZIP), range(8)):
                 assert answer[0] == 400
         yield server
 
 
 def padded(size):
-    """A good request of that size, most of it blanks."""
+    """A valid request of that size, most of it blanks."""
     head = b'{"instances": ["good"]'
     return head + b" " * (size - len(head) - 1) + b"}"
 
 
 def post(server, path, body, headers=None, timeout=120):
-    """Status and answer, by a client that sends all before it reads."""
+    """Status and answer, for a client that sends everything before it reads."""
     connection = http.client.HTTPConnection("localhost", server.rest_port, timeout=timeout)
     try:
         connection.request("POST", path, body, headers or {})
@@ -75,7 +75,7 @@ def memory(server, key):
 
 @contextmanager
 def bounded(server, mib, left=96):
-    """In the block memory grows by so much at most; after it, it is back; health is quick."""
+    """In the block memory grows by at most this much; then it is freed; health is quick."""
     waits, stop = [], threading.Event()
 
     def ask():
@@ -86,7 +86,7 @@ def bounded(server, mib, left=96):
                 waits.append(time.monotonic() - started)
                 stop.wait(0.02)
 
-    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # the peak begins here
+    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # the peak is measured from here
     before = memory(server, "VmRSS")
     with ThreadPoolExecutor(1) as threads:
         asking = threads.submit(ask)
@@ -97,7 +97,7 @@ def bounded(server, mib, left=96):
         asking.result()
     assert server.process.poll() is None
     assert memory(server, "VmHWM") - before < mib
-    # The figure is under a second; a busy machine must not fail the test.
+    # Usually less than a second; a busy machine must not make the test fail.
     assert max(waits) < 4
     wait_until(lambda: memory(server, "VmRSS") - before < left, server, 20)
 
@@ -136,7 +136,7 @@ def chunks(size):
 
 
 def test_bodies_beyond_the_limit(counted):
-    """Refused by what they announce, or when they have become too large."""
+    """Refused because of the announced size, or when they have become too large."""
     with bounded(counted, 5 * ONE):
         for body in (b" " * (40 * MIB), chunks(40 * MIB)):
             answer = post(counted, PREDICT, body)
@@ -172,7 +172,7 @@ def test_bodies_that_wait_and_are_refused(counted):
 
 
 def test_a_long_list_of_numbers_takes_no_multiple_of_its_text(counted):
-    """As Python's lists and floats it would take twenty times as much."""
+    """As Python lists and floats, it would take twenty times as much."""
     body = b'{"inputs": [' + b"[0.5]," * (20 * MIB // 6) + b"[1]]}"
     with bounded(counted, 5 * 20):
         answer = post(counted, "/v1/models/affine:predict", body)
@@ -256,12 +256,12 @@ def test_a_stdout_that_is_full_is_said(models, tmp_path):
         for _ in range(20):
             assert post(server, PREDICT, b'{"instances": ["good"]}')[0] == 200
     assert re.findall(r"access log: (\d+) entr\w+ lost so far: .*No space left", log.read_text())
-    # The health checks of the start count, too.
+    # The health checks at the start count, too.
     assert int(re.findall(r"access log: (\d+) entr", log.read_text())[-1]) > 20
 
 
 def test_arrays_stay_exact_in_pieces(counted):
-    """What is read in pieces is what NumPy reads."""
+    """A body that is read in pieces gives the same values as NumPy."""
     rows = np.random.default_rng(3).normal(size=(60_000, 3)).astype(np.float32)
     body = json.dumps({"inputs": {"x": rows.tolist(), "b": [[0.0]] * len(rows)}}).encode()
     assert len(body) > 3 * MIB

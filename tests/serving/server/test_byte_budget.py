@@ -1,4 +1,4 @@
-"""Counting of bytes: who waits, who is refused, who goes first."""
+"""Counting bytes: who waits, who is refused, who goes first."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ def test_others_wait_their_turn():
             await held.grow(9 * MIB)
             tasks = [asyncio.create_task(request(*one)) for one in [("a", 8 * MIB), ("b", MIB)]]
             await asyncio.sleep(0.05)
-            assert got == []  # the second would fit, but came later
+            assert got == []  # the second one would fit, but came later
         await asyncio.gather(*tasks)
         assert got == ["a", "b"]
 

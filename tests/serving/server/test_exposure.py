@@ -1,4 +1,4 @@
-"""A server that others can reach without a token says so, once, with the remedy."""
+"""A server that others can reach without a token says so once, and names the remedy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a model's own checks say reaches clients without the names of its graph's nodes."""
+"""Errors of a model's own checks reach clients without the names of its graph's nodes."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from tests.serving.conftest import running, wait_until
 
 
 class Checked(tf.Module):
-    """Refuses all but four columns, inside a function of its graph."""
+    """Refuses all but four columns, in a function of its graph."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Web pages that ask a server behind a user, over real sockets."""
+"""Web pages that use a user's browser to send requests to a server, over real sockets."""
 
 import asyncio
 import json
@@ -76,7 +76,7 @@ def test_no_host_is_no_browser(server):
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://10.0.0.1:8501", "null", ""])
 def test_pages_of_other_sites_run_nothing(server, origin):
-    """A POST of plain text needs no preflight, so that the page need not be let in first."""
+    """A POST of plain text needs no preflight, so the page need not be allowed first."""
     headers = {"Origin": origin, "Content-Type": "text/plain"}
     status, body, _ = raw(server, "POST", PREDICT, BODY, headers)
     assert status == 403
@@ -122,7 +122,7 @@ def test_origins_that_the_flags_allow():
 
 
 def test_many_names_take_no_memory():
-    """What is remembered of good names is bounded, and the others are still let in."""
+    """The memory of good names is bounded, and other names are still let in."""
     with guarded(Flags()) as port, socket.create_connection(("127.0.0.1", port)) as connection:
         for number in range(600):
             connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % number)
@@ -138,7 +138,7 @@ def test_lists_that_are_none(hosts):
 
 
 def exchanged(port, head):
-    """What a server answers to these lines."""
+    """A server's answer to these lines."""
     with socket.create_connection(("127.0.0.1", port), 20) as connection:
         connection.sendall(head.encode("latin-1") + b"Connection: close\r\n\r\n")
         answer = b""
@@ -160,7 +160,7 @@ async def hello(scope, receive, send):
 
 @contextmanager
 def guarded(flags):
-    """A small application behind the guard, on a port of its own."""
+    """A small application behind the guard, on its own port."""
     (port,) = free_ports(1)
     config = uvicorn.Config(
         Hosts(flags).wrap(hello), port=port, log_level="warning", lifespan="off", ws="none"

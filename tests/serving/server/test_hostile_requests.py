@@ -1,4 +1,4 @@
-"""A live server under requests that nobody should send: it answers each, refuses most, stays well.
+"""A live server under requests that nobody should send: it answers all, refuses most, stays well.
 
 The seed of a request is its number: `hostile.call(random.Random(number))` makes it again.
 """
@@ -20,8 +20,8 @@ from tests.serving.conftest import flags_for, running
 
 PATIENCE = 60.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# 501 says that JSON has no form for a type, which is TF Serving's answer.
-# 403 and 421 are for pages of other sites, and hosts of other names.
+# 501 says that JSON cannot express a type, which is TF Serving's answer.
+# 403 and 421 are for pages of other sites, and for hosts with other names.
 NO_FAULT = {200, 400, 403, 404, 405, 411, 413, 414, 421, 431, 501}
 GRPC_NO_FAULT = {
     "OK",
@@ -35,7 +35,7 @@ GRPC_NO_FAULT = {
 
 @pytest.fixture(scope="module")
 def server(models, tmp_path_factory):
-    """A server of its own, whose log and memory nobody else touches."""
+    """A separate server, whose log and memory nothing else touches."""
     directory = tmp_path_factory.mktemp("hostile")
     with running(directory / "log", *flags_for(models, directory)) as server:
         yield server
@@ -50,12 +50,12 @@ def is_well(server):
 
 
 def send(server, raw):
-    """All bytes of the answer; empty when the server closes without one."""
+    """All bytes of the answer; empty if the server closes without one."""
     with socket.create_connection(("127.0.0.1", server.rest_port), PATIENCE) as connection:
-        with contextlib.suppress(OSError):  # refused, and closed, before its end
+        with contextlib.suppress(OSError):  # refused, and closed, before the end was sent
             connection.sendall(raw)
         answer = b""
-        # Most answers come at once; a server that waits for more shall see that there is none.
+        # Most answers come at once; a server that waits for more must see that there is none.
         connection.settimeout(0.5)
         with contextlib.suppress(ConnectionResetError):
             while piece := _receive(connection):

@@ -1,12 +1,9 @@
-"""What once ended, froze or swelled the server is answered now, and leaves it as it was.
+"""What once ended, froze or swelled the server gets an answer now, and leaves the server as it was.
 
 A server in a process of its own gets it, since what is looked for ends processes.
 """
 
 import http.client
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -22,8 +19,9 @@ from serving.codecs.dtypes import DTYPES
 from serving.engine.tflite_session import MODEL_FILE
 from serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
-from tests.serving.conftest import REPOSITORY, running
+from tests.serving.conftest import running
 from tests.serving.saved_models import ECHOED, Affine, save_grow
+from tests.warm_process import WarmProcess
 
 PATIENCE = 60.0
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -70,13 +68,13 @@ def ask_grpc(channel, message):
 
 
 def peak(server):
-    """Bytes that the process has had resident at most."""
+    """The largest number of bytes that the process has had resident."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) << 10
 
 
 class Healthz(threading.Thread):
-    """Asks `/healthz` again and again; `worst` is the longest that an answer took, in seconds."""
+    """Asks `/healthz` again and again; `worst` is the longest time to an answer, in seconds."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -120,10 +118,10 @@ def test_over_grpc(server, killer, figures):
     assert code in killer.codes, details
     assert details
     assert server.process.poll() is None
-    # What was refused has not been made: the message itself, a few times over, and noise.
+    # The refused message was not unpacked: memory is that of the message, a few times, and noise.
     assert peak(server) - before < 64 * MIB
     assert healthz.asked
-    # Far from a second where nothing else runs; the tests share their CPUs.
+    # Far below a second if nothing else runs; the tests share their CPUs.
     assert healthz.worst < 10
     figures(
         f"{killer.name}: {message.ByteSize()} bytes, {code}, worst /healthz "
@@ -155,7 +153,7 @@ def test_every_rank_over_grpc(server, name):
                 assert code == "OK", (rank, details)
             else:
                 assert code == "INVALID_ARGUMENT", rank
-                # TF Serving's text beyond TensorFlow's own limit, and ours up to it.
+                # TF Serving's text above TensorFlow's own limit, and ours up to it.
                 reason = f"a tensor of {rank} dimensions; expected at most {limit} of type"
                 shown = f": {reason} {dtype.name}" if rank <= 254 else ""
                 assert details == f"tensor parsing error: x{shown}"
@@ -178,44 +176,45 @@ def test_every_rank_over_rest(server, name, key):
 
 @pytest.fixture
 def lite(tmp_path):
-    """The affine model as TensorFlow Lite has it."""
+    """The affine model as a TensorFlow Lite file."""
     tf.saved_model.save(module := Affine(1.0), tmp_path / "saved", signatures=module.serve)
     converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path / "saved"))
     (tmp_path / MODEL_FILE).write_bytes(converter.convert())
     return tmp_path
 
 
-def fuzzed(fuzzer, count, directories):
-    """What a fuzzer says, a process that may end."""
-    command = [sys.executable, "-m", f"tests.serving.{fuzzer}", "0", str(count), *directories]
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-    done = subprocess.run(
-        command, cwd=REPOSITORY, env=os.environ | quiet, capture_output=True, text=True, check=False
-    )
-    lines = done.stdout.splitlines() or ["nothing"]
-    assert done.returncode == 0, f"ended by request {lines[-1]}: {done.stderr[-2000:]}"
+def fuzzed(folder, fuzzer, count, directories):
+    """The output of a fuzzer, a process that may die."""
+    out, err = folder / "out", folder / "err"
+    arguments = ("0", count, *directories)
+    with WarmProcess(f"tests.serving.{fuzzer}", *arguments, stdout=out, stderr=err) as process:
+        status = process.wait()
+    lines = out.read_text().splitlines() or ["nothing"]
+    assert status == 0, f"ended by request {lines[-1]}: {err.read_text()[-2000:]}"
     return lines
 
 
-def test_what_the_codecs_let_through(models, grow, lite, figures):
+@pytest.mark.slow
+def test_what_the_codecs_let_through(models, grow, lite, figures, tmp_path):
     """The fuzzer of `native_fuzz`, on real sessions."""
     directories = [next(base.iterdir()) for base in (models / "echo", models / "text", grow)]
     directories.append(lite)
     count = hostile.inputs(300, 20_000)
-    lines = fuzzed("native_fuzz", count, directories)
+    lines = fuzzed(tmp_path, "native_fuzz", count, directories)
     answered = [int(line.split()[1]) for line in lines if line.startswith("answered ")]
     figures(f"{count} requests to each of {len(directories)} models, {answered} of them answered")
     assert len(answered) == len(directories)
     *graphs, of_lite = answered
     assert all(count // 20 < one < count for one in graphs)
-    assert count // 50 < of_lite < count  # of ranks and types it takes one each
+    assert count // 50 < of_lite < count  # it takes one request of each rank and type
 
 
-def test_what_is_merged_into_batches(models, grow, figures):
-    """The fuzzer of `batch_fuzz`: each is answered as alone, whatever its neighbours are."""
+@pytest.mark.slow
+def test_what_is_merged_into_batches(models, grow, figures, tmp_path):
+    """The fuzzer `batch_fuzz`: each request gets the answer that it gets alone."""
     directories = [next(base.iterdir()) for base in (models / "affine", models / "text", grow)]
     rounds = hostile.inputs(10, 200)
-    lines = fuzzed("batch_fuzz", rounds, directories)
+    lines = fuzzed(tmp_path, "batch_fuzz", rounds, directories)
     outcomes = [line for line in lines if line.startswith("outcome ")]
     figures(f"{rounds} rounds with each of {len(directories)} models: {'; '.join(outcomes)}")
     assert len(outcomes) == len(directories)

@@ -59,14 +59,14 @@ def test_bad_value_prints_usage():
 
 
 def test_a_start_imports_no_keras(models, tmp_path):
-    """TensorFlow would, for half of the time that the start takes."""
+    """TensorFlow would install it, which takes half of the time of a start."""
     one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
     _, imported = answered_and_imported(tmp_path, "affine", models / "affine", one)
     assert not {"keras", "keras.src", "matplotlib", "pandas", "sklearn"} & imported
 
 
 def test_garbage_collection_passes_over_modules(models, tmp_path):
-    """Their quarter of a million objects would take it 150 ms, again and again under load."""
+    """The collector would take 150 ms for their quarter of a million objects, again and again."""
     seen = tmp_path / "seen"
     (tmp_path / "sitecustomize.py").write_text(
         "import atexit, gc, pathlib\n"
@@ -156,9 +156,9 @@ def test_a_port_in_use_is_told_before_tensorflow_is_imported(flag, tmp_path):
 
 @pytest.mark.parametrize("flag", ["port", "rest_api_port"])
 def test_a_port_is_held_while_models_load(models, flag, tmp_path):
-    """Neither another server nor any other process can take it meanwhile."""
+    """Meanwhile neither another server nor any other process can take it."""
     flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
-    with running(tmp_path / "log", *flags, ready=False) as server:
+    with running(tmp_path / "log", *flags, ready=False, cold=True) as server:
         wait_until(lambda: "importing TensorFlow" in server.log.read_text(), server)
         assert not answers(server)
         port = server.port if flag == "port" else server.rest_port
@@ -179,13 +179,13 @@ def test_a_port_is_held_while_models_load(models, flag, tmp_path):
 
 
 def test_a_server_takes_the_ports_of_the_one_before_at_once(models, tmp_path):
-    """Connections that are left over do not keep it away."""
+    """Connections left over from before do not keep the server from taking it."""
     flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
     with running(tmp_path / "log", *flags) as first, httpx.Client(trust_env=False) as client:
         assert client.get(f"{first.rest}/readyz").status_code == 200
         with connect(first.grpc) as other:
             assert other.status("affine")
-        first.process.terminate()  # it closes the connections, and keeps them for a minute
+        first.process.terminate()  # it closes the connections, which linger for a minute
         assert first.process.wait(60) == 0
         ports = f"--port={first.port}", f"--rest_api_port={first.rest_port}"
         with (tmp_path / "second").open("wb") as log:
@@ -201,7 +201,7 @@ def test_a_server_takes_the_ports_of_the_one_before_at_once(models, tmp_path):
 def test_a_start_says_what_takes_long(models, tmp_path):
     version = shutil.copytree(models / "affine" / "1", tmp_path / "m" / "1")
     flags = ("--model_name=m", f"--model_base_path={version.parent}")
-    with running(tmp_path / "log", *flags) as server:
+    with running(tmp_path / "log", *flags, cold=True) as server:
         log = server.log.read_text()
     first = log.index(f"Starting to serve m from {version.parent}: importing TensorFlow ...")
     assert first < log.index("Loading servable version") < log.index("Successfully loaded")
@@ -258,7 +258,7 @@ def test_life(models, tmp_path):
         "--mixed_precision=bfloat16",
         f"--grpc_socket_path={tmp_path}/grpc.sock",
     )
-    with running(tmp_path / "log", *flags, ready=False) as server:
+    with running(tmp_path / "log", *flags, ready=False, cold=True) as server:
         wait_until(lambda: "No versions of servable affine" in server.log.read_text(), server)
         for port in (server.port, server.rest_port):
             with pytest.raises(ConnectionRefusedError):
@@ -359,7 +359,7 @@ def test_config_file_is_polled_and_reloaded(models, tmp_path):
         config.write_text(f"model_config_list {{ {both[1].replace('flow', 'flow_x')} }}")
         wait_until(lambda: "new platform requested is tensorflow_x" in server.log.read_text())
         nested = 1000
-        config.write_text(  # beyond the parser's depth, which no error of TF Serving's is for
+        config.write_text(  # deeper than the parser allows, for which TF Serving has no error
             "custom_model_config { [type.googleapis.com/tensorflow.serving.ModelServerConfig] {"
             * nested
             + "}}" * nested

@@ -1,4 +1,4 @@
-"""A server with batching, TFLite, the profiler and a session config: all through its sockets."""
+"""A server with batching, TFLite, the profiler and a session config, over its sockets."""
 
 import shutil
 import socket
@@ -216,7 +216,7 @@ def test_channel_arguments(narrow):
 
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
 def test_one_thread_runs_one_model_at_a_time(narrow, scheme):
-    """What comes second is answered second, however small it is."""
+    """The second request is answered second, however small it is."""
     port = narrow.rest_port if scheme == "http" else narrow.port
     small = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
     ended = {}
@@ -235,5 +235,5 @@ def test_one_thread_runs_one_model_at_a_time(narrow, scheme):
             time.sleep(1)
             quick = threads.submit(client.predict, small, "affine")
             quick.add_done_callback(lambda _: ended.update(quick=time.monotonic()))
-    # The two answers leave at almost one time, and either thread may wake first.
+    # The two answers leave at almost the same time, and either thread may wake first.
     assert ended["quick"] > ended["slow"] - 0.5

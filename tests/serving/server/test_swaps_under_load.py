@@ -1,4 +1,4 @@
-"""Versions and configurations that change while clients ask: nobody notices."""
+"""Versions and configurations change while clients ask, and nobody notices."""
 
 import functools
 import shutil
@@ -32,7 +32,7 @@ def several(models, tmp_path):
 
 @pytest.mark.slow
 def test_hot_swaps(models, tmp_path, several, figures):
-    """Three models swap their versions, all at the same time; memory does not grow with it."""
+    """Three models swap their versions at the same time; memory does not grow with each swap."""
     names, config = several
     rounds = hostile.inputs(4, 34)
     memory = {}
@@ -65,7 +65,7 @@ def lives(client, name):
 
 @pytest.mark.slow
 def test_reloads(models, tmp_path, figures):
-    """The configuration changes over gRPC: models come and go, the one that stays answers."""
+    """The configuration changes over gRPC: models come and go, and the one that stays answers."""
     for name in ("stays", "other"):
         publish(models, tmp_path / name, 1)
         publish(models, tmp_path / name, 2, source=3)
@@ -99,5 +99,5 @@ def test_reloads(models, tmp_path, figures):
     figures(f"{count} reloads, {seen.counted} requests; MiB by reloads: {memory}")
     seen.check(least=100)
     if hostile.FULL:
-        # The first ten fill caches and pools of the allocator.
+        # The first ten fill caches and the allocator's pools.
         assert memory[count] < memory[10] + 30, memory

@@ -1,4 +1,4 @@
-"""Who may ask, and how the list of them changes."""
+"""Who may ask, and how the list of tokens changes."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Digests of a version's files, against sha256sum and files altered by hand."""
+"""Digests of a version's files, compared with sha256sum, and files changed by hand."""
 
 import json
 import os
@@ -21,7 +21,7 @@ ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
 
 @pytest.fixture
 def version(models, tmp_path):
-    """With digests, at a base path of its own."""
+    """A version with digests, under its own base path."""
     version = shutil.copytree(models / "text" / "1", tmp_path / "base" / "1")
     write_digests(version)
     return version
@@ -177,12 +177,12 @@ def test_exports_and_what_is_published_of_them_have_digests(exports, tmp_path, c
     assert {"assets.extra/golden.json", "assets.extra/tf_serving_warmup_requests"} <= listed.keys()
     assert publish([str(exported), "--to", str(tmp_path / "to")]) == 0
     assert (tmp_path / "to" / "1" / FILE).read_bytes() == (exported / FILE).read_bytes()
-    # What was harmed on its way is not published.
+    # A version damaged on its way is not published.
     harmed = shutil.copytree(exported, tmp_path / "harmed")
     flip(harmed / "saved_model.pb")
     assert publish([str(harmed), "--to", str(tmp_path / "to")]) == 2
     assert "saved_model.pb: expected the SHA-256 digest" in capsys.readouterr().err
-    # One without a list gets it, once its golden requests are answered.
+    # A version without a list gets one, after its golden requests were answered.
     plain = shutil.copytree(exported, tmp_path / "plain")
     (plain / FILE).unlink()
     assert publish([str(plain), "--to", str(tmp_path / "to")]) == 0

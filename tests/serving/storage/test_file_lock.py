@@ -1,4 +1,4 @@
-"""One holder at a time, and none that is dead."""
+"""A lock has one holder at a time, and never a dead one."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def test_lock_whose_file_was_removed_is_released_all_the_same(tmp_path):
 
 def test_refusals_hold_no_file_open(tmp_path):
     with file_lock(tmp_path / "lock"):
-        # The lowest number that is free says whether any descriptor is left open.
+        # The lowest free number shows whether any descriptor is left open.
         before = os.dup(0)
         os.close(before)
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Versions come whole or not at all, one publisher at a time, and go but for the highest."""
+"""Versions appear whole or not at all, with one publisher at a time; only the highest are kept."""
 
 import os
 import subprocess
@@ -170,7 +170,7 @@ def test_version_that_is_meant(tmp_path):
         put(tmp_path, name)
     assert find_version(tmp_path) == tmp_path / "10"
     assert find_version(tmp_path, 9) == tmp_path / "9"
-    # A directory that is a version itself, whatever its name.
+    # A directory that is itself a version, whatever its name.
     assert find_version(tmp_path / "notes") == tmp_path / "notes"
 
 

@@ -1,4 +1,4 @@
-"""Lines of the access log, and files that are taken away or full."""
+"""Lines of the access log, and log files that disappear or cannot grow."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Writing behind the back of requests: order, loss, end."""
+"""Writing in the background: order, loss, end."""
 
 import threading
 

@@ -47,7 +47,7 @@ def test_buckets_are_open_above():
 
 
 def test_sum_of_own_latencies_grows_by_every_request():
-    """After weeks, too: with six digits a minute's requests would not be seen."""
+    """Even after weeks: with six digits, the requests of a minute would not show."""
     parser = pytest.importorskip("prometheus_client.parser")
     metrics = Metrics()
     count = VersionMetrics(metrics)
@@ -230,7 +230,7 @@ def test_running_server(server):
         return after[metric][labels] - before.get(metric, {}).get(labels, 0)
 
     prefix = ":tensorflow:serving:"
-    # Over REST the client's requests for metadata count too: before the first, and when refused.
+    # Over REST the client's metadata requests count too: before the first call, and when refused.
     assert growth(f"{prefix}request_count", "affine", "OK") == 3 + 3 + 2
     assert growth(f"{prefix}request_count", "affine", "INVALID_ARGUMENT") == 2
     for name, entrypoint in names.values():
@@ -247,12 +247,12 @@ def test_running_server(server):
 
 
 def test_examples_of_multi_inference(server, stub):
-    """Only those, and only where the run goes well."""
+    """Only those, and only if the run succeeds."""
     message = multi_inference(*BOTH, values=(1, 2, 3))
     failing = multi_inference(BOTH[0], ("nix", "regress"), values=(1, 2, 3))
     page = f"{server.rest}/monitoring/prometheus/metrics"
     counts = ":tensorflow:serving:request_example_counts"
-    total = ":tensorflow:serving:request_example_count"  # as the parser has it
+    total = ":tensorflow:serving:request_example_count"  # as the parser writes it
     before = parsed(httpx.get(page, trust_env=False).content)
     assert len(stub.MultiInference(message, timeout=20).results) == 2
     regressed = stub.Regress(regression(HALF, "regress_x_to_y", 1, 2, 3), timeout=20)
@@ -264,5 +264,5 @@ def test_examples_of_multi_inference(server, stub):
     after = parsed(httpx.get(page, trust_env=False).content)
     for sample, growth in ((f"{counts}_count", 1), (f"{counts}_sum", 3), (total, 3)):
         assert after[sample][(HALF,)] - before.get(sample, {}).get((HALF,), 0) == growth
-    # Three examples: below the bound 4, not below 2.
+    # Three examples: below the bound 4, but not below 2.
     assert after[f"{counts}_bucket"][(HALF, "4")] > after[f"{counts}_bucket"].get((HALF, "2"), 0)

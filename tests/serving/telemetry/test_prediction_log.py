@@ -73,7 +73,7 @@ def test_round_trip(tmp_path):
         assert list(one.log_metadata.saved_model_tags) == ["serve"]
     assert counted == [("m", "OK")] * 5
     (file,) = (tmp_path / "logs").glob("*.tfrecord")
-    assert file.stat().st_mode & 0o777 == 0o600  # people's texts are in it
+    assert file.stat().st_mode & 0o777 == 0o600  # they contain people's texts
 
 
 def test_rate_of_the_model_counts(tmp_path):
@@ -86,7 +86,7 @@ def test_rate_of_the_model_counts(tmp_path):
     logger.close()
     assert not list(tmp_path.glob("none*"))
     assert len(logged(tmp_path / "own", "prefix-*.tfrecord")) == 200
-    # Six standard deviations around 100.
+    # Within six standard deviations of 100.
     assert 57 < len(logged(tmp_path, "half-*.tfrecord")) < 143
 
 
@@ -120,7 +120,7 @@ def test_rotation_keeps_the_newest(tmp_path):
 
 
 def test_file_just_begun_is_kept_though_others_seem_newer(tmp_path):
-    """As after the clock was put back."""
+    """As after the clock was set back."""
     tomorrow = time.time() + 86400
     options = PredictionLogOptions(tmp_path, 1.0, files=3)
     for number in range(3):
@@ -139,7 +139,7 @@ def test_file_just_begun_is_kept_though_others_seem_newer(tmp_path):
 
 
 def test_oldest_by_their_time_go_and_not_by_their_name(tmp_path):
-    """Of one second, process 10 has written after process 9."""
+    """In the same second, process 10 has written after process 9."""
     older, newer = (tmp_path / f"m-20260101T000000-{pid}-1.tfrecord" for pid in (9, 10))
     for seconds, path in enumerate((older, newer)):
         path.write_bytes(b"")
@@ -152,7 +152,7 @@ def test_oldest_by_their_time_go_and_not_by_their_name(tmp_path):
 
 
 def test_smallest_options(tmp_path):
-    """Nothing is logged of models that say nothing; of others one file, with one record."""
+    """Models without logging write nothing; the others write one file with one record."""
     directory = tmp_path / "a" / "b"
     options = PredictionLogOptions(directory, sampling_rate=0, file_bytes=1, files=1)
     logger = PredictionLogger(options, {"m": config(1)}.get)
@@ -186,7 +186,7 @@ def test_directory_that_goes_away_comes_back(tmp_path, caplog):
 
 
 def test_record_that_did_not_fit_leaves_no_half(tmp_path):
-    """What was written before and what comes afterwards is read; no empty files pile up."""
+    """What was written before and after is readable; no empty files pile up."""
     outcomes = []
     logger = PredictionLogger(
         PredictionLogOptions(tmp_path, 1.0, files=3),

@@ -1,4 +1,4 @@
-"""Bins of test rows by their length, against statsmodels and published intervals."""
+"""Bins of test rows by their length, compared with statsmodels and published intervals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Calibration against scikit-learn and by hand."""
+"""Calibration, compared with scikit-learn and with values computed by hand."""
 
 import math
 

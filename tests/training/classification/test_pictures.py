@@ -43,7 +43,7 @@ def test_calibration_is_drawn(tmp_path, rows, temperature):
 
 
 def test_every_row_is_in_the_histogram_of_probabilities(tmp_path, monkeypatch):
-    """Also those less sure than the mean of the least sure bin."""
+    """Including rows less sure than the mean of the least sure bin."""
     drawn = []
     monkeypatch.setattr(
         classification_pictures, "save_figure", lambda figure, _: drawn.append(figure)

@@ -1,4 +1,4 @@
-"""The temperature against closed forms and against statsmodels' logistic regression."""
+"""The temperature, compared with closed forms and with statsmodels' logistic regression."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from training.sentiment.run import SentimentRun
 
 
 def test_of_one_margin_it_is_margin_over_log_odds():
-    # Every row says 2.5 for its answer, and 3 in 4 are right: sigmoid(2.5 / T) has to be 3/4.
+    # Every row has a logit of 2.5 and 3 in 4 are right, so sigmoid(2.5 / T) must be 3/4.
     labels = np.array([0, 1, 0, 1, 1, 1, 0, 0])
     said = np.array([0, 1, 0, 1, 1, 1, 1, 1])
     logits = np.where(np.arange(2) == said[:, np.newaxis], 2.0, -0.5)
@@ -37,7 +37,9 @@ def test_of_two_classes_it_is_the_inverse_slope_of_a_logistic_regression(seed):
 def test_what_was_drawn_at_a_temperature_is_found_again():
     rng = np.random.default_rng(5)
     logits = rng.normal(0, 3, (40_000, 4))
-    drawn = logits / 2.5 + rng.gumbel(size=logits.shape)  # the greatest is a draw of the softmax
+    drawn = logits / 2.5 + rng.gumbel(
+        size=logits.shape
+    )  # the right class is drawn from the softmax
     found = fit_temperature(drawn.argmax(axis=1), logits.astype(np.float32))
     assert found.value == pytest.approx(2.5, rel=0.03)
 
@@ -51,7 +53,7 @@ def test_rows_that_are_all_right_leave_the_model_as_it_is():
 
 @pytest.mark.parametrize(("scale", "shift", "bound"), [(3, 1, HIGHEST), (0.001, 0, LOWEST)])
 def test_the_end_of_the_search_is_said(scale, shift, bound):
-    """Answers that are all wrong but one, and right ones that are far too shy."""
+    """Answers that are all wrong except one, and right answers that are far too cautious."""
     labels = np.tile([0, 1, 2], 20)
     logits = scale * np.eye(3)[(labels + shift) % 3]
     logits[0] = scale * np.eye(3)[(labels[0] + 1 - shift) % 3]

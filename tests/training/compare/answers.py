@@ -7,7 +7,7 @@ from training.outcomes import Answers, Outcomes, ratio_measure
 
 
 def classifier(rng, labels, skill, classes):
-    """Of which the right class has a logit that is higher by ``skill``."""
+    """Answers in which the logit of the right class is higher by ``skill``."""
     logits = rng.normal(size=(len(labels), classes))
     logits[np.arange(len(labels)), labels] += skill
     scores = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -21,7 +21,7 @@ def text_outcomes(rng, labels, skill, classes=3, **more):
 
 
 def window_outcomes(errors, steps, **more):
-    """Of errors (N + H - 1,) at times, which windows of H steps share."""
+    """Answers with errors (N + H - 1,) by time, which windows of H steps share."""
     windows = np.lib.stride_tricks.sliding_window_view(errors, steps)
     count = np.full(len(windows), steps)
     sums = (windows**2).sum(axis=1), np.abs(windows).sum(axis=1)

@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 @pytest.fixture
 def runs(tiny_run, tmp_path):
-    """A run, and another of other settings that answers everything else."""
+    """A run, and another one with other settings that always gives the other answer."""
     folder = tmp_path / "runs"
     first = shutil.copytree(tiny_run.path, folder / "first")
     second = shutil.copytree(tiny_run.path, folder / "second")
@@ -109,7 +109,7 @@ def test_runs_of_two_tasks(runs, forecasting_run, capsys):
 
 
 def test_arguments_are_checked_without_tensorflow(runs):
-    """Up to the last check, of a folder that is there already."""
+    """Up to the last check, which is that the folder exists already."""
     first, second = map(str, runs)
     program = (
         "import sys; from training.__main__ import main; "

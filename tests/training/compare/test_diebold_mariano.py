@@ -33,7 +33,7 @@ def test_equals_r(steps, power, statistic, p_value):
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_equals_a_regression_on_a_constant_with_robust_errors(steps):
-    """By statsmodels, which has the variance of Diebold and Mariano but no correction."""
+    """Compared with statsmodels, which has Diebold and Mariano's variance but no correction."""
     rng = np.random.default_rng(steps)
     noise = rng.normal(size=400)
     values = np.convolve(noise, np.ones(steps), "valid") + 0.2
@@ -47,7 +47,7 @@ def test_equals_a_regression_on_a_constant_with_robust_errors(steps):
 
 
 def test_few_windows_count_their_lowest_waves():
-    """Against the definition of Lazarus et al. (2018) in plain loops."""
+    """Compared with the definition of Lazarus et al. (2018) in plain loops."""
     rng = np.random.default_rng(3)
     steps, count = 6, 60
     values = np.convolve(rng.normal(size=count + steps - 1), np.ones(steps), "valid")
@@ -94,7 +94,7 @@ def test_the_interval_holds_zero_where_the_test_does_not_reject():
 
 @pytest.mark.parametrize(("steps", "windows"), [(1, 20), (1, 200), (12, 36), (12, 120), (12, 480)])
 def test_holds_its_level(steps, windows):
-    """Two forecasters as good as each other, whose windows share what cannot be known."""
+    """Two equally good forecasters whose windows share what cannot be known."""
     rng = np.random.default_rng((steps, windows))
     tries, rejected = 600, 0
     for _ in range(tries):

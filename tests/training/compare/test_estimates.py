@@ -14,7 +14,7 @@ from training.outcomes import Answers, Outcomes, mean_measure, ratio_measure
 def test_measures_are_those_of_scikit_learn(classes):
     rng = np.random.default_rng(classes)
     labels = rng.integers(0, classes, 90)
-    labels[labels == 1] = 0  # a class that is answered but never right
+    labels[labels == 1] = 0  # a class that is predicted but never right
     predicted, scores = classifier(rng, labels, 1.0, classes)
     expected = {
         "accuracy": accuracy_score(labels, predicted),
@@ -39,7 +39,7 @@ def test_a_probability_of_zero_is_not_endless():
 
 
 def test_the_bootstrap_is_scipys_of_paired_rows():
-    """The same draws, each measure by scikit-learn's rule on the rows drawn."""
+    """The same draws; each measure by scikit-learn on the rows drawn."""
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 3, 80)
     (first, _), (second, _) = (classifier(rng, labels, skill, 3) for skill in (1.0, 2.0))
@@ -62,7 +62,7 @@ def test_the_bootstrap_is_scipys_of_paired_rows():
 
 
 def test_pairing_makes_intervals_narrow():
-    """Of models that are right on nearly the same rows; unpaired, the interval would be wider."""
+    """Two models that are right on nearly the same rows; unpaired, the interval would be wider."""
     rng = np.random.default_rng(2)
     right = rng.random(400) < 0.7
     other = right ^ (np.arange(400) % 40 == 0)

@@ -13,7 +13,7 @@ def pair(both, gained, lost, neither):
 
 @pytest.mark.parametrize(("gained", "lost"), [(0, 0), (1, 0), (9, 2), (5, 5), (24, 0), (12, 12)])
 def test_few_are_counted_exactly(gained, lost):
-    """A fair coin: the test of a binomial share."""
+    """A fair coin: compared with the binomial test of a share."""
     found = mcnemar_test(*pair(50, gained, lost, 20))
     assert (found.gained, found.lost) == (gained, lost)
     expected = stats.binomtest(gained, gained + lost).pvalue if gained + lost else 1.0
@@ -40,7 +40,7 @@ def test_agrees_with_a_published_example():
 
 @pytest.mark.parametrize("rows", [40, 120, 800])
 def test_holds_its_level(rows):
-    """Two models that are right equally often, and often on the same rows."""
+    """Two models that are right equally often, mostly on the same rows."""
     rng = np.random.default_rng(rows)
     tries, rejected = 1500, 0
     for _ in range(tries):

@@ -31,7 +31,7 @@ def windows(count, steps=10):
 
 
 def table_of(markdown, heading):
-    """The cells of the first table below a line, as anything that reads Markdown has them."""
+    """The cells of the first table after a line, as a Markdown parser sees them."""
     lines = markdown.split(heading, 1)[1].strip().split("\n")
     start = next(number for number, line in enumerate(lines) if line.startswith("|"))
     rows = []
@@ -118,7 +118,7 @@ def test_the_folder_is_whole_or_not_there(tmp_path):
     comparison = texts(["small", "large"])
     folder = write_comparison(comparison, tmp_path / "found")
     assert {path.name for path in folder.iterdir()} == {
-        "comparison.json", "comparison.md", "comparison.png", "manifest.json",
+        "comparison.html", "comparison.json", "comparison.md", "comparison.png", "manifest.json",
     }  # fmt: skip
     stored = json.loads((folder / "comparison.json").read_text("utf-8"))
     assert stored["contenders"][1]["p_value"] == comparison.contenders[1].p_value

@@ -119,7 +119,7 @@ def test_utf_16_is_named_with_the_remedy(tmp_path, name, encoding):
 
 
 def zeros_that_unpack_to(path, size):
-    """A gzip file of a header and rows of nothing, written without holding them."""
+    """A gzip file with a header and empty rows, written without holding them in memory."""
     with gzip.open(path, "wb") as file:
         file.write(b"text,label\n")
         for _ in range(size // 2**20):
@@ -151,7 +151,7 @@ def test_a_gzip_file_that_grows_beyond_measure_is_refused_while_it_is_unpacked(t
     said, peak = done.stdout.splitlines()
     assert said.startswith(f"{path}: expected at most 64 MiB when unpacked (50 times its size, or ")
     assert "MiB for a small file), got more; if this is intended, unpack it with gunzip" in said
-    assert int(peak) < 400 * 1024  # KiB; the content alone is 1 GiB
+    assert int(peak) < 400 * 1024  # KiB; the content alone has 1 GiB
 
 
 def test_a_gzip_file_may_unpack_to_many_times_its_size(tmp_path):
@@ -172,3 +172,8 @@ def test_damaged_gzip(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(DataError, match="not a complete gzip file"):
         read_text_file(path)
+
+
+def test_blank_lines_before_the_header_and_between_rows_are_skipped(tmp_path):
+    path = write(tmp_path / "a.csv", "\n\ntext,label\n\nhello,1\n")
+    assert read_text_file(path) == [("hello", "1", 5)]

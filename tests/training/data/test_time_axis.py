@@ -39,7 +39,7 @@ def test_day_first_where_only_that_ascends():
 @pytest.mark.parametrize("pattern", ["%d/%m/%Y", "%m/%d/%Y"])
 @pytest.mark.parametrize(("frequency", "rows"), [("MS", 36), ("h", 12 * 24), ("QS", 12)])
 def test_day_and_month_are_told_apart_by_even_steps(pattern, frequency, rows):
-    """No day after the twelfth occurs, so that both orders ascend."""
+    """No day is after the twelfth, so both orders of day and month ascend."""
     times = pd.date_range("2018-04-01", periods=rows, freq=frequency)
     found = parse_times(cells(list(times.strftime(f"{pattern} %H:%M"))))
     assert list(found) == list(times)

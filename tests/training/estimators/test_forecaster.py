@@ -1,4 +1,4 @@
-"""Forecaster beside the command line, the exported model and the stored windows."""
+"""Forecaster, compared with the command line, the exported model and the stored windows."""
 
 import json
 import pickle
@@ -57,6 +57,7 @@ def same_weights(one, two):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, waves, tmp_path):
     arguments = ["forecasting", "--data", str(waves), *FLAGS, "--runs-dir", str(tmp_path)]
     assert main([*arguments, "--name", "file"]) == 0
@@ -118,7 +119,7 @@ def test_the_forecast_follows_newer_values(fitted, frame, tmp_path):
     assert forecast["ds"].iloc[0] == longer["time"].iloc[-1] + pd.Timedelta(hours=1)
     assert len(forecast) == 6
     pd.testing.assert_frame_equal(fitted.predict(3, data=tmp_path / "longer.csv"), forecast)
-    # Ten rows alone are less than the 24 that are read: the run's own end goes before them.
+    # Ten rows are fewer than the 24 that are read, so the end of the run's own data precedes them.
     later = frame.iloc[-14:].assign(time=lambda t: t["time"] + pd.Timedelta(hours=10))
     joined = pd.concat([frame[frame["time"] < later["time"].iloc[0]], later])
     pd.testing.assert_frame_equal(fitted.predict(data=later), fitted.predict(data=joined))

@@ -1,4 +1,4 @@
-"""TextClassifier beside the command line, scikit-learn and Keras."""
+"""TextClassifier, compared with the command line, scikit-learn and Keras."""
 
 import json
 import pickle
@@ -50,6 +50,7 @@ def fitted(tmp_path_factory):
     return classifier.fit(tickets(), text="body", label="category")
 
 
+@pytest.mark.slow
 def test_a_frame_gives_the_run_of_the_same_rows_in_a_file(fitted, tmp_path):
     path = tmp_path / "tickets.csv"
     tickets().to_csv(path, index=False)
@@ -121,6 +122,7 @@ def test_measures_are_those_of_scikit_learn(fitted):
     assert measured["per_class"]["login"]["rows"] == 30
 
 
+@pytest.mark.slow
 def test_rows_given_for_validation_and_test_are_those_used(tmp_path):
     classifier = TextClassifier(**TINY, runs_dir=tmp_path)
     held = tickets(20, seed=8)
@@ -170,6 +172,7 @@ def test_scikit_learns_habits(fitted, tmp_path):
     pd.testing.assert_frame_equal(kept.predict(tickets(5)), fitted.predict(tickets(5)))
 
 
+@pytest.mark.slow
 def test_cross_val_score(tmp_path):
     frame = tickets(90)
     classifier = TextClassifier(
@@ -233,6 +236,7 @@ def test_what_cannot_be_used_is_named(tmp_path, settings, arguments, error, mess
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
     settings = {**TINY, "epochs": 3, "runs_dir": tmp_path}
     whole = TextClassifier(**settings, name="whole").fit(tickets(), text="body", label="category")
@@ -321,6 +325,7 @@ def test_export_writes_a_version_that_answers_the_same(fitted, tmp_path):
         fitted.export(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_a_model_that_takes_text(fitted, tmp_path):
     import tensorflow as tf
 

@@ -68,7 +68,7 @@ def test_new_rows_belong_to_the_last_folds(forecasting_run, tmp_path):
     longer = write_waves(tmp_path / "waves.csv", 420)
     config = BacktestConfig(forecasting_run.path, 2, longer, name="longer")
     summary = json.loads((run_backtest(config) / "backtest.json").read_text())
-    # The split is that of the run, so that the 100 new rows are 100 new windows.
+    # The split is that of the run, so the 100 new rows are 100 new windows.
     assert sum(fold["windows"] for fold in summary["folds"]) == 159
 
 
@@ -100,7 +100,7 @@ def test_command_line(forecasting_run, tmp_path, capsys):
 
 
 def test_no_fold_knows_what_comes_after_it(tmp_path):
-    """Few seasons to fit on, and a horizon so long that there is little before two of them."""
+    """Few seasons to fit on, and a horizon so long that hardly any rows precede two of them."""
     rng = np.random.default_rng(0)
     t = np.arange(200)
     frame = pd.DataFrame({"load": np.sin(2 * np.pi * t / 32) + 0.1 * rng.normal(size=200)})

@@ -95,7 +95,7 @@ def test_smoothing_forecasts_are_those_of_statsmodels(damped, missing):
 
 @pytest.mark.parametrize("damped", [False, True])
 def test_smoothing_reads_nothing_after_an_origin(damped):
-    """With less than five seasons to fit on, the initial states could come from later rows."""
+    """With fewer than five seasons to fit on, later rows could leak into the initial states."""
     series = seasonal_series(72)
     data = prepare(series, SeriesConfig(lookback=12, horizon=3))
     assert data.borders.train == 51
@@ -141,7 +141,7 @@ def test_smoothing_is_for_small_series():
 
 
 def test_naive_forecasts_know_values_from_before_a_gap():
-    """As the network does: what it reads of a gap is the last value before it."""
+    """Like the network: in a gap it reads the last value before it."""
     series = seasonal_series(120, 4, noise=0.0)
     expected = {}
     for name, row in ((LAST_VALUE, 118), (SEASONAL_NAIVE, 115)):
@@ -164,7 +164,7 @@ def test_known_results_of_naive_forecasts(real_data):
     by_name = {
         result.name: result for result in fit_baselines(load_forecasting_data(config)).results
     }
-    # Last value: as the literature's repeat baseline; last day, ridge: closed forms.
+    # Last value: the literature's repeat baseline; last day and ridge: closed forms.
     assert by_name[LAST_VALUE].test.mse == pytest.approx(1.294, abs=1e-3)
     assert by_name[LAST_VALUE].test.mae == pytest.approx(0.713, abs=1e-3)
     assert by_name[SEASONAL_NAIVE].test.mse == pytest.approx(0.512, abs=1e-3)

@@ -76,7 +76,7 @@ def test_without_what_is_dropped_the_series_is_as_a_clean_file_has_it(spoilt, tm
     data = load_forecasting_data(config(spoilt, drop_bad=True, sort_rows=True).data)
     expected = table().astype(float)
     expected.iloc[10, 0] = expected.iloc[20, 1] = expected.iloc[21, 1] = np.nan
-    expected.iloc[[50, 51]] = expected.iloc[[51, 50]].to_numpy()  # their times were swapped
+    expected.iloc[[50, 51]] = expected.iloc[[51, 50]].to_numpy()  # two times were swapped
     expected.iloc[[30, 41, 60, 100, 101, 102, 103]] = np.nan
     assert data.series.columns == ("a", "b")
     np.testing.assert_array_equal(data.series.values, expected.to_numpy())

@@ -16,7 +16,7 @@ def test_ranks_by_hand():
 
 
 def test_coverage_is_what_theory_says():
-    """One more exchangeable row lies at or below the k-th of n residuals with chance k/(n+1)."""
+    """One more exchangeable row is at or below the k-th of n residuals with probability k/(n+1)."""
     n, draws = 49, 20000
     noise = RNG.gamma(2.0, 1.0, (n + 1, draws, 1))  # each draw is a column of its own
     offsets = interval_offsets(noise[:n], np.zeros((n, draws, 1, 1)))[:, 0]  # (draws, Q)
@@ -30,7 +30,7 @@ def test_coverage_is_what_theory_says():
 
 
 def test_quantile_forecasts_that_are_wrong_are_put_right():
-    """Noise of another width in each column; the forecasts know the shape, not the width."""
+    """Noise of a different width in each column; the forecasts know its shape, not its width."""
     n, width = 4000, np.array([0.5, 3.0])
     centre = RNG.normal(0, 5, (2 * n, 1, 2))
     targets = centre + RNG.normal(0, 1, centre.shape) * width
@@ -41,7 +41,7 @@ def test_quantile_forecasts_that_are_wrong_are_put_right():
     for low, high, nominal in ((0, 4, 0.95), (1, 3, 0.8)):
         inside = (targets[n:] >= served[..., low]) & (targets[n:] <= served[..., high])
         np.testing.assert_allclose(inside.mean(axis=(0, 1)), nominal, atol=0.03)
-    # The 97.5 % point of a normal with that width, less what the forecast had guessed.
+    # The 97.5 % point of a normal distribution with that width, minus the forecast's guess.
     np.testing.assert_allclose(offsets[0, :, 4], 1.95996 * width - 1.0, atol=0.3)
 
 
@@ -79,7 +79,7 @@ def test_quantiles_ascend_around_the_forecast():
 
 
 def test_forecasts_that_cross_cost_no_interval_its_coverage():
-    """Of a network whose inner bounds lie outside the outer ones in every other row."""
+    """A network whose inner bounds lie outside the outer ones in every other row."""
     n = 20000
     targets = RNG.normal(size=(2 * n, 1, 1))
     inner = np.where(RNG.random((2 * n, 1, 1)) < 0.5, 6.0, 0.6)
@@ -87,7 +87,7 @@ def test_forecasts_that_cross_cost_no_interval_its_coverage():
     forecasts = np.stack([-outer, -inner, 0 * outer, inner, outer], axis=-1)
     offsets = interval_offsets(targets[:n], forecasts[:n])
     served = np.asarray(quantiles(forecasts[n:], offsets))
-    alone = forecasts[n:] + offsets  # what calibration speaks of
+    alone = forecasts[n:] + offsets  # what calibration is about
     for low, high, nominal in ((0, 4, 0.95), (1, 3, 0.8)):
         assert (served[..., low] <= alone[..., low]).all()
         assert (served[..., high] >= alone[..., high]).all()

@@ -72,7 +72,7 @@ def test_batches_hold_standardised_histories_without_nan():
     table.values[5:9, 1] = np.nan
     data = prepare(table, CONFIG)
     histories, _ = next(WindowBatches(data.windows("train"), data.preprocessor, 8).in_order())
-    filled = pd.DataFrame(table.values).ffill().to_numpy()  # no window begins within the gap
+    filled = pd.DataFrame(table.values).ffill().to_numpy()  # no window begins inside the gap
     expected = (filled[:12] - data.preprocessor.mean) / data.preprocessor.deviation
     np.testing.assert_allclose(histories[0], expected, atol=1e-5)
 
@@ -138,7 +138,7 @@ def test_columns_that_say_nothing_are_named():
     ],
 )
 def test_numbers_that_float32_cannot_tell_apart_are_refused(scale, offset, message):
-    """Models would read the same number everywhere, and be no better than the mean."""
+    """Models would read the same number everywhere, and could not beat the mean."""
     table = series()
     table.values[:, 1] = offset + scale * table.values[:, 1]
     with pytest.raises(DataError, match=r"made-up\.csv, column 'b': " + message):

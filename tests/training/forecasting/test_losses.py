@@ -63,7 +63,7 @@ def test_metrics_of_a_forecaster_of_points(loss):
 
 
 def test_the_pinball_loss_is_least_at_the_quantiles():
-    """Gneiting (2011): the expected pinball loss is minimised by the quantile."""
+    """Gneiting (2011): the quantile minimises the expected pinball loss."""
     truth = np.random.default_rng(3).normal(size=(20_000, 1, 1)).astype(np.float32)
     loss = forecast_loss("quantile", LEVELS)
 

@@ -52,7 +52,7 @@ def weights_of(layer):
 
 
 def test_segment_forecaster_equals_a_hand_written_one():
-    """SegRNN written out: segments, GRU, one step per output segment, last value put back."""
+    """SegRNN written out: segments, GRU, one step per output segment, last value added back."""
     model = build(dropout=0.5)
     embed_kernel, embed_bias = model.get_layer("embedding").get_weights()
     head_kernel, head_bias = model.get_layer("head").get_weights()
@@ -61,7 +61,7 @@ def test_segment_forecaster_equals_a_hand_written_one():
     for row, (place, channel) in itertools.product(range(2), enumerate((2, 0))):
         series = HISTORY[row, :, channel].astype(np.float64)
         x, h = series - series[-1], np.zeros(6)
-        for segment in x[2:].reshape(6, 4):  # 26 = 2 + 6 · 4: the oldest two are not read
+        for segment in x[2:].reshape(6, 4):  # 26 = 2 + 6 · 4: the two oldest steps are not read
             h = gru_step(np.maximum(segment @ embed_kernel + embed_bias, 0), h, *gru)
         made = []
         for position in range(3):  # 11 steps need 3 segments of 4

@@ -43,7 +43,7 @@ def test_held_out_windows_are_scored_as_in_the_report(forecasting_run):
 
 
 def test_mase_is_the_error_over_that_of_the_last_season(forecasting_run):
-    """In plain loops over the seasonal naive forecast, missing values left out."""
+    """In plain loops over the seasonal naive forecast, leaving out missing values."""
     data = load_forecasting_data(forecasting_run.config.data)
     values_ = data.series.values
     train = data.borders.train
@@ -62,7 +62,7 @@ def test_mase_is_the_error_over_that_of_the_last_season(forecasting_run):
 
 
 def test_the_file_trained_on_gives_the_held_out_windows(forecasting_run, tmp_path):
-    """With its columns in another order, and one more."""
+    """With its columns in another order, and one additional column."""
     frame = pd.read_csv(forecasting_run.config.data.data)
     frame.insert(1, "more", 7.0)
     path = tmp_path / "turned.csv"

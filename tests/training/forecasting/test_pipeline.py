@@ -54,7 +54,7 @@ def test_reported_coverage_is_that_of_the_stored_offsets(forecasting_run):
     data = load_forecasting_data(run.config.data)
     windows = data.windows("test")
     answers = run.load_model()(run.preprocessor().standardise(windows.histories())).numpy()
-    bounds = answers + run.offsets  # a point forecast: offsets ascend around zero
+    bounds = answers + run.offsets  # a point forecast: the offsets ascend around zero
     truth = windows.futures()
     for interval, (low, high) in zip(run.metrics["intervals"], ((0, -1), (1, -2)), strict=True):
         inside = (bounds[..., low] <= truth) & (truth <= bounds[..., high])
@@ -79,7 +79,7 @@ def test_other_networks_and_targets(tmp_path, model):
     forecasts, quantiles = run.test_answers(5)
     assert (forecasts.shape, quantiles.shape) == ((5, 6, 1), (5, 6, 1, 5))
     assert (np.diff(quantiles, axis=-1) >= 0).all()
-    if model.get("linear_skip"):  # begins at ridge on all of the look-back
+    if model.get("linear_skip"):  # starts from a ridge regression on the whole look-back
         ridge = run.metrics["ridge_by_lookback"]["24"]["validation"]["mse"]
         assert run.history[0]["validation"]["mse"] < 1.2 * ridge
 
@@ -92,7 +92,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     data = write_waves(tmp_path / "waves.csv")
     with pytest.raises(RunDirectoryError, match="No space left"):
         train_forecasting(tiny_forecasting_config(tmp_path / "runs", data=data))
-    # The training is not lost: `gru-train resume` needs only to write.
+    # The training is not lost: `gru-train resume` only needs to write.
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [".waves.checkpoint"]
 
 

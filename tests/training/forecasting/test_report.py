@@ -62,7 +62,7 @@ def test_column_names_do_not_break_the_table(metrics):
 
 
 def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
-    """As of a series that stands still in its test part."""
+    """As for a series that does not change in its test part."""
     data = load_forecasting_data(forecasting_run.config.data)
     residuals = np.full((59, 2), 0.0645, np.float32)
     residuals[::2] = np.nextafter(residuals[::2], np.float32(1))
@@ -72,7 +72,7 @@ def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
 
 
 def test_coverage_of_a_step_never_seen_is_unknown(tmp_path):
-    """Not zero: in the only test window the second of three steps is missing."""
+    """Not zero: in the only test window, the second of three steps is missing."""
     inside, count = np.array([[1.0], [np.nan], [0.5]]), np.array([[2], [0], [2]])
     interval = Interval(0.8, inside, count, np.ones((3, 1)))
     np.testing.assert_array_equal(interval.by_horizon(), [1.0, np.nan, 0.5])

@@ -55,7 +55,7 @@ def test_forecasts_undo_the_subtraction_and_read_only_the_targets():
 
 def test_a_column_full_of_holes_is_filled():
     rows = walk(100)
-    rows[::5, 1] = np.nan  # no stretch of 14 rows is left
+    rows[::5, 1] = np.nan  # there are never 14 rows in a row
     together = fit_ridge(rows, 10, 4, (0, 1)).coefficients
     repaired = np.column_stack([rows[:, 0], filled(rows[:, 1])])
     np.testing.assert_allclose(together, fit_ridge(repaired, 10, 4, (0, 1)).coefficients)

@@ -26,7 +26,7 @@ def test_holds_what_it_promises(forecasting_run):
         "config.json", "series.json", "scaler.json", "calibration.npz", "test_windows.npz",
         "last_window.npz",
         "test_errors.npz", "model.keras", "metrics.json", "history.json", "report.md",
-        "manifest.json",
+        "report.html", "manifest.json",
     }  # fmt: skip
     run = ForecastingRun.open(str(forecasting_run.path))
     assert run.shape == ForecastShape(24, 6, 2, (0, 1))

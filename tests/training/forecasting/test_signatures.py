@@ -1,4 +1,4 @@
-"""The signatures in raw units, against NumPy and against the Keras model they are made of."""
+"""The signatures in raw units, compared with NumPy and with the Keras model behind them."""
 
 import functools
 
@@ -56,7 +56,7 @@ class Answering:
 
 @functools.cache
 def forecaster_with(**options):
-    """One for all tests: each takes seconds to trace."""
+    """One for all tests, because each takes seconds to trace."""
     return Answering(**options)
 
 
@@ -82,7 +82,7 @@ def test_answers_are_the_models_in_raw_units(options):
     for q in (0, 1):
         served[..., q] = np.minimum(served[..., q], forecast)
         served[..., 4 - q] = np.maximum(served[..., 4 - q], forecast)
-    served[..., 0] = served[..., :2].min(axis=-1)  # the outer interval holds the inner one
+    served[..., 0] = served[..., :2].min(axis=-1)  # the outer interval contains the inner one
     served[..., 4] = served[..., 3:].max(axis=-1)
     raw = served * DEVIATION[columns, None] + MEAN[columns, None]
     got = forecaster.ask(RAW)
@@ -120,7 +120,7 @@ def test_bad_histories_are_refused_with_what_is_needed():
     message = "history: row 2 has no value of column price in the steps read, the last 12"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         forecaster.ask(empty)
-    long = np.concatenate([RAW, empty], axis=1)  # the values lie before the steps that are read
+    long = np.concatenate([RAW, empty], axis=1)  # the values come before the steps that are read
     with pytest.raises(tf.errors.InvalidArgumentError, match="row 2"):
         forecaster.ask(long)
     unread = RAW.copy()
@@ -250,7 +250,7 @@ def test_exports_are_portable_and_answer_alike(tmp_path, options):
     tf.saved_model.save(forecaster.module, str(tmp_path), signatures=forecaster.signatures)
     assert portability_faults(tmp_path) == []
     loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
-    many = np.concatenate([RAW, RAW + 1] * 8)  # 64 rows: a product of so many needs its memory
+    many = np.concatenate([RAW, RAW + 1] * 8)  # 64 rows: the product of so many needs its memory
     for name, value in forecaster.ask(many).items():
         np.testing.assert_allclose(loaded(history=tf.constant(many))[name], value, rtol=1e-6)
         np.testing.assert_allclose(value[:4], forecaster.ask(RAW)[name], rtol=2e-6, atol=2e-4)

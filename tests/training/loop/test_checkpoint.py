@@ -1,4 +1,4 @@
-"""Runs that are broken off anywhere and continued end with the very same weights."""
+"""Runs that are interrupted anywhere and resumed end with exactly the same weights."""
 
 import keras
 import numpy as np
@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 
 class Progress:
-    """Ends the process after so many steps; keeps what it was told."""
+    """Ends the process after this many steps; records what it was told."""
 
     def __init__(self, steps_left=None, at_epoch_end=False):
         self.steps_left, self.at_epoch_end = steps_left, at_epoch_end
@@ -46,7 +46,7 @@ class Progress:
 
 
 def train(path, progress, patience=EPOCHS, seconds_between=0.0, units=3):
-    """As a process of its own would; returns all variables and the result."""
+    """As a separate process would; returns all variables and the result."""
     keras.utils.set_random_seed(5)
     model = build_sentiment_model(
         ClassifierConfig(embedding_size=4, units=units, dropout=0.3), 20, 3
@@ -121,7 +121,7 @@ def test_work_done_is_not_done_again(tmp_path):
         train(path, Progress(STEPS + 4))
     progress = Progress()
     train(path, progress)
-    # The checkpoint of the last step had not been written when it was killed.
+    # The checkpoint of the last step had not been written when the process was killed.
     assert progress.steps[0][:2] == (2, 4)
 
 

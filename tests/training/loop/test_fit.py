@@ -119,7 +119,7 @@ class OneWeight:
 
 
 class Script:
-    """Steps that follow a script of validation accuracies, three steps to an epoch."""
+    """Steps that follow a script of validation accuracies, three steps per epoch."""
 
     def __init__(self, accuracies, on_step=None, loss=1.0):
         self.model, self.accuracies, self.epochs_drawn = OneWeight(), accuracies, []
@@ -129,7 +129,7 @@ class Script:
         return 3
 
     def epoch(self, number, best=None):
-        if best is not None:  # as Progress
+        if best is not None:  # like Progress
             self.told.append((number.epoch, best))
             return None
         self.epochs_drawn.append(number)
@@ -208,7 +208,7 @@ def test_interrupted_first_epoch_counts():
 
 @pytest.fixture
 def python_interrupt():
-    """Python's own SIGINT handler: a job in the background inherits one that ignores it."""
+    """Python's own SIGINT handler: a job in the background inherits an ignored SIGINT."""
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)

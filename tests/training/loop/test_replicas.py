@@ -1,4 +1,4 @@
-"""The same global batch on two replicas gives what one gives."""
+"""The same global batch gives the same result on two replicas as on one."""
 
 import json
 import os

@@ -150,7 +150,7 @@ def test_a_new_task_gets_it_the_same_way(tmp_path, monkeypatch, capsys):
     assert "--text-column: expected a model that reads a text;" in capsys.readouterr().err
     pq.write_table(pa.table({"digits": [[1], []]}), data)
     assert predict(tmp_path / "toy", data, tmp_path / "no.csv") == 2
-    assert f"{data}, row 2, column 'digits': expected digits, got []" in capsys.readouterr().err
+    assert f"{data}, row 1, column 'digits': expected digits, got []" in capsys.readouterr().err
 
 
 def test_help_tells_of_columns_and_gives_examples(capsys):

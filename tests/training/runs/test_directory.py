@@ -24,7 +24,7 @@ def test_holds_what_it_promises(tiny_run):
         "history.json", "test_predictions.jsonl", "test_baselines.json", "curves.png",
         "confusion_matrix.png",
         "temperature.json", "calibration.png", "accuracy_by_length.png", "gates.png",
-        "report.md", "manifest.json",
+        "report.html", "report.md", "manifest.json",
     }  # fmt: skip
     run = SentimentRun.open(str(tiny_run.path))
     assert run.classes == ("negative", "positive")

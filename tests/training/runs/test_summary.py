@@ -10,7 +10,7 @@ from training.runs.summary import run_summary
 
 
 def test_tensorflow_may_come_in_a_package_of_another_name(monkeypatch):
-    """As in the training image, which holds tensorflow-cpu."""
+    """As in the training image, which contains tensorflow-cpu."""
 
     def nothing(name):
         raise importlib.metadata.PackageNotFoundError(name)

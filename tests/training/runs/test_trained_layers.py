@@ -1,4 +1,4 @@
-"""A model that training wrote is read back after `import keras_gru` alone."""
+"""A model that training saved can be loaded after `import keras_gru` alone."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""One process at a time builds a run of a name, whatever becomes of the process."""
+"""One process at a time builds a run of a given name, whatever happens to the process."""
 
 import resource
 import signal
@@ -51,7 +51,7 @@ def test_a_run_that_another_process_trains_is_left_alone(tmp_path, other):
         ):
             pass
     assert sorted(tmp_path.rglob("*")) == before
-    other.send_signal(signal.SIGINT)  # to end as a training does that is interrupted
+    other.send_signal(signal.SIGINT)  # ends like a training that is interrupted
     other.wait(60)
     assert list(tmp_path.iterdir()) == []
 
@@ -75,7 +75,7 @@ def test_trainings_begun_in_the_same_second_get_names_of_their_own(tmp_path):
 
 def test_a_beginning_that_fails_leaves_nothing(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))  # as where a disk is nearly full
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))  # as if the disk were nearly full
     try:
         with pytest.raises(RunDirectoryError, match=r"cannot write to .*: File too"):
             writer(tmp_path).__enter__()

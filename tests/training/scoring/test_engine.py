@@ -1,4 +1,4 @@
-"""Answers come in the order of the rows, whatever the batches were."""
+"""Answers come in the order of the rows, however the batches were formed."""
 
 import itertools
 
@@ -45,7 +45,7 @@ def test_a_stream_is_answered_piece_by_piece():
 
     answers = score_batches(Doubling(), stream())
     assert next(answers)["twice"].to_pylist() == [f"{i}{i}" for i in range(10)]
-    assert len(taken) <= 2  # the next piece may be read ahead, no more
+    assert len(taken) <= 2  # the next piece may be read ahead, but no more
     assert [len(piece) for piece in answers] == [10] * 4
 
 
@@ -79,7 +79,7 @@ def test_a_bad_row_is_named_by_its_place_in_the_stream():
     table = pa.table({"w": ["a"] * CHUNK + ["b", None]})
     with pytest.raises(RowError) as raised:
         score_table(Doubling(), table, {"word": "w"})
-    assert str(raised.value) == f"row {CHUNK + 2}, column 'w': expected a word, got none"
+    assert str(raised.value) == f"row {CHUNK + 1}, column 'w': expected a word, got none"
 
 
 def test_a_missing_column_is_named():

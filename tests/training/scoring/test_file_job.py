@@ -1,4 +1,4 @@
-"""A file is scored as a whole or not at all, and goes on where it stopped."""
+"""A file is scored completely or not at all, and scoring continues where it stopped."""
 
 import csv
 import io

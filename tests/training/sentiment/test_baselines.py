@@ -12,7 +12,7 @@ from training.words.token_rows import TokenRows
 
 
 def rows(count, seed, order_decides, classes=2):
-    """Class c is told by word 10 + c, or by the order of words 10 and 11 among noise."""
+    """Word 10 + c marks class c, or the order of words 10 and 11 does; the rest is noise."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, classes, count)
     ids = []

@@ -52,7 +52,7 @@ def test_many_classes_keep_names_and_numeric_order(tmp_path):
 
 
 def test_classes_have_the_same_order_in_every_process(tmp_path):
-    """Though sets have not, and nan has no place among numbers: a resumed run needs it."""
+    """Although sets have no order and nan is not comparable: a resumed run relies on it."""
     code = """if True:
         import sys
         from pathlib import Path

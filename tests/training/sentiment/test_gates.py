@@ -1,4 +1,4 @@
-"""The picture of gates: which rows, what is read, and that it can be drawn."""
+"""The picture of gates: the choice of rows, what is read from them, and that it can be drawn."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""The numbers of a run against its stored predictions."""
+"""The numbers of a run, compared with its stored predictions."""
 
 import numpy as np
 import pytest

@@ -17,6 +17,7 @@ from training.sentiment.config import (
 from training.sentiment.pipeline import train_sentiment
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights(tiny_run, tmp_path):
     again = train_sentiment(tiny_config(tmp_path))
     other = train_sentiment(tiny_config(tmp_path, name="other", seed=1))
@@ -42,6 +43,7 @@ def test_word_order_is_learned_where_a_bag_of_words_cannot(tmp_path):
     assert metrics["same_words"]["bag_of_words"] == 0.0
 
 
+@pytest.mark.slow
 def test_three_classes_from_a_file(tmp_path):
     words = {"Sports": "goal match team", "Food": "soup bread cook", "Sky": "star moon comet"}
     rng = np.random.default_rng(0)
@@ -83,7 +85,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(learning_curves, "draw_curves", full)
     with pytest.raises(RunDirectoryError, match="No space left"):
         train_sentiment(tiny_config(tmp_path))
-    # The training is not lost: `gru-train resume` needs only to write.
+    # The training is not lost: `gru-train resume` only needs to write.
     assert [path.name for path in tmp_path.iterdir()] == [".tiny.checkpoint"]
 
 

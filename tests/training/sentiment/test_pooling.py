@@ -1,4 +1,4 @@
-"""Poolings against plain loops over the rows."""
+"""Poolings, compared with plain loops over the rows."""
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ KINDS = ("max", "mean", "attention", "last")
 
 
 def plain(kind, steps, layer):
-    """What is pooled of the steps (n, D) of one row, in float64."""
+    """The pooled steps (n, D) of one row, in float64."""
     steps = steps.astype(np.float64)
     if not len(steps):
         return np.zeros(steps.shape[1])
@@ -52,7 +52,7 @@ def test_piece_by_piece(kind, cuts):
 def test_so_far(kind):
     layer = pooling_layer(kind, False, "pooling")
     layer(X)
-    states = X.copy()  # as of a GRU, whose masked steps repeat the state
+    states = X.copy()  # like a GRU, whose masked steps repeat the state
     for row, step in np.argwhere(~MASK):
         states[row, step] = states[row, step - 1] if step else 0.0
     shown = layer.so_far(tf.constant(states), tf.constant(MASK))

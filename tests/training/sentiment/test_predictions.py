@@ -1,4 +1,4 @@
-"""What a classifier's scorer answers is what its exported model answers."""
+"""A classifier's scorer gives the answers of its exported model."""
 
 import numpy as np
 import pyarrow as pa

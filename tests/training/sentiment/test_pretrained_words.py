@@ -45,7 +45,7 @@ def test_learned_once_and_kept(texts, tmp_path):
     assert "factorising" not in said
     np.testing.assert_array_equal(again.vectors, learned.vectors)
     assert again.tokens == learned.tokens
-    # A damaged file is made anew, and other settings have a file of their own.
+    # A damaged file is made again, and other settings have their own file.
     kept.write_bytes(kept.read_bytes()[:100])
     np.testing.assert_array_equal(
         pretrained_words(config, [], [], tmp_path).vectors, learned.vectors

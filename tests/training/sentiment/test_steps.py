@@ -1,4 +1,4 @@
-"""The classifier token by token against the model on whole texts, and against Keras' cell."""
+"""The classifier token by token, compared with the model on whole texts and with Keras' cell."""
 
 import numpy as np
 import pytest

@@ -70,7 +70,7 @@ def test_others_read_what_was_written(tmp_path, suffix):
     assert frame["n"].fillna(-1).tolist() == [1, -1, 3]
     assert np.array_equal(frame["score"].to_numpy().astype(np.float32), score)
     if suffix != "parquet":
-        assert "0.6666667" in path.read_text()  # as many digits as the number has, no more
+        assert "0.6666667" in path.read_text()  # as many digits as the number needs, no more
 
 
 def test_what_others_wrote_is_read(tmp_path):
@@ -200,7 +200,7 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
         ("t.csv", b"", "t.csv is empty; expected a header line"),
         ("t.csv", b"a,b\n1,2\n3\n", "t.csv, line 3: expected 2 cells as in the header, got 1"),
         ("t.csv", b'a,b\n1,"2\n3\n', "t.csv, line 3: not well-formed"),
-        ("t.csv", b"a;b\n1;2\n", "t.csv, line 1: expected columns with commas between them"),
+        ("t.csv", b"a;b\n1;2\n", "t.csv, line 1: expected columns separated by commas"),
         ("t.csv", b"a,a\n1,2\n", "t.csv: two columns have the same name: ['a', 'a']"),
         ("t.csv", b"a,b\n1,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte 0xe4"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), "t.csv: expected UTF-8 text, got UTF-16; save it"),

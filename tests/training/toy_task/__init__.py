@@ -1,1 +1,1 @@
-"""A task as small as one can be: which tokens of a made-up sequence are lower than the last."""
+"""A minimal task: which tokens of a made-up sequence are lower than the one before."""

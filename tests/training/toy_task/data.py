@@ -1,4 +1,4 @@
-"""Sequences of digits; a digit's tag tells whether it is lower than the one before it."""
+"""Sequences of digits; the tag of a digit says whether it is lower than the one before it."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A row is a sequence, right where all its tags are."""
+"""A row is a sequence, which is right if all its tags are."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A run of the tagger, and what is exported of it."""
+"""A run of the tagger, and what is exported from it."""
 
 from functools import cached_property, partial
 

@@ -1,4 +1,4 @@
-"""Tags the rows of a table: lists of digits, all of the same length or not."""
+"""Tags the rows of a table: lists of digits, of the same length or not."""
 
 import numpy as np
 import pyarrow as pa

@@ -46,7 +46,7 @@ def test_a_model_learns_the_trained_part_alone_and_is_saved(tmp_path):
 
 
 def test_pieces_are_added_to_the_trained_vectors():
-    """The layer against sums in a loop; the third word has no pieces, the padding neither."""
+    """The layer, compared with sums in a loop; the third word and the padding have no pieces."""
     pieces = np.array([[0, 0, 0], [0, 0, 0], [7, 3, 9], [3, 0, 0], [0, 0, 0], [3, 9, 0]], np.int32)
     layer = WordEmbedding(6, 3, 4, 2, most_pieces=3)
     layer.build((None, None))
@@ -65,7 +65,7 @@ def test_pieces_are_added_to_the_trained_vectors():
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(layer(ids)[..., 3])
     gradient = tf.convert_to_tensor(tape.gradient(loss, layer.piece_vectors)).numpy()
-    # Piece 3: once alone, then among three, then among two.
+    # Piece 3 occurs alone, among three, and among two.
     np.testing.assert_allclose(gradient[3, 0], 1 + 2 / 3**0.5 + 1 / 2**0.5, rtol=1e-6)
     np.testing.assert_allclose(gradient[7, 0], 2 / 3**0.5, rtol=1e-6)
     assert not gradient[0].any()

@@ -12,7 +12,7 @@ def rows():
 
 
 def test_the_formulae(rows):
-    """Against a full decomposition in float64."""
+    """Compared with a full decomposition in float64."""
     counts = np.array([np.bincount(row, minlength=20) for row in rows], np.float64)
     counts[:, :2] = 0
     weights = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0)
@@ -36,7 +36,7 @@ def test_reserved_and_unseen_words_have_none(rows):
 
 
 def test_words_of_the_same_texts_are_alike():
-    """Two kinds of texts; every word has the same neighbours on either side, a filler."""
+    """Two kinds of texts; every word has the same neighbour on both sides, a filler."""
     rng = np.random.default_rng(0)
     rows = []
     for kind in rng.integers(2, size=300):

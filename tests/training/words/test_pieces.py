@@ -22,7 +22,7 @@ def test_related_words_share_pieces():
 
 
 def test_the_same_everywhere():
-    """Saved models hold the numbers, but new runs must have the same ones."""
+    """Saved models contain the numbers, and new runs must get the same ones."""
     assert word_pieces(["at"]).tolist() == [[9414, 13277, 8684]]
 
 

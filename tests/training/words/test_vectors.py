@@ -5,7 +5,7 @@ from training.words.vectors import word_vectors
 
 
 def plain_vectors(rows, vocabulary, size, window):
-    """The same from the formulae, pair by pair and with a full decomposition, in float64."""
+    """The same from the formulas, pair by pair and with a full decomposition, in float64."""
     counts = np.zeros(vocabulary)
     for row in rows:
         for word in row:
@@ -44,7 +44,7 @@ def test_the_formulae(rows, window):
     got = word_vectors(rows, 20, 18, window)
     expected = plain_vectors(rows, 20, 18, window)
     assert got.dtype == np.float32
-    # Singular vectors are known but for their sign, so the inner products are compared.
+    # Singular vectors are unique only up to their sign, so inner products are compared.
     np.testing.assert_allclose(got @ got.T, expected @ expected.T, atol=2e-4)
 
 

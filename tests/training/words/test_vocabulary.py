@@ -53,7 +53,7 @@ def test_most_frequent_first_then_by_code_point(vocabulary):
 
 
 def test_chunks_keep_their_order_and_start_no_python_thread(monkeypatch):
-    """Eager operations in several of Python's threads crashed the interpreter at times."""
+    """Eager operations in several Python threads sometimes crashed the interpreter."""
 
     def refuse(thread):
         raise AssertionError(f"{thread} was started")

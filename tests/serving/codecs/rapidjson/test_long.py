@@ -1,4 +1,4 @@
-"""Long documents, read in pieces: what the slow reader reads, and its errors."""
+"""Long documents, read in pieces, give the values and errors of the slow reader."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from serving.errors import InvalidArgument
 
 @pytest.fixture(scope="module", autouse=True)
 def tiny_pieces():
-    """Pieces of 16 bytes, so that short texts have many."""
+    """Pieces of 16 bytes, so that even short texts have many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_long, "PIECE", 16)
         patch.setattr(json_reader, "PIECE", 16)

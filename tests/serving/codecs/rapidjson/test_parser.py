@@ -1,4 +1,4 @@
-"""JSON in, value or exact error text out: RapidJSON's, with its offsets."""
+"""JSON in; the value or the exact error text out, with RapidJSON's offsets."""
 
 import json
 import math
@@ -31,14 +31,14 @@ VALUES = [
     ('{"a":18446744073709551615,"b":-9223372036854775808}', {"a": 2**64 - 1, "b": -(2**63)}),
     ('{"a":1e308,"b":-0,"c":0.0}', {"a": 1e308, "b": 0, "c": 0.0}),
     ("\ufeff{}", {}),
-    # Beyond double, but by exponents that RapidJSON takes.
+    # Beyond double range, but with exponents that RapidJSON accepts.
     ('{"a":1.8e308,"b":-9.9e308,"c":[1000e306]}', {"a": math.inf, "b": -math.inf, "c": [math.inf]}),
     ('{"a":0.1e309,"b":1e-999,"c":1E+0000000308}', {"a": 1e308, "b": 0.0, "c": 1e308}),
     ('{"a":' + "1" * 309 + "}", {"a": float("1" * 309)}),
     ('{"a":1e-' + "9" * 5000 + "}", {"a": 0.0}),
-    # Of the nines it keeps 17 behind the point, which exponents of up to 308 + 17 make good.
+    # It keeps 17 of the nines after the point, which exponents of up to 308 + 17 make up for.
     ('{"a":9.' + "9" * 30 + "e325}", {"a": math.inf}),
-    # Beyond 64 bits a number is a float.
+    # Beyond 64 bits, a number is a float.
     ('{"a":18446744073709551616,"b":-9223372036854775809}', {"a": 2.0**64, "b": -(2.0**63)}),
     ('{"a":1,"b":12345678901234567890123,"a":2}', {"a": 1, "b": 12345678901234567890123.0}),
     ('{"a":"\\ud800\\udc00\\udbff\\udfff"}', {"a": "\U00010000\U0010ffff"}),
@@ -96,7 +96,7 @@ ERRORS = [
     ('{"a":1e309}', "Number too big to be stored in double. at offset: 5"),
     ('{"a":-0e309}', "Number too big to be stored in double. at offset: 5"),
     ('{"a":0.5e310}', "Number too big to be stored in double. at offset: 5"),
-    # Of 0.100…01 it keeps 17 digits.
+    # It keeps 17 digits of 0.100…01.
     ('{"a":0.1' + "0" * 30 + "1e326}", "Number too big to be stored in double. at offset: 5"),
     ('{"a":9.' + "9" * 30 + "e326}", "Number too big to be stored in double. at offset: 5"),
     ('{"a":1e' + "9" * 5000 + "}", "Number too big to be stored in double. at offset: 5"),
@@ -125,7 +125,7 @@ def test_parse_errors(body, text):
         ("3", "3"),
         ("3.5", "3.5"),
         ("0.1", "0.1"),
-        # By itself a number has a float's digits, where that can hold it.
+        # A number has as many digits as a float has, if a float can hold it.
         ("0.12345678912345678", "0.123456791"),
         ("1e-40", "9.99995e-41"),
         ("3e39", "3e+39"),
@@ -144,7 +144,7 @@ def test_not_an_object(body, shown):
 
 @pytest.mark.parametrize("padding", [0, 2_000_000])
 def test_nesting_has_a_limit_of_our_own(padding):
-    """As deep as a request can need; what comes after the document does not count."""
+    """As deep as a request can need; text after the document does not count."""
 
     def nested(depth):
         return f'{{"deep":{"[" * depth}{"]" * depth},"a":{" " * padding}7}}'
@@ -183,7 +183,7 @@ def test_values_inside_others_are_shown_as_rapidjson_writes_them(value, shown):
 
 
 def test_half_a_surrogate_pair_passes_as_bytes():
-    """A low one; RapidJSON 1.1.0 looks for the other half of high ones only."""
+    """A lone low surrogate; RapidJSON 1.1.0 looks only for the other half of high ones."""
     value = read('{"a":"\\udc00"}')["a"]
     assert value.encode("utf-8", "surrogateescape") == b"\xed\xb0\x80"
 
@@ -240,7 +240,7 @@ NUMBER_TEXTS = st.one_of(
     )
 )
 def test_numbers_are_the_same_to_every_reader(text):
-    """Bit for bit and type for type: 0 is not 0.0, and -0.0 is neither."""
+    """Bit for bit and type for type: 0 is not 0.0, and -0.0 is neither of them."""
     body = f'{{"instances": {text}}}'.encode()
     assert outcome(parse, body) == outcome(lambda body: Document(Reader(body).read(), False), body)
 

@@ -1,4 +1,4 @@
-"""Profiles on a disk that is full."""
+"""Profiles when the disk is full."""
 
 import pytest
 

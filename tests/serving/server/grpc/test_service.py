@@ -43,7 +43,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("by", ["the service", "the tokens", "the drain"])
 def test_refused_requests_are_not_kept(by, tmp_path):
-    """Not even until the garbage collector comes by: they may be of many megabytes."""
+    """Not even until the garbage collector runs: they may have many megabytes."""
     size = 4 << 20
     (tmp_path / "tokens").write_text("a-token-that-nobody-has\n")
 
@@ -151,7 +151,7 @@ def test_long_messages_are_cut(stub):
     assert code == "NOT_FOUND"
     assert len(text) == 1024 + len("...TRUNCATED")
     assert text.endswith("...TRUNCATED")
-    # Counted in bytes, and cut between characters.
+    # Counted in bytes, but cut between characters.
     _, text = refused(stub.Predict, predict("n" + "é" * 700))
     kept = text.removesuffix("...TRUNCATED")
     assert kept != text
@@ -218,7 +218,7 @@ def test_multi_inference(stub):
 
 
 def test_multi_inference_of_signatures_with_inputs_of_their_own(stub):
-    """As those of all TF2 exports."""
+    """A signature such as all TF2 exports have."""
     message = multi_inference(
         ("classify", "classify"), ("regress", "regress"), model="text", values=[b"good"]
     )

@@ -1,4 +1,4 @@
-"""The REST API as a foreign client sees it: raw requests over a socket."""
+"""The REST API as a third-party client sees it: raw requests over a socket."""
 
 import base64
 import gzip
@@ -36,7 +36,7 @@ def test_status_body(http_client):
 @pytest.mark.parametrize("suffix", ["/versions/3", "/labels/canary", "/labels/nonsense", ""])
 def test_status_paths(http_client, suffix):
     states = http_client.get(f"{MODELS}/affine{suffix}").json()["model_version_status"]
-    # A label is ignored by status requests.
+    # Status requests ignore a label.
     assert [s["version"] for s in states] == (["3"] if "versions" in suffix else ["3", "1"])
 
 
@@ -118,7 +118,7 @@ def test_context_is_merged_into_the_examples(http_client):
          "Unexpected element type in feature: x expecting type: int64"),
         ({"examples": [{"x": ["a", 1]}]},
          "Unexpected element type in feature: x expecting type: bytes"),
-        # The type is looked at before the bytes are.
+        # The type is checked before the bytes are.
         ({"examples": [{"x": [1, {"b64": "!!"}]}]},
          "Unexpected element type in feature: x expecting type: int64"),
         ({"examples": [{"x": {"b64": "!!"}}]}, "Unable to base64 decode"),
@@ -135,7 +135,7 @@ def test_classify_errors(http_client, body, message):
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "message"),
     [
-        # The pattern lets a name hold anything but / and :, a query included.
+        # The pattern allows anything but / and : in a name, including a query.
         ("GET", "/v1/models/affine?x=1", None, 404,
          "Could not find any versions of model affine?x=1"),
         ("POST", "/v1/models/nix:predict", b"", 400, "JSON Parse error: The document is empty"),
@@ -212,7 +212,7 @@ def test_gzip_requests(server, encoding):
     status, answer, _ = raw(server, "POST", f"{MODELS}/text:predict", body, headers)
     assert status == 200
     assert json.loads(answer)["predictions"][0]["label"] == "positive"
-    # Nor may anything follow: a second member, or padding.
+    # Nothing may follow either: a second member, or padding.
     for broken in (b"no gzip", body[:-9], body + body, body + bytes(8)):
         status, answer, _ = raw(server, "POST", f"{MODELS}/text:predict", broken, headers)
         assert status == 400

@@ -1,4 +1,4 @@
-"""SIGTERM under load: no request over REST is left unread on a connection that closes."""
+"""SIGTERM under load: no REST request remains unread on a connection that closes."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ def server(models, tmp_path):
 
 
 def test_requests_on_kept_connections_at_a_stop(server):
-    """Each is answered or told that it was not begun; before, most connections broke under one."""
+    """Each is answered, or told that it was not begun; without that, most connections broke."""
     ends, answered = [], [0] * CLIENTS
 
     def ask_until_refused(number):
@@ -54,7 +54,7 @@ def test_requests_on_kept_connections_at_a_stop(server):
 
 
 def test_a_large_request_at_a_stop(server):
-    """It is read to its end before it is refused: else a reset may overtake the answer."""
+    """It is read to the end before it is refused: otherwise a reset may overtake the answer."""
 
     def ask_until_the_port_closes():
         while True:
@@ -69,7 +69,9 @@ def test_a_large_request_at_a_stop(server):
     with closing(http.client.HTTPConnection(*address, timeout=60)) as connection:
         connection.request("GET", "/v1/models/m")
         assert connection.getresponse().read()
-        others = threading.Thread(target=ask_until_the_port_closes)  # it stays open for that long
+        others = threading.Thread(
+            target=ask_until_the_port_closes
+        )  # the port stays open for that long
         others.start()
         server.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "Stopping: no new requests" in server.log.read_text(), server)

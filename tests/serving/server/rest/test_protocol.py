@@ -1,4 +1,4 @@
-"""Connections that bring half a request, on real sockets."""
+"""Connections that deliver only part of a request, on real sockets."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ class Impatient(PatientProtocol):
 
 
 async def app(scope, receive, send):
-    """Answers with the size of the body; under /early before it has come."""
+    """Answers with the size of the body; at /early, before the body has arrived."""
     size, more = 0, scope["path"] != "/early"
     while more:
         message = await receive()
@@ -60,7 +60,7 @@ def connected(port):
 
 
 def until_closed(connection):
-    """What comes until the server closes, and how long that takes."""
+    """What arrives until the server closes, and how long that takes."""
     began, parts = time.monotonic(), []
     with contextlib.suppress(ConnectionResetError):
         while part := connection.recv(1 << 16):
@@ -69,7 +69,7 @@ def until_closed(connection):
 
 
 def trickle(connection, part, every=SECONDS / 6):
-    """Send a part again and again from another thread until the connection is closed."""
+    """From another thread, send a part again and again until the connection is closed."""
 
     def send():
         with contextlib.suppress(OSError):

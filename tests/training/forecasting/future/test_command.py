@@ -106,6 +106,7 @@ def test_errors_are_one_line_and_soon_there(forecasting_run, waves, tmp_path, ar
     assert [each.name for each in tmp_path.iterdir()] == ["other.csv"]
 
 
+@pytest.mark.slow
 def test_runs_that_cannot_forecast(forecasting_run, tiny_run, tmp_path, capsys):
     assert main(["forecast", str(tiny_run.path)]) == 2
     assert "expected a forecasting run, got task 'sentiment'" in capsys.readouterr().err

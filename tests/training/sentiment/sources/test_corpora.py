@@ -160,7 +160,7 @@ def test_real_imdb_validation_shares_no_movie(real_data):
 
 @pytest.mark.data
 def test_sst2_test_sentences_stand_in_mr(real_data):
-    """Why nobody may train on one and test on the other."""
+    """The reason why nobody may train on one and test on the other."""
 
     def letters(rows):
         return {"".join(filter(str.isalnum, row.text.lower())) for row in rows}

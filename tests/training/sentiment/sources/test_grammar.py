@@ -74,7 +74,7 @@ def test_parts_share_no_text_and_no_bag_of_words():
     for i, one in enumerate(parts):
         for other in parts[i + 1 :]:
             assert not set(one.texts) & set(other.texts)
-    # Twins stay together, or a bag-of-words model could learn the answer by elimination.
+    # Twins stay together, or a bag-of-words model could find the answer by elimination.
     in_test = Counter(map(bag, data.test.texts))
     paired = sum(count for count in in_test.values() if count > 1)
     assert paired / len(data.test) > 0.6

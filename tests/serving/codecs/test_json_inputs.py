@@ -1,8 +1,7 @@
-"""JSON requests in, arrays or exact error texts out; arrays in, JSON answers out."""
+"""JSON requests in, arrays or exact error texts out."""
 
 import base64
 import json
-import struct
 
 import numpy as np
 import pytest
@@ -11,19 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from serving.codecs import json_inputs
-from serving.codecs import json_predict as rest_codec
-from serving.codecs.dtypes import DTYPES
 from serving.codecs.json_tensor import decode_base64
-from serving.codecs.rapidjson import writer as json_writer
-from serving.codecs.signature import Signature, TensorInfo
 from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
-
-NUMBER = {dtype.name: dtype.number for dtype in DTYPES}
-
-
-def signature(**inputs):
-    infos = {name: TensorInfo(f"{name}:0", NUMBER[dtype], None) for name, dtype in inputs.items()}
-    return Signature(infos, infos)
+from tests.serving.codecs.signatures import signature
 
 
 def decode(text, **inputs):
@@ -246,206 +235,8 @@ def test_fast_path_and_walk_agree(array):
     name = {"f": "float", "i": array.dtype.name, "b": "bool"}[array.dtype.kind]
     text = json.dumps({"instances": array.tolist()})
     fast, _ = decode(text, x=name)
-    # A boolean anywhere sends numbers the slow way.
+    # One boolean anywhere sends all numbers down the slow path.
     slow, _ = decode(text[:-1] + ', "ignored": true}', x=name)
     np.testing.assert_array_equal(fast["x"], array)
     np.testing.assert_array_equal(slow["x"], array)
     assert fast["x"].dtype == slow["x"].dtype == array.dtype
-
-
-def test_row_answer():
-    outputs = {"y": np.float32([[1, 2.5], [1e-7, 1e10]])}
-    assert rest_codec.encode_outputs(outputs, True) == (
-        b'{\n    "predictions": [[1.0, 2.5], [1e-07, 1e+10]\n    ]\n}'
-    )
-
-
-def test_row_answer_of_several_outputs():
-    outputs = {"n": np.int32([7, 8]), "s_bytes": np.array([b"a", b"\xff"], object)}
-    text = rest_codec.encode_outputs(outputs, True)
-    assert json.loads(text) == {
-        "predictions": [
-            {"n": 7, "s_bytes": {"b64": "YQ=="}},
-            {"n": 8, "s_bytes": {"b64": "/w=="}},
-        ]
-    }
-
-
-def test_column_answer():
-    one = {"y": np.array([[True], [False]])}
-    assert json.loads(rest_codec.encode_outputs(one, False)) == {"outputs": [[True], [False]]}
-    two = {"a": np.int64(5), "b": np.array(["x"], object)}
-    assert json.loads(rest_codec.encode_outputs(two, False)) == {"outputs": {"a": 5, "b": ["x"]}}
-
-
-def test_empty_batches():
-    outputs = {"y": np.zeros((0, 3), np.float32)}
-    assert json.loads(rest_codec.encode_outputs(outputs, True)) == {"predictions": []}
-    outputs = {"y": np.zeros((2, 0, 3), np.float32)}
-    assert json.loads(rest_codec.encode_outputs(outputs, True)) == {"predictions": [[], []]}
-    assert json.loads(rest_codec.encode_outputs(outputs, False)) == {"outputs": [[], []]}
-    # No elements, and so none that JSON has no form for.
-    outputs = {"y": np.zeros((2, 0), np.complex64)}
-    assert json.loads(rest_codec.encode_outputs(outputs, True)) == {"predictions": [[], []]}
-
-
-def test_text_goes_out_as_utf_8_with_capitals_in_escapes():
-    outputs = {"é": np.array(["☃\x1f\\u001f"], object), "a": np.int64([1])}
-    for row in (True, False):
-        text = rest_codec.encode_outputs(outputs, row).decode()
-        assert '"é": ' in text
-        assert '"☃\\u001F\\\\u001f"' in text
-
-
-@pytest.mark.parametrize(
-    ("outputs", "message"),
-    [
-        ({"y": np.float32(1)}, "Tensor name: y has no shape information "),
-        ({"a": np.zeros(2), "b": np.zeros(3)},
-         "Tensor name: b has inconsistent batch size: 3 expecting: 2"),
-        ({"y": np.zeros(1, np.float16)}, "Failed to write JSON value for tensor type: half"),
-        ({"y": np.zeros(1, np.uint16)}, "Failed to write JSON value for tensor type: uint16"),
-    ],
-)  # fmt: skip
-def test_answers_that_cannot_be_written(outputs, message):
-    with pytest.raises(ServingError) as caught:
-        rest_codec.encode_outputs(outputs, True)
-    assert str(caught.value) == message
-    assert caught.value.code is Code.INVALID_ARGUMENT
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1.0, "1.0"), (0.1, "0.1"), (-0.0, "-0.0"), (1 / 3, "0.333333343"), (1e6, "1e+06"),
-        (9000000.0, "9e+06"), (123456.0, "123456.0"), (16777216.0, "16777216.0"),
-        (3e-5, "3e-05"), (float("nan"), "NaN"), (float("inf"), "Infinity"),
-        (float("-inf"), "-Infinity"), (3.4028234663852886e38, "3.40282347e+38"),
-    ],
-)  # fmt: skip
-def test_digits_of_float32(value, text):
-    assert json_writer.tokens("y", np.float32([value])) == [text]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1 / 3, "0.33333333333333331"),
-        (0.1, "0.1"),
-        (1e300, "1e+300"),
-        (2.0**53, "9007199254740992.0"),
-    ],
-)
-def test_digits_of_float64(value, text):
-    assert json_writer.tokens("y", np.float64([value])) == [text]
-
-
-@given(st.lists(st.integers(0, 2**32 - 1), min_size=1))
-def test_float32_digits_read_back(bits):
-    values = np.array(bits, np.uint32).view(np.float32)
-    values = values[~np.isnan(values)]
-    texts = json_writer.decimal_tokens(values.tolist(), np.dtype(np.float32))
-    with np.errstate(over="ignore"):
-        back = np.array([float(text) for text in texts], np.float64).astype(np.float32)
-    assert back.tobytes() == values.tobytes()
-    assert all("." in t or "e" in t or "Inf" in t for t in texts)
-
-
-def test_error_answer():
-    assert rest_codec.encode_error(ServingError('a "b"\n☃', Code.NOT_FOUND)) == (
-        404,
-        '{\n    "error": "a \\"b\\"\\n☃"\n}'.encode(),
-    )
-
-
-STATUS = {
-    200: {"OK"},
-    400: {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"},
-    401: {"UNAUTHENTICATED"},
-    403: {"PERMISSION_DENIED"},
-    404: {"NOT_FOUND"},
-    409: {"ALREADY_EXISTS", "ABORTED"},
-    429: {"RESOURCE_EXHAUSTED"},
-    499: {"CANCELLED"},
-    500: {"UNKNOWN", "INTERNAL", "DATA_LOSS"},
-    501: {"UNIMPLEMENTED"},
-    503: {"UNAVAILABLE"},
-    504: {"DEADLINE_EXCEEDED"},
-}
-
-
-@pytest.mark.parametrize("code", Code)
-def test_status_of_every_code(code):
-    (status,) = (status for status, codes in STATUS.items() if code.name in codes)
-    assert rest_codec.encode_error(ServingError("text", code))[0] == status
-    if code is not Code.OK:
-        # The client knows an error by its class.
-        assert rest_codec.decode_error(status, b'{"error": "text"}').code.name in STATUS[status]
-
-
-@pytest.mark.parametrize("row", [True, False])
-def test_no_outputs_have_no_answer(row):
-    with pytest.raises(InvalidArgument, match=r"^Cannot convert empty tensor map to JSON$"):
-        rest_codec.encode_outputs({}, row)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        Code.INVALID_ARGUMENT,
-        Code.NOT_FOUND,
-        Code.UNAVAILABLE,
-        Code.DEADLINE_EXCEEDED,
-        Code.UNIMPLEMENTED,
-    ],
-)
-def test_errors_keep_their_code_on_the_way_to_the_client(code):
-    status, body = rest_codec.encode_error(ServingError("text", code))
-    error = rest_codec.decode_error(status, body)
-    assert (error.code, error.message) == (code, "text")
-
-
-def test_client_request_reads_back():
-    known = signature(x="float", s="string")
-    inputs = {
-        "x": np.float32([[1 / 3, np.inf], [np.nan, -1]]),
-        "s": np.array([b"a", b"\xff\x00"], object),
-    }
-    body = rest_codec.encode_request(inputs, known, "name")
-    assert struct.pack("<f", 1 / 3) == inputs["x"][0, 0].tobytes()
-    parsed = json_inputs.parse_predict(body)
-    assert parsed.signature_name == "name"
-    back, row = json_inputs.decode_inputs(parsed, known)
-    assert not row
-    np.testing.assert_array_equal(back["x"], inputs["x"])
-    assert back["s"].tolist() == inputs["s"].tolist()
-
-
-@pytest.mark.parametrize("names", [["x"], ["s_bytes"], ["b"], ["x", "s_bytes", "b"]])
-def test_client_reads_column_answers(names):
-    known = signature(
-        **{name: {"x": "float", "s_bytes": "string", "b": "bool"}[name] for name in names}
-    )
-    every = {
-        "x": np.float32([[1 / 3, np.inf], [np.nan, -1]]),
-        "s_bytes": np.array([b"a", b"\xff\x00"], object),
-        "b": np.array([[True], [False]]),
-    }
-    outputs = {name: every[name] for name in names}
-    read = rest_codec.decode_outputs(rest_codec.encode_outputs(outputs, False), known)
-    assert read.keys() == outputs.keys()
-    for name, array in outputs.items():
-        assert read[name].dtype == array.dtype
-        np.testing.assert_array_equal(read[name], array)
-
-
-def test_one_output_may_stand_bare_or_under_its_name():
-    for value in ("[1.5]", '{"y": [1.5]}'):
-        read = rest_codec.decode_outputs(f'{{"outputs": {value}}}'.encode(), signature(y="float"))
-        np.testing.assert_array_equal(read["y"], np.float32([1.5]))
-
-
-@pytest.mark.parametrize("body", [b"", b"no json", b'{"predictions": [1]}', b'{"outputs":{"z":1}}'])
-def test_client_refuses_other_answers(body):
-    with pytest.raises(ServingError):
-        rest_codec.decode_outputs(body, signature(x="float", y="float"))

@@ -1,0 +1,1 @@
+"""The playground: pages on which people try the models of a server."""

@@ -1,0 +1,188 @@
+"""Versions that come and go on disk, with real SavedModels."""
+
+import logging
+import shutil
+import threading
+import time
+
+import pytest
+
+from serving.config.files import ServedModel
+from serving.engine.predictor import Predictor
+from serving.errors import NotFound, Unavailable, Unknown
+from serving.repository.loading import RepositoryOptions
+from tests.serving.repository.affine_versions import Counted, X, ask, states
+from tests.serving.saved_models import publish
+from tests.waiting import wait_until
+
+
+def test_new_version_takes_over_and_the_old_one_goes(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    assert ask(repository) == (1, 1.0)
+    publish(models, base, 2, source=3)
+    wait_until(lambda: states(repository) == {2: "AVAILABLE", 1: "END"})
+    assert ask(repository) == (2, 10.0)
+    with pytest.raises(NotFound, match=r"Specific\(m, 1\)"):
+        ask(repository, version=1)
+
+
+def test_no_request_fails_during_the_swap(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    seen, stop = [], threading.Event()
+
+    def hammer():
+        while not stop.is_set():
+            seen.append(ask(repository))
+
+    threads = [threading.Thread(target=hammer) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for version in (2, 3, 4):
+        publish(models, base, version, source=3 if version % 2 else 1)
+        wait_until(lambda v=version: states(repository).get(v) == "AVAILABLE")
+        wait_until(lambda v=version: states(repository)[v - 1] == "END")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert {version for version, _ in seen} == {1, 2, 3, 4}
+    assert set(seen) == {(1, 1.0), (2, 1.0), (3, 10.0), (4, 1.0)}
+
+
+def test_a_version_in_use_is_not_freed(models, base, opened):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    with repository.acquire("m") as (predictor, version):
+        publish(models, base, 2)
+        wait_until(lambda: states(repository)[1] == "UNLOADING")
+        time.sleep(0.1)
+        assert states(repository)[1] == "UNLOADING"
+        assert version == 1
+        assert predictor.predict(X)["y"][0, 0] == 1.0
+        assert ask(repository)[0] == 2
+    wait_until(lambda: states(repository)[1] == "END")
+
+
+def test_broken_version_leaves_the_old_one_serving_and_is_not_tried_again(
+    models, base, opened, polled
+):
+    publish(models, base, 1)
+    load = Counted()
+    repository = opened(ServedModel("m", base), load=load)
+    repository.start()
+    (base / "2").mkdir()
+    wait_until(lambda: states(repository).get(2) == "END")
+    assert ask(repository) == (1, 1.0)
+    status = repository.status("m", 2)[0]
+    assert status.error_code.name == "NOT_FOUND"
+    assert "Could not find SavedModel" in status.error_message
+    broken, serving = repository.listing()[0]["versions"]
+    assert broken["error"].startswith("NOT_FOUND: Could not find SavedModel")
+    assert serving["error"] == ""
+    polled()
+    assert states(repository) == {2: "END", 1: "AVAILABLE"}
+    assert load.tried == ["1", "2"]
+    # Gone and back again counts as new.
+    (base / "2").rename(base.parent / "elsewhere")
+    polled()
+    (base.parent / "elsewhere").rename(base / "2")
+    wait_until(lambda: load.tried == ["1", "2", "2"])
+    wait_until(lambda: states(repository) == {2: "END", 1: "AVAILABLE"})
+
+
+def test_empty_base_path_unloads_everything(models, base, opened, caplog):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    shutil.rmtree(base / "1")
+    wait_until(lambda: states(repository) == {1: "END"})
+    assert "Did you forget to name your leaf directory as a number" in caplog.text
+    with pytest.raises(NotFound):
+        ask(repository)
+    assert not repository.ready()
+
+
+def test_missing_base_path_changes_nothing(models, base, opened, caplog):
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base))
+    repository.start()
+    base.rename(base.parent / "moved")
+    wait_until(lambda: "filesystem access error" in caplog.text)
+    assert ask(repository) == (1, 1.0)
+
+
+def test_start_waits_for_the_first_version(models, base, opened):
+    base.mkdir()
+    repository = opened(ServedModel("m", base))
+    started = threading.Thread(target=repository.start)
+    started.start()
+    time.sleep(0.1)
+    assert started.is_alive()
+    publish(models, base, 1)
+    started.join(60)
+    assert not started.is_alive()
+    assert ask(repository) == (1, 1.0)
+
+
+def test_close_ends_the_wait(base, opened):
+    base.mkdir()
+    repository = opened(ServedModel("m", base))
+    started = threading.Thread(target=repository.start)
+    started.start()
+    repository.close()
+    started.join(60)
+    assert not started.is_alive()
+
+
+def test_a_version_in_the_place_of_its_base_path_is_pointed_out(
+    models, base, opened, caplog, monkeypatch
+):
+    monkeypatch.setattr("serving.repository.repository._PATIENCE", 0)
+    publish(models, base, 1)
+    repository = opened(ServedModel("m", base / "1"))
+    started = threading.Thread(target=repository.start)
+    started.start()
+    wait_until(lambda: "waiting" in caplog.text)
+    repository.close()
+    started.join(60)
+    hint = f"waiting for a version of m in {base}/1, which is a version itself; its base path is "
+    assert f"{hint}{base}\n" in caplog.text
+
+
+def test_start_without_polling_does_not_wait(base, opened):
+    base.mkdir()
+    with pytest.raises(Unavailable, match="no version to serve for: m"):
+        opened(ServedModel("m", base), options=RepositoryOptions(poll_seconds=0)).start()
+
+
+def test_start_fails_when_the_only_version_does(base, opened):
+    (base / "7").mkdir(parents=True)
+    with pytest.raises(Unknown) as caught:
+        opened(ServedModel("m", base)).start()
+    assert str(caught.value).startswith(
+        "1 servable(s) did not become available: {{{name: m version: 7} due to error: NOT_FOUND: "
+    )
+    assert str(caught.value).endswith(", }")
+
+
+def test_retries(models, base, opened, caplog):
+    publish(models, base, 1)
+    tries = []
+
+    def flaky(path):
+        tries.append(path)
+        if len(tries) < 3:
+            raise OSError("disk on fire")
+        return Predictor(path)
+
+    options = RepositoryOptions(poll_seconds=0.02, max_load_retries=2, retry_seconds=0)
+    repository = opened(ServedModel("m", base), load=flaky, options=options)
+    with caplog.at_level(logging.ERROR):
+        repository.start()
+    assert len(tries) == 3
+    assert "disk on fire" in caplog.text
+    assert states(repository) == {1: "AVAILABLE"}
