@@ -67,12 +67,6 @@ def add_trace(commands: Any) -> None:
         metavar="BLANKS",
         help=f"leave some lines blank (default {_BLANKS}), and check your answers",
     )
-    shown.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a page in which every number of a GRU can be changed",
-    )
     tracing.add_argument(
         "--decimals", type=int, default=4, choices=range(1, 13), metavar="1..12", help="default 4"
     )
@@ -96,14 +90,6 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write("\n")
     elif options.exercise is not None:
         return _exercise(found, options.exercise)
-    elif options.html is not None:
-        name = options.network or _EVERY_CELL
-        example = load_example(name) if name in example_paths() else None
-        variant = options.variant
-        if example is not None and options.cell is not None:
-            variant = example.variant_with(options.cell)
-        write_trace_page(found.network, options.html, example, variant)
-        sys.stdout.write(f"wrote {options.html}\n")
     elif options.columns:
         width = Console().width
         if found.network.note:
