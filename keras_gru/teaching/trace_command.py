@@ -18,7 +18,7 @@ from keras_gru.teaching.trace import Trace, trace
 from keras_gru.teaching.trace_page import write_trace_page
 from keras_gru.teaching.trace_report import render
 from keras_gru.teaching.value_table import Layout
-from keras_gru.teaching.worked_example import example_paths, load_example
+from keras_gru.teaching.worked_example import WorkedExample, example_paths, load_example
 
 _BLANKS = 8
 _EVERY_CELL = "de_to_p"
@@ -49,6 +49,12 @@ def add_trace(commands: Any) -> None:
     shown = tracing.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="all numbers as JSON, unrounded")
     shown.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page in which every number can be changed; for GRUs",
+    )
+    shown.add_argument(
         "--columns",
         action="store_true",
         help="as texts draw it: columns, matrices and [h, x], in the symbols of the texts",
@@ -61,12 +67,6 @@ def add_trace(commands: Any) -> None:
         metavar="BLANKS",
         help=f"leave some lines blank (default {_BLANKS}), and check your answers",
     )
-    shown.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a page in which every number of a GRU can be changed",
-    )
     tracing.add_argument(
         "--decimals", type=int, default=4, choices=range(1, 13), metavar="1..12", help="default 4"
     )
@@ -77,7 +77,12 @@ def run(options: argparse.Namespace) -> int:
     """Trace a network; returns the exit status."""
     if options.exercise is not None and options.exercise < 1:
         raise NetworkError(f"--exercise: expected 1 blank or more, got {options.exercise}")
-    found = trace(_network(options.network, options.variant, options.cell))
+    example, variant, network = _network(options.network, options.variant, options.cell)
+    if options.html is not None:
+        write_trace_page(network, options.html, example, variant)
+        sys.stdout.write(f"wrote {options.html}\n")
+        return 0
+    found = trace(network)
     if options.json:
         paths = last_paths(found)
         split = {} if paths is None else {"paths": paths.to_json()}
@@ -85,14 +90,6 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write("\n")
     elif options.exercise is not None:
         return _exercise(found, options.exercise)
-    elif options.html is not None:
-        name = options.network or _EVERY_CELL
-        example = load_example(name) if name in example_paths() else None
-        variant = options.variant
-        if example is not None and options.cell is not None:
-            variant = example.variant_with(options.cell)
-        write_trace_page(found.network, options.html, example, variant)
-        sys.stdout.write(f"wrote {options.html}\n")
     elif options.columns:
         width = Console().width
         if found.network.note:
@@ -127,10 +124,13 @@ def _exercise(found: Trace, count: int) -> int:
     return 0
 
 
-def _network(name: str | None, variant: str | None, cell: str | None) -> Network:
+def _network(
+    name: str | None, variant: str | None, cell: str | None
+) -> tuple[WorkedExample | None, str | None, Network]:
+    """The network, and the example and variant that it is of."""
     name = _EVERY_CELL if name is None else name
     if name not in example_paths():
-        return _from_file(Path(name), variant, cell)
+        return None, None, _from_file(Path(name), variant, cell)
     example = load_example(name)
     if cell is not None:
         if variant is not None:
@@ -139,7 +139,7 @@ def _network(name: str | None, variant: str | None, cell: str | None) -> Network
     network = example.network(variant)
     if network is None:
         raise NetworkError(f"network: {name!r} is arithmetic without a network; see `audit`")
-    return network
+    return example, variant, network
 
 
 def _from_file(path: Path, variant: str | None, cell: str | None) -> Network:

@@ -30,11 +30,11 @@ def write_trace_page(
         variant: The variant of the example.
 
     Raises:
-        NetworkError: The network's cell is not a GRU.
+        NetworkError: The network is not a GRU.
         OSError: The file cannot be written.
     """
     if network.cell_name != "gru":
-        raise NetworkError(f"--html: expected a GRU, got the cell {network.cell_name!r}")
+        raise NetworkError(f"--html: expected the cell 'gru', got {network.cell_name!r}")
     page = TEMPLATE.read_text("utf-8")
     content = _content(network, example, variant)
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -71,7 +71,9 @@ def evenly_spaced(
     if options.merges:
         order = np.argsort(times.asi8, kind="stable")
         times, values, notes = put_together(times[order], values[order], options)
-        cells = TimeCells(source, rows.time, times.astype(str), range(1, len(times) + 1), "step")
+        cells = TimeCells(
+            source, rows.time, [str(time) for time in times], range(1, len(times) + 1), "step"
+        )
     else:
         order = in_order(times, cells, found)
         times, values, cells = times[order], values[order], cells.chosen(order)

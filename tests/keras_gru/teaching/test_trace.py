@@ -95,7 +95,7 @@ LAYERS = {
 def test_weights_of_every_cells_layer_run_as_they_are(cell, activation):
     """States, final gradients and the order of the blocks, beside layers of Keras and our own."""
     layer_class, options, fields = LAYERS[cell]
-    layer = layer_class(2, activation, return_sequences=True, dtype="float64", **options)
+    layer = layer_class(2, activation=activation, return_sequences=True, dtype="float64", **options)
     rng = np.random.default_rng(3)
     inputs = rng.normal(size=(1, 4, 3))
     layer.build(inputs.shape)

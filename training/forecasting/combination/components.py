@@ -72,18 +72,21 @@ def lookbacks(season: int, horizon: int, train: int, most: int | None = None) ->
     return fitting or [room]
 
 
-def fit_components(data: LinearData, most: int | None = None) -> list[LinearForecaster]:
+def fit_components(
+    data: LinearData, most: int | None = None, own: bool = True
+) -> list[LinearForecaster]:
     """The last value, the last season, ridge regressions and exponential smoothing.
 
     Args:
         data: Where to fit and to choose.
         most: The most steps that may be read; by default as many as the training rows allow.
+        own: Also those that have a matrix for each column.
     """
     tried = lookbacks(data.season, data.horizon, data.train, most)
     forecasters = [repeat_last(data.horizon)]
     if most is None or data.season <= most:
         forecasters.append(repeat_season(data.season, data.horizon))
-    return [*forecasters, *_ridges(data, tried), *_smoothings(data, most)]
+    return [*forecasters, *_ridges(data, tried, own), *_smoothings(data, most, own)]
 
 
 def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster:
@@ -97,13 +100,13 @@ def refitted(forecaster: LinearForecaster, data: LinearData) -> LinearForecaster
     return _ridge(_solver(grams, lookback)(forecaster.penalty), forecaster.penalty, own)
 
 
-def _ridges(data: LinearData, tried: list[int]) -> list[LinearForecaster]:
+def _ridges(data: LinearData, tried: list[int], may_own: bool) -> list[LinearForecaster]:
     """The best one for all columns together, and the best with a matrix for each."""
     found: list[LinearForecaster] = []
     K = data.values.shape[1]
     futures = data.futures()
     everything = data.windows(tried[-1])
-    for own in (False, True) if 1 < K <= _MOST_OWN_COLUMNS else (False,):
+    for own in (False, True) if may_own and 1 < K <= _MOST_OWN_COLUMNS else (False,):
         best: tuple[float, LinearForecaster] | None = None
         for lookback in tried:
             if own and lookback > _LONGEST_OWN:
@@ -133,7 +136,7 @@ def _ridge(kernels: np.ndarray, penalty: float, own: bool) -> LinearForecaster:
     return LinearForecaster(RIDGE, detail, kernels if own else kernels[0], penalty=penalty)
 
 
-def _smoothings(data: LinearData, most: int | None) -> list[LinearForecaster]:
+def _smoothings(data: LinearData, most: int | None, may_own: bool) -> list[LinearForecaster]:
     """With a season and without, for all columns together and, where they are few, for each."""
     K, season, horizon = data.values.shape[1], data.season, data.horizon
     room = min(most or data.train, data.train - horizon - season // 2)
@@ -143,7 +146,7 @@ def _smoothings(data: LinearData, most: int | None) -> list[LinearForecaster]:
         lookback = min(room, max(wanted if steps == 1 else min(wanted, 8 * steps), 2 * steps))
         if lookback < max(2 * steps, 4):
             continue
-        own = K > 1 and K * lookback**2 * horizon <= _OWN_SMOOTHING
+        own = may_own and K > 1 and K * lookback**2 * horizon <= _OWN_SMOOTHING
         grams = _centred(_grams(data, lookback, own), lookback)
         found += [
             fit_smoothing(grams, steps, lookback, horizon, each)

@@ -63,6 +63,8 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
         DataError: The series cannot be used; says why.
     """
     data = prepare(series, config.data)
+    if series.panel and config.model.channel_embedding is None:
+        config = replace(config, model=replace(config.model, channel_embedding=False))
     if not config.combination.combine or config.model.streams:
         return _alone(data, config)
     tried = {name: _tried(series, config, name) for name in _transforms(data, config)}
@@ -146,7 +148,7 @@ def _tried(
     """Simple forecasters under a transform, their error together, and the weights for that."""
     data = prepare(series, replace(config.data, transform=transform))
     linear = linear_data(data)
-    found = fit_components(linear, config.data.lookback)
+    found = fit_components(linear, config.data.lookback, own=not series.panel)
     forecasts = [each(linear.windows(each.lookback)) for each in found]
     errors = measured_errors(forecasts, linear.futures(), data)
     weights = stacking_weights(errors, independent_windows(data))

@@ -48,7 +48,7 @@ def refit_combination(
         models, _, result = fit_networks(longer, chosen, Replicas(), console, last_epoch=True)
         if result.interrupted:
             return None
-    kept = np.concatenate([of_networks[used], weights[len(networks) :]])
+    kept = np.concatenate([of_networks[used], np.array(weights[len(networks) :])])
     return assembled(plan.data.shape, chosen, models, linear, kept)
 
 

@@ -55,6 +55,8 @@ class Share:
     validation_mse: float
     network: str | None = None
     """The name of its model within the delivered one; None: it is linear."""
+    residual: bool = False
+    """Whether the network adds to the ridge regression."""
     lookback: int = 0
     """Of what is linear, as `LinearForecaster` has it; so are the next three."""
     season: int = 1
@@ -86,7 +88,14 @@ def train_combination(
     models, joined, result = fit_networks(plan, networks, replicas, console, checkpoint)
     weights, errors = _weigh(plan, linear, joined)
     shares = [
-        Share(each.name, _network_detail(plan, each), float(w), float(mse), each.model)
+        Share(
+            each.name,
+            _network_detail(plan, each),
+            float(w),
+            float(mse),
+            each.model,
+            each.residual_of is not None,
+        )
         for each, w, mse in zip(networks, weights, errors, strict=False)
     ]
     count = len(networks)

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from training.forecasting.combination.one_series import one_series_model
+from training.forecasting.export.one_series import OneSeries
 from training.forecasting.export.signatures import ForecastingSignatures
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import MEDIAN, quantiles
@@ -39,6 +42,7 @@ class ForecastingServable(Servable):
             run.levels,
             run.offsets,
             run.series.panel,
+            _one_series(run, self._model),
         )
         super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
@@ -64,6 +68,8 @@ class ForecastingServable(Servable):
             longer = np.concatenate([first[:, :3] + 1, first], axis=1)
             requests.append(self._golden_forecast(longer, first))
         requests += self._golden_names(first)
+        if "one_series" in self.signatures:
+            requests.append(self._golden_one_series(first[..., self._run.shape.targets[0]]))
         if "gates" in self.signatures:
             shown = self._windows[:1]
             requests.append(
@@ -83,6 +89,11 @@ class ForecastingServable(Servable):
             names = _named(self._run.columns, size)
             named = {"history": windows[:size], "columns": names}
             requests += [Request("by_name", named), Request("columns", {"names": names})]
+        if "one_series" in self.signatures:
+            single = windows[..., self._run.shape.targets[0]]
+            requests += [
+                Request("one_series", {"history": single[:size]}) for size in WARMUP_BATCHES
+            ]
         if "gates" in self.signatures:
             requests.append(Request("gates", {"history": windows[:1]}))
         if "step" in self.signatures:
@@ -149,6 +160,12 @@ class ForecastingServable(Servable):
             Request("columns", {"names": names}, known),
         ]
 
+    def _golden_one_series(self, histories: np.ndarray) -> Request:
+        # The signature's own arithmetic; the tests compare it with the model's.
+        answer = self.signatures["one_series"](history=tf.constant(histories))
+        outputs = {name: value.numpy() for name, value in answer.items()}
+        return Request("one_series", {"history": histories}, outputs)
+
     def _golden_gates(self, window: np.ndarray) -> Request:
         # The signature's own arithmetic; the tests compare it with the layer's equations.
         answer = self.signatures["gates"](history=tf.constant(window))
@@ -179,6 +196,17 @@ def _begun(windows: np.ndarray) -> np.ndarray:
         known = windows[row, ~np.isnan(windows[row, :, column]), column]
         begun[row, 0, column] = known[0] if len(known) else 0.0
     return begun
+
+
+def _one_series(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
+    """For series that the run never saw, if its model is of many that it does not tell apart."""
+    single = one_series_model(model, run.config.model, run.shape, run.combination)
+    if single is None:
+        return None
+    logarithmic = run.preprocessor().logarithmic[list(run.shape.targets)]
+    if logarithmic.any() and not logarithmic.all():
+        return None
+    return OneSeries(single, bool(logarithmic.all()), run.levels, run.offsets)
 
 
 def _named(columns: tuple[str, ...], rows: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_gru import portable
 from training.forecasting.export.column_names import ColumnNames
+from training.forecasting.export.one_series import OneSeries
 from training.forecasting.network.config import ForecasterConfig, ForecastShape
 from training.forecasting.network.steps import ForecasterSteps
 from training.forecasting.preprocessor import SeriesPreprocessor
@@ -36,6 +37,7 @@ class ForecastingSignatures(tf.Module):
             `training.forecasting.scores.conformal.interval_offsets`.
         panel: Whether columns may be without any value in the steps read, as of a series that has
             ended: their forecasts are NaN then.
+        one_series: For series that the model never saw; None: there is no such signature.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class ForecastingSignatures(tf.Module):
         levels: Sequence[float],
         offsets: np.ndarray,
         panel: bool = False,
+        one_series: OneSeries | None = None,
     ) -> None:
         super().__init__(name="forecasting")
         # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
@@ -72,6 +75,10 @@ class ForecastingSignatures(tf.Module):
         self._names = ColumnNames(columns, shape.targets, self.read)
         self._columns = tf.constant([columns[number] for number in self.read], tf.string)
         self._panel = panel
+        self._one: Any = None
+        if one_series is not None:
+            self._one = partial(one_series.forecast)
+            self._weights += [variable.value for variable in one_series.model.variables]
         self._levels, self._middle = tuple(levels), list(levels).index(MEDIAN)
         self._offsets = tf.constant(offsets, tf.float32)
 
@@ -93,6 +100,11 @@ class ForecastingSignatures(tf.Module):
             }
             signatures["by_name"] = tf.function(self.by_name).get_concrete_function(theirs, called)
             signatures["columns"] = tf.function(self.columns).get_concrete_function(names)
+            if self._one is not None:
+                single = tf.TensorSpec((None, None), tf.float32, "history")
+                signatures["one_series"] = tf.function(self.one_series).get_concrete_function(
+                    single
+                )
             if self._opens:
                 signatures["gates"] = tf.function(self.gates).get_concrete_function(history)
             if self._streams:
@@ -140,6 +152,24 @@ class ForecastingSignatures(tf.Module):
         See `training.forecasting.export.column_names.ColumnNames.places`.
         """
         return self._names.places(_shaped("names", names))
+
+    def one_series(self, history: Any) -> dict[str, Any]:
+        """Forecast series that the model never saw, each on the scale of its own history.
+
+        See `training.forecasting.export.one_series.OneSeries`.
+        """
+        assert self._one is not None
+        history = _shaped("history", history)
+        empty = tf.reduce_all(tf.math.is_nan(history), axis=1)
+        row = tf.argmax(tf.cast(empty, tf.int32), output_type=tf.int32)
+        message = tf.strings.join(
+            ["history: row ", tf.strings.as_string(row), " has no value; expected at least one"]
+        )
+        known = tf.debugging.Assert(tf.logical_not(tf.reduce_any(empty)), [message], name="known")
+        with tf.control_dependencies([known, _finite("history", history)]):
+            history = tf.identity(history)
+        answer: dict[str, Any] = self._one(history)
+        return answer
 
     def gates(self, history: Any) -> dict[str, Any]:
         """Show what the gates did at each segment or step.

@@ -16,6 +16,7 @@ from training.data.series import Series
 from training.data.series_file import read_series
 from training.errors import DataError, ForeignDataError
 from training.forecasting.config import SeriesConfig
+from training.forecasting.sources.m4 import m4_kind, read_m4
 
 PARTS = ("train", "validation", "test")
 _ETT_COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
@@ -63,6 +64,8 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
             series = None
         if series is not None and published_borders(series) is None:
             series = None  # only called like a public set
+    if series is None and config.data is not None and (kind := m4_kind(config.data)) is not None:
+        series = read_m4(config.data, kind)
     if series is None:
         assert config.data is not None
         reading = config.data, config.time_column, config.time_format
@@ -113,8 +116,10 @@ def borders_of(series: Series, config: SeriesConfig) -> Borders:
 
 def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
     """Look-back, horizon and season: as asked for, else three, one and one seasons."""
+    kind = None if config.data is None else m4_kind(config.data)
     season = config.season or season_length(series.frequency)
-    return config.lookback or 3 * season, config.horizon or season, season
+    horizon = config.horizon or (season if kind is None else kind.horizon)
+    return config.lookback or 3 * season, horizon, season
 
 
 def _weekly_co2() -> Series:

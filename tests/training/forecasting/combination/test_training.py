@@ -116,7 +116,24 @@ def test_daily_data_of_many_series_of_unequal_length(tmp_path):
     for k, name in enumerate(run.target_columns):
         if name != "p07":
             np.testing.assert_allclose(answer["forecast"][0, :, k], of_series[name], rtol=1e-5)
+    # A series that it never saw, on a scale of its own: as if it stood in a column of the model.
+    new = (1000 + 300 * np.sin(2 * np.pi * t / 7 + 1)).astype(np.float32)
+    single = servable.signatures["one_series"](history=tf.constant(new[np.newaxis]))
+    read = new[-run.shape.lookback :]
+    logarithmic = bool(run.preprocessor().logarithmic.all())
+    scaled = np.log1p(read) if logarithmic else read
+    window = np.zeros((1, len(read), 40), np.float32)
+    window[0, :, 3] = (scaled - scaled.mean()) / scaled.std()
+    expected = run.delivered_model()(window).numpy()[0, :, 3, 0] * scaled.std() + scaled.mean()
+    expected = np.expm1(expected) if logarithmic else expected
+    np.testing.assert_allclose(single["forecast"][0], expected, rtol=1e-4)
+    assert (np.diff(single["quantiles"][0], axis=-1) >= 0).all()
+    short = servable.signatures["one_series"](history=tf.constant(new[np.newaxis, -9:]))
+    assert np.isfinite(short["quantiles"]).all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="history: row 1 has no value"):
+        servable.signatures["one_series"](history=tf.constant([[1.0, 2.0], [np.nan, np.nan]]))
     golden = servable.golden()
+    assert "one_series" in {request.signature for request in golden}
     assert all(
         np.isfinite(output).all()
         for request in golden
