@@ -52,14 +52,6 @@ class WarmProcess:
         self._process.start()
         self.pid = self._process.pid
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if error is not None:
-            self.kill()
-        self.wait()
-
     @property
     def returncode(self):
         """The exit status; negative for a signal, None while the process runs."""
