@@ -180,6 +180,12 @@ def flags(models, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def few_flags(models):
+    """Flags of a server that starts at once."""
+    return ("--model_name=several", f"--model_base_path={models['several']}", "--enable_playground")
+
+
+@pytest.fixture(scope="session")
 def server(flags, tmp_path_factory):
     with running(tmp_path_factory.mktemp("server") / "log", *flags) as server:
         yield server

@@ -276,14 +276,14 @@ def test_a_changed_answer_is_found(show, server):
     page.wait_for_selector("text=1 outputs are not as at export")
 
 
-def test_tokens(visit, flags, tmp_path):
+def test_tokens(visit, few_flags, tmp_path):
     (tmp_path / "tokens").write_text(TOKEN)
     key, cert = certificate(tmp_path)
     ssl_config = tmp_path / "ssl.config"
     quoted = [json.dumps(path.read_text()) for path in (key, cert)]
     ssl_config.write_text(f"server_key: {quoted[0]}\nserver_cert: {quoted[1]}\n")
     more = (f"--auth_token_file={tmp_path / 'tokens'}", f"--rest_ssl_config_file={ssl_config}")
-    with running(tmp_path / "log", *flags, *more, ready=False) as server:
+    with running(tmp_path / "log", *few_flags, *more, ready=False) as server:
         origin = f"https://localhost:{server.rest_port}"
         context = ssl.create_default_context(cafile=str(cert))
         for _ in range(600):
@@ -292,7 +292,7 @@ def test_tokens(visit, flags, tmp_path):
                 break
             except OSError:
                 time.sleep(0.1)
-        url = address(server, "texts", "text", "https")
+        url = address(server, "several", "text", "https")
         found = visit(url, origin, ignore_https_errors=True)
         found.expected = 99
         page = found.page
@@ -301,7 +301,7 @@ def test_tokens(visit, flags, tmp_path):
         page.wait_for_selector("text=did not accept that one")
         page.locator("#token").fill(TOKEN)
         page.get_by_role("button", name="Use it").click()
-        until(page, "document.querySelectorAll('.bars li').length == 2")
+        until(page, "document.querySelectorAll('.bars li').length == 3")
         kept = page.evaluate("[document.cookie, JSON.stringify(localStorage), "
                              "JSON.stringify(sessionStorage), location.href].join()")  # fmt: skip
         assert TOKEN not in kept
@@ -313,10 +313,10 @@ def test_tokens(visit, flags, tmp_path):
         page.wait_for_selector("text=wants a token, and none was given")
 
 
-def test_a_server_that_goes_away(visit, flags, tmp_path):
-    with running(tmp_path / "log", *flags) as server:
-        found = visit(address(server, "texts", "text"), server.rest)
-        until(found.page, "document.querySelectorAll('.bars li').length == 2")
+def test_a_server_that_goes_away(visit, few_flags, tmp_path):
+    with running(tmp_path / "log", *few_flags) as server:
+        found = visit(address(server, "several", "text"), server.rest)
+        until(found.page, "document.querySelectorAll('.bars li').length == 3")
     found.expected = 9
     found.page.locator("#text").fill("still there?")
     found.page.wait_for_selector("text=The server does not answer")
