@@ -22,13 +22,8 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.series_csv import (
-    add_csv_arguments,
-    open_csv,
-    read_ticks,
-    stacked,
-    uneven_times,
-)
+from serving.commands.series_csv import add_csv_arguments, stacked
+from serving.commands.series_request import model_ticks
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_json
 from serving.errors import InvalidArgument, PlotError, ServingError, Unknown
@@ -103,12 +98,11 @@ def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explan
 
 def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, Any]:
     """The gates, and the column of that GRU as a curve over the axis of segments."""
-    with open_csv(arguments.csv) as lines:
-        ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
-    history = stacked(ticks, arguments.csv)
-    if uneven := uneven_times(ticks):
-        print(f"gru-serve explain: note: {arguments.csv}: {uneven}", file=sys.stderr)
     target = {"version": arguments.version, "label": arguments.label}
+    ticks, notes = model_ticks(client, arguments, target)
+    history = stacked(ticks, arguments.csv)
+    for note in notes:
+        print(f"gru-serve explain: note: {arguments.csv}: {note}", file=sys.stderr)
     outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
     explanations = SeriesExplanation.from_outputs(outputs)
     if len(explanations) != 1 or not explanations[0].end.size:

@@ -26,13 +26,8 @@ from serving.commands.connection_arguments import (
     explain_error,
 )
 from serving.commands.score_file import add_file_arguments, score_file
-from serving.commands.series_csv import (
-    add_csv_arguments,
-    open_csv,
-    read_ticks,
-    stacked,
-    uneven_times,
-)
+from serving.commands.series_csv import add_csv_arguments, stacked
+from serving.commands.series_request import model_ticks
 from serving.commands.terminal.answer_table import batch_size, print_answers, print_forecasts
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_json
@@ -129,7 +124,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         if arguments.json:
             inputs = _json_inputs(raw, signature, arguments.json)
         elif arguments.csv:
-            inputs = _csv_inputs(arguments, signature)
+            inputs = _csv_inputs(client, arguments, signature, target)
         else:
             inputs = _text_inputs(arguments.texts, signature)
         outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
@@ -173,18 +168,18 @@ def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.nd
     return inputs
 
 
-def _csv_inputs(arguments: argparse.Namespace, signature: Signature) -> dict[str, np.ndarray]:
+def _csv_inputs(
+    client: Client, arguments: argparse.Namespace, signature: Signature, target: Any
+) -> dict[str, np.ndarray]:
     if set(signature.inputs) != {"history"}:
         raise InvalidArgument(
             f"--csv: expected a forecaster, with the input history; the model takes "
             f"{_describe(signature)}"
         )
-    with open_csv(arguments.csv) as lines:
-        ticks = list(read_ticks(lines, arguments.csv, arguments.columns))
-    history = stacked(ticks, arguments.csv)
-    if uneven := uneven_times(ticks):
-        print(f"gru-serve predict: note: {arguments.csv}: {uneven}", file=sys.stderr)
-    return {"history": history}
+    ticks, notes = model_ticks(client, arguments, target)
+    for note in notes:
+        print(f"gru-serve predict: note: {arguments.csv}: {note}", file=sys.stderr)
+    return {"history": stacked(ticks, arguments.csv)}
 
 
 def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.ndarray]:

@@ -45,13 +45,16 @@ class Tick(NamedTuple):
     values: npt.NDArray[np.float32]
 
 
-def read_ticks(lines: TextIO, name: str, columns: Sequence[str] = ()) -> Iterator[Tick]:
+def read_ticks(
+    lines: TextIO, name: str, columns: Sequence[str] = (), optional: Sequence[str] = ()
+) -> Iterator[Tick]:
     """The rows of a CSV, as they arrive.
 
     Args:
         lines: The text; its first line is the header.
         name: Of the file, for messages.
         columns: Which to read, in the order of the model's; by default all but the first.
+        optional: Those of them that may be missing, and are NaN then.
 
     Raises:
         InvalidArgument: The text is not UTF-8 or holds NULs, a column is missing, or a cell is no
@@ -66,18 +69,23 @@ def read_ticks(lines: TextIO, name: str, columns: Sequence[str] = ()) -> Iterato
         raise InvalidArgument(
             f"{name}: expected columns with names of their own; got {twice[0]!r} twice"
         )
-    missing = [column for column in wanted if column not in header]
+    absent = [column for column in wanted if column not in header]
+    missing = [column for column in absent if column not in optional]
     if missing or not wanted:
-        what = f"the column {missing[0]}" if missing else "a time and columns of numbers"
+        named = "column" if len(missing) == 1 else "columns"
+        what = f"the {named} {', '.join(missing)}" if missing else "a time and columns of numbers"
         raise InvalidArgument(f"{name}: expected a header with {what}; got {','.join(header)!r}")
-    places = [header.index(column) for column in wanted]
+    places = [None if column in absent else header.index(column) for column in wanted]
     for number, row in rows:
         if not row:
             continue
         where = f"{name}, line {number}"
         if len(row) != len(header):
             raise InvalidArgument(f"{where}: expected {len(header)} cells; got {len(row)}")
-        values = [_number(row[place], f"{where}, column {header[place]}") for place in places]
+        values = [
+            math.nan if place is None else _number(row[place], f"{where}, column {header[place]}")
+            for place in places
+        ]
         yield Tick(row[0], np.array(values, np.float32))
 
 
@@ -106,6 +114,32 @@ def _rows(lines: TextIO, name: str) -> Iterator[tuple[int, list[str]]]:
             f"0x{error.object[error.start]:02x}. Convert it first, as with "
             "`iconv -f latin1 -t utf-8`"
         ) from None
+
+
+def known_ticks(
+    ticks: Sequence[Tick], forecast: Sequence[int]
+) -> tuple[Sequence[Tick], str | None]:
+    """The rows until the last with a value of a column that is forecast.
+
+    Rows behind it are what is to be forecast; a model would take them for gaps.
+
+    Args:
+        ticks: Of `read_ticks`.
+        forecast: Numbers of the columns that are forecast.
+
+    Returns:
+        The rows, and what to say of those left out; None where there are none.
+    """
+    seen = [
+        place for place, tick in enumerate(ticks) if not np.isnan(tick.values[list(forecast)]).all()
+    ]
+    if not seen or seen[-1] + 1 == len(ticks):
+        return ticks, None
+    kept = seen[-1] + 1
+    return ticks[:kept], (
+        f"the last {len(ticks) - kept} rows have no value of the columns that are forecast and "
+        f"were left out; the forecast begins behind {ticks[kept - 1].label}"
+    )
 
 
 def stacked(ticks: Iterable[Tick], name: str) -> npt.NDArray[np.float32]:
@@ -170,7 +204,8 @@ def add_csv_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,NAME",
         type=lambda names: [name.strip() for name in names.split(",")],
         default=[],
-        help="columns of --csv to send (default: all but the first)",
+        help="columns of --csv to send (default: those of the model by their names; of a model "
+        "that does not know them, all but the first)",
     )
 
 

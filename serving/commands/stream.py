@@ -14,6 +14,7 @@ import numpy as np
 
 from serving.client import Client
 from serving.client.results import Forecast, Sentiment
+from serving.client.series_columns import SeriesColumns
 from serving.client.streaming import StreamAnswer, StreamingSession, StreamState
 from serving.commands.connection_arguments import (
     add_connection_arguments,
@@ -24,6 +25,7 @@ from serving.commands.connection_arguments import (
     explain_error,
 )
 from serving.commands.series_csv import add_csv_arguments, open_csv, read_ticks
+from serving.commands.series_request import model_columns
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_json, safe_text, share_bar
 from serving.errors import InvalidArgument, ServingError
@@ -38,8 +40,8 @@ _EXAMPLES = """examples:
   gru-serve stream --model sentiment --state talk.json "but ends badly."    # goes on, later
 
 Words are what blanks separate. Without a text, words come from standard input as they arrive.
-With --csv, each row is one tick: all columns but the first, the time, or those of --columns in the
-order of the model's (`gru-serve inspect` names them); an empty cell is a missing value. With
+With --csv, each row is one tick: the model's columns, found by their names, or those of --columns
+in the order of the model's; an empty cell is a missing value. With
 --ticks, each line is one tick: a JSON list. Beside a tick stands the forecast after it: of each
 column the next step with its widest interval, and the last step.
 
@@ -71,7 +73,9 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     try:
         with connect_as_told(arguments) as client:
-            _stream(_session(client, arguments), arguments)
+            target = {"version": arguments.version, "label": arguments.label}
+            columns = model_columns(client, arguments, target) if arguments.csv else None
+            _stream(_session(client, arguments), columns, arguments)
     except BrokenPipeError:
         raise  # of the output, not of the server
     except (ServingError, ValueError, OSError) as error:
@@ -104,9 +108,11 @@ def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
     )
 
 
-def _stream(session: StreamingSession, arguments: argparse.Namespace) -> None:
+def _stream(
+    session: StreamingSession, columns: SeriesColumns | None, arguments: argparse.Namespace
+) -> None:
     try:
-        for shown, piece in _pieces(arguments):
+        for shown, piece in _pieces(columns, arguments):
             answer = session.feed(piece)
             if answer.replayed:
                 print(
@@ -135,11 +141,15 @@ def _keep(path: Path, state: StreamState) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _pieces(arguments: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+def _pieces(
+    columns: SeriesColumns | None, arguments: argparse.Namespace
+) -> Iterator[tuple[Any, Any]]:
     """What to show of each piece, and the piece."""
     if arguments.csv is not None:
+        names = arguments.columns or (columns.names if columns else ())
+        optional = columns.optional if columns else ()
         with open_csv(arguments.csv) as lines:
-            for tick in read_ticks(lines, arguments.csv, arguments.columns):
+            for tick in read_ticks(lines, arguments.csv, names, optional):
                 yield tick.label, tick.values.tolist()
         return
     source = sys.stdin if arguments.text is None else arguments.text.splitlines()

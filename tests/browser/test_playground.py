@@ -346,6 +346,19 @@ def test_forty_classes_and_ten_thousand_words(show):
     assert found.fits()
 
 
+def test_several_labels_and_estimates(show):
+    page = show("several", "text").page
+    page.locator("#text").fill("the refund for billing")
+    page.wait_for_function("document.querySelector('.answer').textContent == 'billing, refund'")
+    assert page.locator(".threshold").count() == 3
+    page.locator("#text").fill("hello")
+    page.wait_for_function("document.querySelector('.answer').textContent == 'no label'")
+    page = show("estimate", "text").page
+    page.locator("#text").fill("hello")
+    page.wait_for_function("document.querySelector('.answer').textContent == '5'")
+    assert "3 to 7; 4 to 6" in page.locator(".answer-card .facts").first.inner_text()
+
+
 def test_a_thousand_series(show, visit, server):
     found = visit(address(server, "wide", "forecast"), f"{server.rest}/")
     page = found.page

@@ -8,6 +8,7 @@ import pytest
 
 from tests.made_once import made_once
 from training.config import RunConfig
+from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
@@ -60,6 +61,7 @@ def tiny_forecasting_config(
         data=SeriesConfig(data, lookback=24, horizon=6, validation_fraction=0.25),
         model=ForecasterConfig(**{"units": 6, "segment": 6, **model}),
         training=ForecastingTrainingConfig(epochs=2, learning_rate=5e-3),
+        combination=CombinationConfig(combine=False, refit=False),
         run=RunConfig(runs_dir, name),
     )
 

@@ -51,6 +51,9 @@ def test_a_forecaster_above_a_baseline_is_offered_its_better_setting():
     assert "0.4298 against 1.2925" in problem
     assert flags == ("--linear-skip",)
     assert FORECASTING.verdict(forecaster(1.2925, 0.4298, linear_skip=True)).flags == ()
+    combined = forecaster(1.2925, 0.4298)
+    combined.metrics["combination"] = {"shares": []}
+    assert FORECASTING.verdict(combined).flags == ()
     assert FORECASTING.verdict(forecaster(0.1, 0.4298)) is None
 
 
@@ -76,7 +79,8 @@ def test_a_training_below_a_baseline_does_not_end_in_a_plain_export(tmp_path, ca
     data = write_waves(tmp_path / "waves.csv")
     sizes = ["--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6"]
     command = ["forecasting", *sizes, "--data", str(data), "--validation-fraction", "0.25",
-               "--epochs", "1", "--runs-dir", str(tmp_path / "my runs")]  # fmt: skip
+               "--epochs", "1", "--no-combine",
+               "--runs-dir", str(tmp_path / "my runs")]  # fmt: skip
     assert main([*command, "--name", "first"]) == 0
     *_, again, export = capsys.readouterr().out.splitlines()
     run = tmp_path / "my runs" / "first"

@@ -24,6 +24,9 @@ class Series:
     """Pandas' name of the spacing, as `h`, `15min`, `W-SAT` or `MS`."""
     notes: tuple[str, ...] = ()
     """What a reader of the report should know about the rows."""
+    panel: bool = False
+    """Whether it stood in long form: series of unequal length, of which those that are too short
+    are left out."""
 
     def __len__(self) -> int:
         return len(self.values)

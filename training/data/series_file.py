@@ -6,51 +6,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from training.data.even_series import FEWEST_ROWS, ExpectedSeries, SeriesRows, evenly_spaced
 from training.data.file_content import as_text, read_bytes
+from training.data.long_form import BY_NAME, LongColumns, widened
 from training.data.problems import DataProblemsError, Problems
 from training.data.series import Series
 from training.data.text_files import Record, csv_records
-from training.data.time_axis import (
-    TimeAxis,
-    TimeCells,
-    complete,
-    gaps,
-    in_order,
-    infer_frequency,
-    parse_times,
-)
+from training.data.time_axis import TimeCells, infer_frequency, parse_times
+from training.data.time_options import AS_THEY_ARE, TimeOptions
 from training.errors import DataError, ForeignDataError
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
 MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
 """Also those of serving/commands/series_csv.py, which must read what a model was trained on."""
-_FEWEST_ROWS = 3
 _OFTEN = 0.7
 """Different times, as a share of the rows, below which a file has several rows for a time."""
-
-
-class ExpectedSeries(NamedTuple):
-    """What newer values of a known series must agree with."""
-
-    columns: tuple[str, ...]
-    """All of them, in this order whatever theirs."""
-    frequency: str
-    """Pandas' name of the spacing."""
-
-
-class SeriesRows(NamedTuple):
-    """The rows of a file or table, unchanged."""
-
-    time: str
-    columns: tuple[str, ...]
-    texts: Sequence[str]
-    lines: Sequence[int]
-    values: np.ndarray
-    """(rows, C) float64."""
 
 
 def read_series(
@@ -60,11 +33,15 @@ def read_series(
     keep_rows: bool = False,
     problems: Problems | None = None,
     expected: ExpectedSeries | None = None,
+    long: LongColumns = BY_NAME,
+    options: TimeOptions = AS_THEY_ARE,
 ) -> Series:
     """Read a .csv file (or .csv.gz) of numbers over time.
 
     It needs a header, ascending times in one column and numbers in all others; a cell may be
-    missing (`MISSING`, in any case). Times left out are filled with missing values.
+    missing (`MISSING`, in any case). Times left out are filled with missing values. A file in long
+    form has a row for each series and time: a column with the name of the series
+    (`training.data.long_form.ID_COLUMNS`), one of times and one of values.
 
     Args:
         path: The file.
@@ -76,6 +53,8 @@ def read_series(
         problems: Receives rows and cells that cannot be used, which are left out or count as
             missing; by default they raise.
         expected: The series that it must continue; other columns are noted.
+        long: The columns of a file in long form.
+        options: What to do with local, repeated, uneven and too fine times.
 
     Raises:
         ForeignDataError: No column holds numbers.
@@ -84,7 +63,7 @@ def read_series(
     if not path.is_file():
         raise DataError(f"--data: there is no file {path}")
     found = problems or Problems(str(path))
-    rows, notes = _read_rows(path, time_column, found, expected)
+    rows, notes = _read_rows(path, time_column, found, expected, long)
     name = path.name.split(".")[0]
     if keep_rows:
         found.close_rows()
@@ -93,74 +72,31 @@ def read_series(
         times = parse_times(cells, time_format)
         frequency = infer_frequency(times)
         return Series(name, str(path), rows.columns, rows.values, times, frequency, tuple(notes))
-    series = evenly_spaced(rows, name, time_format, found, expected)
+    series = evenly_spaced(rows, name, time_format, found, expected, options)
     if problems is None:
         found.raise_errors()
     return replace(series, notes=(*notes, *series.notes))
 
 
-def evenly_spaced(
-    rows: SeriesRows,
-    name: str,
-    time_format: str | None,
-    problems: Problems,
-    expected: ExpectedSeries | None = None,
-) -> Series:
-    """The series of these rows; times without a row get missing values.
-
-    Args:
-        rows: Of a file or table.
-        name: Of the series.
-        time_format: As for `strptime`; guessed by default.
-        problems: Receives rows that cannot be used, which are left out.
-        expected: The series that they must continue.
-
-    Raises:
-        DataError: Too few rows are left, or nearly all times are missing.
-    """
-    found, source = problems, problems.source
-    fewest = 1 if expected else _FEWEST_ROWS
-    cells = TimeCells(source, rows.time, rows.texts, rows.lines, problems.unit)
-    times = parse_times(cells, time_format, found)
-    readable = np.flatnonzero(~times.isna())
-    values, cells = rows.values[readable], cells.chosen(readable)
-    if len(readable) < len(times):  # without them day and month may be told apart
-        times = parse_times(cells, time_format)
-    order = in_order(times, cells, found)
-    times, values, cells = times[order], values[order], cells.chosen(order)
-    if len(times) < fewest:
-        found.close_rows()
-        found.raise_errors()
-        raise DataError(f"{source}: expected at least {fewest} different times, got {len(times)}")
-    axis = complete(times, cells, found, expected.frequency if expected else None)
-    fits = axis.places >= 0
-    table = np.full((len(axis.times), len(rows.columns)), np.nan)
-    table[axis.places[fits]] = values[fits]
-    missing = int(np.isnan(values[fits]).sum())
-    found.close_rows()
-    notes = []
-    holes = gaps(axis)
-    if holes:
-        notes.append(_gap_note(axis, holes))
-    if missing:
-        notes.append(f"{missing:,} cells of the file are missing values")
-    notes += found.notes
-    found.notes.clear()
-    return Series(name, source, rows.columns, table, axis.times, axis.frequency, tuple(notes))
-
-
 def _read_rows(
-    path: Path, time_column: str | None, problems: Problems, expected: ExpectedSeries | None
+    path: Path,
+    time_column: str | None,
+    problems: Problems,
+    expected: ExpectedSeries | None,
+    long: LongColumns,
 ) -> tuple[SeriesRows, list[str]]:
     content, notes = _decode(path)
     # Column by column: as rows of dicts a table would take ten times the memory.
     time, columns = "", tuple[str, ...]()
     texts, lines, numbers = list[str](), array("q"), array("d")
     wrong: Counter[str] = Counter()
+    ids, id_column = list[str](), None
     for row in csv_records(path, content, ",", problems):
         if not texts:
             names = list(row.cells)
-            time, columns, extra = series_columns(str(path), names, time_column, expected)
+            time, columns, id_column, extra = _columns(
+                str(path), names, time_column, expected, long
+            )
             notes += extra
             if not columns:
                 raise ForeignDataError(
@@ -168,6 +104,8 @@ def _read_rows(
                 )
         texts.append(row.cells[time] or "")
         lines.append(row.line)
+        if id_column is not None:
+            ids.append((row.cells[id_column] or "").strip())
         for name in columns:
             number = _number(row, name)
             if number is None:
@@ -176,7 +114,7 @@ def _read_rows(
                 problems.bad_cell(row.line, name, message)
                 wrong[name] += 1
             numbers.append(math.nan if number is None else number)
-    fewest = 1 if expected else _FEWEST_ROWS
+    fewest = 1 if expected else FEWEST_ROWS
     if len(texts) < fewest:
         problems.close_rows()
         problems.raise_errors()
@@ -186,26 +124,54 @@ def _read_rows(
         problems.drop_bad = False
         problems.close_rows()
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
+    if id_column is not None:
+        times, firsts, series, table = widened(texts, lines, ids, values[:, 0], problems)
+        series, table, more = _continued(series, table, expected)
+        return SeriesRows(time, series, times, firsts, table, True), notes + more
     names = [name for name in columns if wrong[name] == len(texts)]
     if names and len(set(texts)) < _OFTEN * len(texts):
         problems.forget_rows()  # the error about the form of the table explains them
         raise DataError(
             f"{path}: expected a column for each series and a row for each time, got several rows "
-            f"for a time, told apart by {names[0]!r}; pandas can turn it: "
-            f"table.pivot(index={time!r}, columns={names[0]!r})"
+            f"for a time, told apart by {names[0]!r}; for a table in long form name the columns: "
+            f"--id-column {names[0]} --value-column NAME"
         )
     return SeriesRows(time, columns, texts, lines, values), notes
 
 
-def _gap_note(axis: TimeAxis, holes: Sequence[tuple[int, int]]) -> str:
-    missing = sum(count for _, count in holes)
-    place, longest = max(holes, key=lambda hole: hole[1])
-    text = f"{missing:,} times are missing from the file and were added as missing values"
-    if missing == 1:
-        return f"{text}: {axis.times[place]}"
-    if len(holes) == 1:
-        return f"{text}, in one gap from {axis.times[place]}"
-    return f"{text}, in {len(holes):,} gaps, the longest of {longest:,} from {axis.times[place]}"
+def _columns(
+    source: str,
+    names: Sequence[str],
+    time_column: str | None,
+    expected: ExpectedSeries | None,
+    long: LongColumns,
+) -> tuple[str, tuple[str, ...], str | None, list[str]]:
+    """The columns of times, of numbers and, in long form, of ids, and notes on others."""
+    times = [name for name in names if name.strip().lower() in TIME_COLUMNS]
+    time = time_column or (times or [*names])[0]
+    found = long.found(source, time, names) if time in names else None
+    if found is None:
+        time, columns, notes = series_columns(source, names, time_column, expected)
+        return time, columns, None, notes
+    name, value, others = found
+    notes = [f"columns that are not read: {', '.join(others)}"] if others else []
+    return time, (value,), name, notes
+
+
+def _continued(
+    names: tuple[str, ...], values: np.ndarray, expected: ExpectedSeries | None
+) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
+    """The series that are expected, in their order; those without a row are missing."""
+    if expected is None:
+        return names, values, []
+    table = np.full((len(values), len(expected.columns)), np.nan)
+    places = {name: place for place, name in enumerate(names)}
+    for column, name in enumerate(expected.columns):
+        if name in places:
+            table[:, column] = values[:, places[name]]
+    new = [name for name in names if name not in expected.columns]
+    notes = [f"series that the model does not know: {', '.join(new[:10])}"] if new else []
+    return expected.columns, table, notes
 
 
 def _decode(path: Path) -> tuple[str, list[str]]:

@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from training.data.even_series import ExpectedSeries, SeriesRows, evenly_spaced
 from training.data.frames import as_frame
+from training.data.long_form import BY_NAME, LongColumns
 from training.data.problems import Problems
 from training.data.series import Series
-from training.data.series_file import ExpectedSeries, SeriesRows, evenly_spaced, series_columns
+from training.data.series_file import TIME_COLUMNS, series_columns
+from training.data.time_options import AS_THEY_ARE, TimeOptions
 from training.errors import DataError
 
-LONG = ("unique_id", "ds", "y")
-"""Columns of a table with a row for each series and time."""
 NAME = "table"
 """What a series without a file is called."""
 
@@ -23,21 +24,27 @@ def series_of_frame(
     time_format: str | None,
     problems: Problems,
     expected: ExpectedSeries | None = None,
+    long: LongColumns = BY_NAME,
+    options: TimeOptions = AS_THEY_ARE,
 ) -> Series:
     """The series in a table, as `training.data.series_file.read_series` reads it from a file.
 
     Args:
-        data: A column or index of times, and columns of numbers; or in long form, with the
-            columns `unique_id`, `ds` and `y`.
+        data: A column or index of times, and columns of numbers; or in long form, with a
+            row for each series and time (`training.data.long_form`).
         time_column: The column of times; by default found as in a file.
         time_format: Of times that are texts; guessed by default.
         problems: Receives rows that cannot be used.
         expected: The series that it must continue.
+        long: The columns of a table in long form.
+        options: What to do with local, repeated, uneven and too fine times.
 
     Raises:
         DataError: The table is not like this; names the column.
     """
-    table = _wide(_pandas(data), problems)
+    table, panel = _wide(_pandas(data), problems, time_column, long)
+    if panel and expected is not None:
+        table = table.reindex(columns=[table.columns[0], *expected.columns])
     names = [str(name) for name in table.columns]
     time, columns, notes = series_columns(problems.source, names, time_column, expected)
     table.columns = pd.Index(names)
@@ -47,11 +54,11 @@ def series_of_frame(
         )
     values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
     texts = ["" if pd.isna(value) else str(value) for value in table[time]]
-    rows = SeriesRows(time, columns, texts, range(len(texts)), values)
-    series = evenly_spaced(rows, NAME, time_format, problems, expected)
+    rows = SeriesRows(time, columns, texts, range(len(texts)), values, panel)
+    series = evenly_spaced(rows, NAME, time_format, problems, expected, options)
     return Series(
         series.name, series.source, series.columns, series.values, series.times, series.frequency,
-        (*notes, *series.notes),
+        (*notes, *series.notes), panel,
     )  # fmt: skip
 
 
@@ -71,18 +78,25 @@ def _pandas(data: Any) -> pd.DataFrame:
     return table.copy(deep=False)
 
 
-def _wide(table: pd.DataFrame, problems: Problems) -> pd.DataFrame:
-    """A table in long form turned into one with a column for each series."""
-    if set(table.columns) != set(LONG):
-        return table
-    repeated = table[table.duplicated(["unique_id", "ds"])]
+def _wide(
+    table: pd.DataFrame, problems: Problems, time_column: str | None, long: LongColumns
+) -> tuple[pd.DataFrame, bool]:
+    """A column for each series, and whether the table was in long form."""
+    names = [str(name) for name in table.columns]
+    times = [name for name in names if name.strip().lower() in TIME_COLUMNS]
+    time = time_column or (times or names)[0]
+    found = long.found(problems.source, time, names)
+    if found is None or time not in names:
+        return table, False
+    name, value, _ = found
+    repeated = table[table.duplicated([name, time])]
     if len(repeated):
         first = repeated.iloc[0]
         raise DataError(
             f"{problems.source}: expected each time of a series once, got "
-            f"{first['ds']} of {first['unique_id']!r} again"
+            f"{first[time]} of {first[name]!r} again"
         )
-    return table.pivot(index="ds", columns="unique_id", values="y").reset_index()
+    return table.pivot(index=time, columns=name, values=value).reset_index(), True
 
 
 def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:

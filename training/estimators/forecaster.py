@@ -172,12 +172,19 @@ class Forecaster(RunEstimator):
             else:
                 problems = Problems("data", unit="row")
                 expected = expected_series(run)
-                series = series_of_frame(data, *_times(run.given), problems, expected)
+                series = series_of_frame(
+                    data,
+                    *_times(run.given),
+                    problems,
+                    expected,
+                    run.config.data.long,
+                    run.config.data.times,
+                )
                 problems.raise_errors()
                 recent = recent_of_series(run, series)
             load_tensorflow()
             if self._model is None:
-                self._model = run.load_model()
+                self._model = run.delivered_model()
             table = forecast(run, recent, horizon, self._model)
         for note in recent.notes:
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
@@ -204,7 +211,7 @@ class Forecaster(RunEstimator):
         """
         import pandas as pd
 
-        from training.forecasting.backtest import backtest, data_of_run
+        from training.forecasting.backtests.backtest import backtest, data_of_run
         from training.forecasting.data import load_forecasting_data, prepare
 
         run = self._run()
@@ -258,7 +265,7 @@ class Forecaster(RunEstimator):
         from training.forecasting.sources.sets import as_wanted
 
         problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
-        series = series_of_frame(data, *times, problems)
+        series = series_of_frame(data, *times, problems, long=settings.long, options=settings.times)
         problems.raise_errors()
         return as_wanted(series, settings)
 

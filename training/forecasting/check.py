@@ -12,6 +12,7 @@ from training.forecasting.config import ForecastingConfig
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.sources.series_check import (
     calibration_problem,
+    pools,
     series_problems,
     usable_series,
     window_origins,
@@ -59,6 +60,8 @@ def _calibration_problem(
     values = series.values[:, list(shape.targets)]
     begin, end = borders_of(series, config.data).part("validation")
     origins = window_origins(values, begin, end, shape.lookback, shape.horizon)
+    if pools(len(origins), series.panel):
+        return None
     names = tuple(series.columns[number] for number in shape.targets)
     return calibration_problem(values, names, origins, shape.horizon)
 

@@ -13,10 +13,14 @@ from training.config import (
     require_at_least,
     require_split,
 )
+from training.data.long_form import LongColumns
+from training.data.time_options import Duplicates, Resample, TimeOptions
 from training.errors import ConfigError
+from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.network.config import ForecasterConfig
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
+Transform = Literal["auto", "none", "log1p"]
 _OptionalCount = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 _OptionalShare = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
@@ -31,9 +35,26 @@ class SeriesConfig:
     """Column with the time; detected if called date, time, timestamp, month, ..."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
     """How times are written, as %d.%m.%Y; detected where it is unambiguous."""
+    id_column: OptionalName = None
+    """Of a file with a row for each series and time, the column with the name of the series;
+    detected if called unique_id, series_id or item_id."""
+    value_column: OptionalName = None
+    """Of such a file, the column to forecast; detected if called y, value, sales, ... or if there
+    is no other."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
     Default: all."""
+    timezone: OptionalName = None
+    """Zone in whose local time the times are, as Europe/Berlin; they are turned into UTC, so that
+    a day with 23 or 25 hours is no gap and no repetition."""
+    frequency: OptionalName = None
+    """Spacing of the series, as pandas names it (h, 15min, D, B, W-SUN, MS, ...); times off it are
+    moved to the nearest step. Default: the one that most rows have."""
+    duplicates: Duplicates = "error"
+    """What counts of several rows with one time; error refuses them."""
+    resample: Resample = "none"
+    """Put finer rows together to steps of --frequency by their mean, sum, first, last, min or
+    max."""
     drop_bad: bool = False
     """Leave out rows with repeated or unreadable times or off the spacing, and columns that never
     vary; read cells that are no numbers as missing."""
@@ -43,14 +64,19 @@ class SeriesConfig:
     """Add sine and cosine of the time of day, week and year as input columns, which
     --no-channel-independent reads."""
     lookback: _OptionalCount = None
-    """Steps read; default: three seasons."""
+    """Steps read; default: what does best on validation windows, with --no-combine three
+    seasons."""
     horizon: _OptionalCount = None
     """Steps forecast; default: one season."""
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
+    transform: Transform = "auto"
+    """log1p: learn log(1 + value) of the targets without negative values, whose forecasts then
+    have none either; auto: where that does better on validation windows, and never with
+    --no-combine."""
     validation_fraction: _OptionalShare = None
     """Share of the rows, next to last, for choosing the best epoch; default: the published
-    borders of a known set, else 0.1."""
+    borders of a known set, else 0.1, or more of a series with fewer than forty horizons."""
     test_fraction: _OptionalShare = None
     """Share of the rows, the last ones, for the final test; default: the published borders of a
     known set, else 0.2."""
@@ -66,8 +92,19 @@ class SeriesConfig:
         if len(set(self.target)) < len(self.target):
             raise ConfigError(f"--target must name each column once, got {' '.join(self.target)}")
         require_split(*self.fractions)
+        self.times  # noqa: B018  refuses what contradicts itself
         if self.data is None and (self.time_column or self.time_format):
             raise ConfigError("--time-column and --time-format need --data")
+
+    @property
+    def times(self) -> TimeOptions:
+        """What is done to times as people have them."""
+        return TimeOptions(self.timezone, self.frequency, self.duplicates, self.resample)
+
+    @property
+    def long(self) -> LongColumns:
+        """The columns of a file with a row for each series and time."""
+        return LongColumns(self.id_column, self.value_column)
 
     @property
     def fractions(self) -> tuple[float, float]:
@@ -92,15 +129,17 @@ class ForecastingTrainingConfig(TrainingConfig):
     schedule: Literal["constant", "cosine", "decay"] = "decay"
     """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or
     multiply it by 0.8 after every epoch from the fourth."""
-    train_stride: int = 1
-    """Train on every n-th window only, on different windows in each epoch."""
+    train_stride: _OptionalCount = None
+    """Train on every n-th window only, on different windows in each epoch; default: on all, or
+    with --combine on so many that an epoch has at most 150 steps."""
     distribute: Literal["none", "mirrored", "workers"] = "none"
     """Split every batch among this machine's GPUs, or among the processes that the environment
     variable TF_CONFIG names; the first of these writes the run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_least("--train-stride", self.train_stride, 1)
+        if self.train_stride is not None:
+            require_at_least("--train-stride", self.train_stride, 1)
 
 
 @dataclass(frozen=True)
@@ -122,6 +161,8 @@ class ForecastingConfig:
     """What to learn from, and what to forecast."""
     model: ForecasterConfig = field(default_factory=ForecasterConfig)
     """The network: what it reads, how it decodes, what it minimises."""
+    combination: CombinationConfig = field(default_factory=CombinationConfig)
+    """What is delivered: the network alone, or a weighted mean of it and simple forecasters."""
     training: ForecastingTrainingConfig = field(default_factory=ForecastingTrainingConfig)
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: RunConfig = field(default_factory=RunConfig)

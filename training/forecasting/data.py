@@ -26,6 +26,13 @@ class ForecastingData:
     preprocessor: SeriesPreprocessor
 
     @property
+    def plain(self) -> "ForecastingData":
+        """The same on the scale on which errors are measured: without logarithms."""
+        if not self.preprocessor.logarithmic.any():
+            return self
+        return replace(self, preprocessor=self.preprocessor.plain)
+
+    @property
     def target_columns(self) -> tuple[str, ...]:
         """Names of the K columns that are forecast."""
         return tuple(self.series.columns[column] for column in self.shape.targets)
@@ -53,6 +60,10 @@ class ForecastingData:
         targets = self.series.values[:, list(self.shape.targets)]
         return self.preprocessor.standardise_targets(targets).astype(np.float32)
 
+    def trained_on(self, rows: int) -> "ForecastingData":
+        """The same with the first so many rows to train on; the other parts stay."""
+        return replace(self, borders=self.borders._replace(trained=rows))
+
     def windows(self, part: str, lookback: int | None = None) -> Windows:
         """Every window whose forecast steps lie in a part and have any value to compare with.
 
@@ -79,10 +90,19 @@ def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
     Raises:
         DataError: The series cannot be used; says why.
     """
+    return prepare(read_series(config), config)
+
+
+def read_series(config: SeriesConfig) -> Series:
+    """The series that the settings name.
+
+    Raises:
+        DataError: It cannot be read; says why.
+    """
     problems = series_problems(config)
     series = load_series(config, problems)
     problems.raise_errors()
-    return prepare(series, config)
+    return series
 
 
 def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
@@ -95,10 +115,22 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     series, shape, season = usable_series(series, config, problems)
     problems.raise_errors()
     borders = borders_of(series, config)
+    rows = series.values[: borders.train]
+    logarithmic = None
+    if config.transform == "log1p":
+        logarithmic = never_negative(series.values[: borders.validation], shape.targets)
     return ForecastingData(
         replace(series, notes=(*series.notes, *problems.notes)),
         borders,
         shape,
         season,
-        SeriesPreprocessor.fit(series.values[: borders.train], shape.targets),
+        SeriesPreprocessor.fit(rows, shape.targets, logarithmic),
     )
+
+
+def never_negative(rows: np.ndarray, targets: tuple[int, ...]) -> np.ndarray:
+    """(C,) bool: the columns that are forecast and have no value below zero."""
+    found = np.zeros(rows.shape[1], bool)
+    columns = list(targets)
+    found[columns] = np.nanmin(rows[:, columns], axis=0) >= 0
+    return found

@@ -1,49 +1,54 @@
 """From a series to a run directory: the forecasting pipeline."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from rich.console import Console
 
 from training.config import to_dict
 from training.data.series import Series
-from training.forecasting import pictures as forecast_pictures
-from training.forecasting import report as forecasting_report
-from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines, ridge_of
+from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines
+from training.forecasting.combination.plan import Plan, make_plan
+from training.forecasting.combination.refit import refit_combination
+from training.forecasting.combination.training import (
+    Combination,
+    Share,
+    as_record,
+    train_combination,
+)
 from training.forecasting.config import ForecastingConfig
-from training.forecasting.conformal import LEVELS, MEDIAN, quantiles
-from training.forecasting.data import ForecastingData, load_forecasting_data, prepare
-from training.forecasting.evaluation import (
+from training.forecasting.data import ForecastingData, read_series
+from training.forecasting.future.forecast import future_times
+from training.forecasting.future.recent import FILE as LAST_WINDOW
+from training.forecasting.future.recent import last_window
+from training.forecasting.network.training import train_network
+from training.forecasting.reports import pictures as forecast_pictures
+from training.forecasting.reports import report as forecasting_report
+from training.forecasting.reports.future_picture import draw_future, shown_columns
+from training.forecasting.reports.progress import show_data, show_plan, show_shares
+from training.forecasting.run import DELIVERED, ForecastingRun, SeriesDescription, evenly
+from training.forecasting.scores.conformal import MEDIAN, quantiles
+from training.forecasting.scores.evaluation import (
     Predictor,
     calibrate,
     evaluate_forecasts,
     make_predictor,
     require_calibration,
 )
-from training.forecasting.forecast_errors import CHUNK, ForecastErrors
-from training.forecasting.future.recent import FILE as LAST_WINDOW
-from training.forecasting.future.recent import last_window
-from training.forecasting.losses import forecast_loss, point_metrics
-from training.forecasting.metrics import (
+from training.forecasting.scores.forecast_errors import ForecastErrors
+from training.forecasting.scores.metrics import (
     data_summary,
     error_details,
     error_summary,
     interval_summary,
+    quantile_summary,
 )
-from training.forecasting.network.model import build_forecaster, initialise_linear
-from training.forecasting.outcomes import stored_errors
-from training.forecasting.run import ForecastingRun, SeriesDescription, evenly
-from training.forecasting.sources.sets import PARTS
-from training.forecasting.windows import WindowBatches
-from training.loop.fit import FitResult
+from training.forecasting.scores.outcomes import stored_errors
 from training.loop.replicas import Replicas, make_replicas
-from training.loop.train import Objective, train
 from training.plots import learning_curves
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter, run_name
@@ -86,41 +91,54 @@ def train_forecasting(
     started = time.perf_counter()
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
-        _train(_data(series, config), config, replicas, None, Console(quiet=True))
+        _train(_plan(series, config), replicas, None, Console(quiet=True))
         replicas.wait()
         return None
+    with console.status("reading the data and fitting simple forecasters ..."):
+        plan = _plan(series, config)
+        data, config = _noting_unread(plan.data, plan.config), plan.config
+        require_calibration(data)
     built_in = "co2" if given is None or series is None else series.name
     name = run_name(config, "forecasting", config.data.data or built_in)
     with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
-        with console.status("reading the data ..."):
-            data = _noting_unread(_data(series, config), config)
-            require_calibration(data)
-        _describe(data, () if series is None else series.notes, console)
+        show_data(data, () if series is None else series.notes, console)
+        show_plan(plan, console)
         with console.status("fitting the baselines ..."):
-            baselines = fit_baselines(data)
-        model, result = _train(data, config, replicas, writer, console)
+            baselines = fit_baselines(data.plain)
+        trained = _train(plan, replicas, writer, console)
+        model, result, shares = trained.model, trained.result, trained.shares
+        show_shares(shares, console)
+        delivered = _refit(plan, trained, console) if replicas.count == 1 else None
+        levels = config.model.levels
         with console.status("testing ..."):
             predict = make_predictor(model, data)
-            offsets = calibrate(predict, data.windows("validation"))
+            offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
             validation, test = (
-                evaluate_forecasts(predict, data.windows(part), offsets)
+                evaluate_forecasts(
+                    predict, data.windows(part), offsets, levels, data.preprocessor.measured
+                )
                 for part in ("validation", "test")
             )
         metrics: dict[str, Any] = {
             "task": "forecasting",
             "data": data_summary(data),
             "model": {
-                "name": "GRU with linear skip" if config.model.linear_skip else "GRU",
+                "name": _model_name(config, shares),
                 "parameters": model.count_params(),
                 "validation": error_summary(validation.errors),
-                "test": {**error_summary(test.errors), **error_details(test.errors, data)},
+                "test": {**error_summary(test.errors), **error_details(test.errors, data.plain)},
             },
+            "combination": as_record(plan, shares) if shares else None,
+            "refit": None
+            if delivered is None
+            else {"rows": len(data.series), "epochs": result.best_epoch},
             "intervals": interval_summary(test),
+            "quantiles": quantile_summary(test, levels),
             "baselines": {
                 floor.name: {
                     "detail": floor.detail,
                     "validation": error_summary(floor.validation),
-                    "test": {**error_summary(floor.test), **error_details(floor.test, data)},
+                    "test": {**error_summary(floor.test), **error_details(floor.test, data.plain)},
                 }
                 for floor in baselines.results
             },
@@ -132,31 +150,77 @@ def train_forecasting(
             **run_summary(result, config.training.seed, started),
         }
         writer.write_json("series.json", to_dict(_description(data)))
+        if shares:
+            writer.write_json("combination.json", as_record(plan, shares))
         data.preprocessor.save(writer.path / "scaler.json")
         kept = last_window(data.series, list(data.shape.targets), data.shape.lookback)
         np.savez(writer.path / LAST_WINDOW, times=kept.times.asi8, values=kept.values)
-        np.savez(writer.path / "calibration.npz", levels=np.array(LEVELS), offsets=offsets)
+        np.savez(writer.path / "calibration.npz", levels=np.array(levels), offsets=offsets)
         np.savez_compressed(
-            writer.path / "test_windows.npz", **_test_windows(data, predict, offsets)
+            writer.path / "test_windows.npz", **_test_windows(data, predict, offsets, levels)
         )
         np.savez_compressed(
             writer.path / "test_errors.npz", **stored_errors(data, test.errors, baselines.results)
         )
         writer.write_model(model, result)
+        if delivered is not None:
+            delivered.save(writer.path / DELIVERED)
         learning_curves.draw_curves(
             result.epochs, result.best_epoch, ("loss", "mse"), writer.path / "curves.png"
         )
-        forecast_pictures.draw_all(data, predict, offsets, test, baselines.results, writer.path)
+        forecast_pictures.draw_all(
+            data, predict, offsets, levels, test, baselines.results, writer.path
+        )
+        draw_future(
+            data,
+            future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
+            _future(data, kept.values, delivered or model, offsets, levels),
+            levels,
+            shown_columns(test),
+            writer.path / "future.png",
+        )
         writer.write_text("report.md", forecasting_report.write_markdown(metrics))
         writer.write_json("metrics.json", metrics)
         replicas.wait()
         return ForecastingRun.open(writer.publish())
 
 
-def _data(series: Series | None, config: ForecastingConfig) -> ForecastingData:
-    if series is None:
-        return load_forecasting_data(config.data)
-    return prepare(series, config.data)
+def _plan(series: Series | None, config: ForecastingConfig) -> Plan:
+    return make_plan(read_series(config.data) if series is None else series, config)
+
+
+def _train(
+    plan: Plan, replicas: Replicas, writer: TrainingRunWriter | None, console: Console
+) -> Combination:
+    if plan.combines:
+        return train_combination(plan, replicas, writer, console)
+    return Combination(*train_network(plan.data, plan.config, replicas, writer, console), ())
+
+
+def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | None:
+    """The model to deliver, trained on all rows; None where the training was interrupted."""
+    if not plan.config.combination.refit or trained.result.interrupted:
+        return None
+    epochs = trained.result.best_epoch
+    rows = len(plan.data.series)
+    console.print(
+        f"training again on all {rows:,} rows, {epochs} epochs; 'val' is of rows learned from now",
+        highlight=False,
+    )
+    data = plan.data.trained_on(rows)
+    if plan.combines:
+        weights = [share.weight for share in trained.shares]
+        return refit_combination(replace(plan, data=data), weights, epochs, console)
+    settings = replace(plan.config.training, epochs=epochs)
+    everything = replace(plan.config, training=settings)
+    model, result = train_network(data, everything, Replicas(), None, console, last_epoch=True)
+    return None if result.interrupted else model
+
+
+def _model_name(config: ForecastingConfig, shares: Collection[Share]) -> str:
+    if shares:
+        return "combination"
+    return "GRU with linear skip" if config.model.linear_skip else "GRU"
 
 
 def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bool:
@@ -165,63 +229,30 @@ def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bo
     return validation.mse < naive.validation.mse
 
 
-def _train(
+def _future(
     data: ForecastingData,
-    config: ForecastingConfig,
-    replicas: Replicas,
-    writer: TrainingRunWriter | None,
-    console: Console,
-) -> tuple[keras.Model, FitResult]:
-    settings = config.training
-    keras.utils.set_random_seed(settings.seed)
-    training = WindowBatches(
-        data.windows("train"),
-        data.preprocessor,
-        settings.batch_size,
-        settings.seed,
-        settings.train_stride,
-    )
-    validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
-    with replicas.scope():
-        model = build_forecaster(config.model, data.shape, LEVELS)
-    if config.model.linear_skip:
-        initialise_linear(model, ridge_of(data, data.shape.lookback).coefficients)
-    checkpoint = None  # of several replicas each would have random numbers of its own to keep
-    if writer is not None and replicas.count == 1:
-        checkpoint = partial(writer.checkpoint, data=data.digest)
-    result = train(
-        model,
-        training,
-        validation.in_order,
-        Objective(
-            forecast_loss(config.model.loss, LEVELS),
-            point_metrics(config.model.loss, LEVELS),
-            score=lambda means: (-means["loss"],),
-            shown="mse",
-            style=".4f",
-        ),
-        settings,
-        signature=(
-            tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32),
-            tf.TensorSpec((None, data.shape.horizon, len(data.shape.targets)), tf.float32),
-        ),
-        console=console,
-        checkpoint=checkpoint,
-        replicas=replicas,
-    )
-    return model, result
+    values: np.ndarray,
+    model: keras.Model,
+    offsets: np.ndarray,
+    levels: Sequence[float],
+) -> np.ndarray:
+    """(H, K, Q): the quantiles of the steps behind the series, in raw units."""
+    answers = model(data.preprocessor.standardise(values[np.newaxis]), training=False)
+    return np.asarray(data.preprocessor.restore(quantiles(answers, offsets, levels))[0])
 
 
-def _test_windows(data: ForecastingData, predict: Predictor, offsets: np.ndarray) -> dict[str, Any]:
+def _test_windows(
+    data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
+) -> dict[str, Any]:
     windows = data.windows("test")
     rows = evenly(len(windows), _STORED_WINDOWS)
     histories = windows.histories(rows)
-    bounds = quantiles(predict(histories), offsets, LEVELS)
+    bounds = quantiles(predict(histories), offsets, levels)
     restored = data.preprocessor.restore(bounds).numpy()
     return {
         "histories": histories,
         "origins": windows.origins[rows],
-        "forecasts": restored[..., LEVELS.index(MEDIAN)],
+        "forecasts": restored[..., list(levels).index(MEDIAN)],
         "quantiles": restored,
     }
 
@@ -236,10 +267,11 @@ def _description(data: ForecastingData) -> SeriesDescription:
         data.season,
         data.shape.lookback,
         data.shape.horizon,
-        tuple(data.borders),
+        (data.borders.train, data.borders.validation, data.borders.test),
         str(series.times[0]),
         str(series.times[-1]),
         data.published,
+        series.panel,
     )
 
 
@@ -253,21 +285,3 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
         "--no-channel-independent reads them"
     )
     return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
-
-
-def _describe(data: ForecastingData, shown: Collection[str], console: Console) -> None:
-    series, shape = data.series, data.shape
-    console.print(
-        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
-        f"{shape.channels} columns, {len(shape.targets)} of them forecast "
-        f"{shape.horizon} steps ahead from {shape.lookback}",
-        markup=False,
-        highlight=False,
-    )
-    windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
-    split = "published borders" if data.published else "split by time"
-    console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
-    for note in series.notes:
-        if note in shown:
-            continue
-        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)

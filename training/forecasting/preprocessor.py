@@ -12,27 +12,56 @@ import tensorflow as tf
 
 from training.errors import DataError
 
+_LARGEST_LOGARITHM = 80.0
+"""Of which float32 still has the exponential."""
+
 
 class SeriesPreprocessor:
     """Fills and standardises windows; restores forecasts.
 
     Args:
-        mean: (C,) of the training rows.
-        deviation: (C,) standard deviations (ddof 0) of the training rows, above 0.
+        mean: (C,) of the training rows, of logarithmic columns of their logarithms.
+        deviation: (C,) standard deviations (ddof 0) likewise, above 0.
         targets: The K column numbers that are forecast.
+        logarithmic: (C,) bool: columns of which log(1 + value) is standardised; negative values
+            count as zero, and no forecast is negative. None by default.
+        raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
     """
 
-    def __init__(self, mean: np.ndarray, deviation: np.ndarray, targets: tuple[int, ...]):
+    def __init__(
+        self,
+        mean: np.ndarray,
+        deviation: np.ndarray,
+        targets: tuple[int, ...],
+        logarithmic: np.ndarray | None = None,
+        raw: tuple[np.ndarray, np.ndarray] | None = None,
+    ):
         self.mean = np.asarray(mean, np.float64)
         self.deviation = np.asarray(deviation, np.float64)
         self.targets = tuple(targets)
+        none = np.zeros(len(self.mean), bool)
+        self.logarithmic = none if logarithmic is None else np.asarray(logarithmic, bool)
+        raw_mean, raw_deviation = (mean, deviation) if raw is None else raw
+        self._raw = np.asarray(raw_mean, np.float64), np.asarray(raw_deviation, np.float64)
         if not (np.isfinite(self.mean).all() and (self.deviation > 0).all()):
             raise ValueError("mean must be finite and deviation above 0")
 
     @classmethod
-    def fit(cls, rows: np.ndarray, targets: tuple[int, ...]) -> "SeriesPreprocessor":
+    def fit(
+        cls, rows: np.ndarray, targets: tuple[int, ...], logarithmic: np.ndarray | None = None
+    ) -> "SeriesPreprocessor":
         """Mean and deviation of rows (N, C), over the values that are not NaN."""
-        return cls(np.nanmean(rows, axis=0), np.nanstd(rows, axis=0), targets)
+        raw = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
+        if logarithmic is None or not logarithmic.any():
+            return cls(*raw, targets)
+        read = np.where(logarithmic, np.log1p(np.maximum(rows, 0)), rows)
+        scale = np.nanmean(read, axis=0), np.nanstd(read, axis=0)
+        return cls(*scale, targets, logarithmic, raw)
+
+    @property
+    def plain(self) -> "SeriesPreprocessor":
+        """The scale on which errors are measured: without logarithms."""
+        return SeriesPreprocessor(self._raw[0], self._raw[1], self.targets)
 
     @classmethod
     def load(cls, path: Path) -> "SeriesPreprocessor":
@@ -43,17 +72,24 @@ class SeriesPreprocessor:
         """
         try:
             values = json.loads(path.read_text("utf-8"))
-            return cls(values["mean"], values["deviation"], tuple(values["targets"]))
+            scale = values["mean"], values["deviation"], tuple(values["targets"])
+            if "logarithmic" not in values:
+                return cls(*scale)
+            raw = values["raw_mean"], values["raw_deviation"]
+            return cls(*scale, values["logarithmic"], raw)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"cannot read {path}: {error}") from error
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        values = {
+        values: dict[str, Any] = {
             "mean": self.mean.tolist(),
             "deviation": self.deviation.tolist(),
             "targets": list(self.targets),
         }
+        if self.logarithmic.any():
+            values["logarithmic"] = self.logarithmic.tolist()
+            values["raw_mean"], values["raw_deviation"] = (each.tolist() for each in self._raw)
         path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 
     def standardise(self, history: Any) -> tf.Tensor:
@@ -68,6 +104,10 @@ class SeriesPreprocessor:
         history = tf.convert_to_tensor(history, tf.float32)
         missing = tf.math.is_nan(history)
         filled = tf.cond(tf.reduce_any(missing), lambda: _fill(history), lambda: history)
+        if self.logarithmic.any():
+            positive = tf.math.log1p(tf.maximum(filled, 0.0))
+            takes = tf.constant(self.logarithmic) & ~tf.math.is_nan(filled)
+            filled = tf.where(takes, positive, filled)
         scaled = (filled - tf.constant(self.mean, tf.float32)) / tf.constant(
             self.deviation, tf.float32
         )
@@ -76,7 +116,21 @@ class SeriesPreprocessor:
     def standardise_targets(self, values: np.ndarray) -> np.ndarray:
         """Raw values (..., K) of the targets on the scale of the network; NaN stays."""
         columns = list(self.targets)
-        return (values - self.mean[columns]) / self.deviation[columns]
+        logarithmic = self.logarithmic[columns]
+        if logarithmic.any():
+            values = np.where(logarithmic, np.log1p(np.maximum(values, 0)), values)
+        return np.asarray((values - self.mean[columns]) / self.deviation[columns])
+
+    def measured(self, values: np.ndarray) -> np.ndarray:
+        """Values (..., K) on the scale of the network on that of `plain`; NaN stays."""
+        columns = list(self.targets)
+        logarithmic = self.logarithmic[columns]
+        if not logarithmic.any():
+            return values
+        read = values * self.deviation[columns] + self.mean[columns]
+        powers = np.maximum(np.expm1(np.minimum(read, _LARGEST_LOGARITHM)), 0)
+        mean, deviation = (each[columns] for each in self._raw)
+        return np.asarray((np.where(logarithmic, powers, read) - mean) / deviation)
 
     def restore(self, forecast: Any) -> tf.Tensor:
         """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32."""
@@ -84,7 +138,11 @@ class SeriesPreprocessor:
         columns = list(self.targets)
         shape = (len(columns), *(1,) * (len(forecast.shape) - 3))
         deviation = tf.constant(self.deviation[columns].reshape(shape), tf.float32)
-        return forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
+        raw = forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
+        if not self.logarithmic.any():
+            return raw
+        powers = tf.maximum(tf.math.expm1(tf.minimum(raw, _LARGEST_LOGARITHM)), 0.0)
+        return tf.where(tf.constant(self.logarithmic[columns].reshape(shape)), powers, raw)
 
 
 def _fill(history: tf.Tensor) -> tf.Tensor:

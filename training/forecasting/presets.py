@@ -3,9 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.config import ForecastingConfig, ForecastingTrainingConfig, SeriesConfig
 from training.forecasting.network.config import ForecasterConfig
 
+_ALONE = CombinationConfig(combine=False, refit=False)
 _SETS = Path("../shared/data/ett")
 _SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, dropout=0.3, loss="mae")
 _TRAINING = ForecastingTrainingConfig(
@@ -27,15 +29,16 @@ def _ett(
     lookback: int = 720,
 ) -> ForecastingConfig:
     data = SeriesConfig(data=_SETS / f"{name}.csv", lookback=lookback, horizon=horizon)
-    return ForecastingConfig(data=data, model=model, training=training)
+    return ForecastingConfig(data=data, model=model, training=training, combination=_ALONE)
 
 
 PRESETS = {
     "co2": ForecastingConfig(
         # A larger validation part than usual: four years would be too few to calibrate on.
         data=SeriesConfig(lookback=156, horizon=26, validation_fraction=0.2),
-        model=ForecasterConfig(linear_skip=True),
+        model=ForecasterConfig(segment=24, linear_skip=True),
         training=ForecastingTrainingConfig(epochs=40),
+        combination=_ALONE,
     ),
     **{f"etth1-{horizon}": _ett("ETTh1", horizon) for horizon in (96, 192)},
     **{

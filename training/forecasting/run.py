@@ -11,12 +11,14 @@ last_window.npz            the end of the series, from which a forecast begins:
 test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
                            (n, H, K) and quantiles (n, H, K, Q) of them in raw units
 test_errors.npz            errors of every test window, of the model and of the baselines: see
-                           training.forecasting.outcomes
+                           training.forecasting.scores.outcomes
+delivered.keras            the model trained once more, on all rows, if it was
+combination.json           of a combination: what each part is and weighs
 *.png                      forecasts, errors, coverage, residuals, learning curves
 =========================  ====================================================================
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     import keras
 
     from training.forecasting.preprocessor import SeriesPreprocessor
+
+DELIVERED = "delivered.keras"
+"""The model trained on all rows; missing where there is but the one that was measured."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class SeriesDescription:
     last_time: str
     published_split: bool
     """Whether the borders are those of published results on a public set."""
+    panel: bool = False
+    """Whether it stood in long form: series that begin late or end early."""
 
 
 class ForecastingRun(TaskRun):
@@ -117,16 +124,61 @@ class ForecastingRun(TaskRun):
         Raises:
             RunDirectoryError: The file is damaged or does not fit the series.
         """
-        model = super().load_model()
+        return self._fitting(super().load_model(), "model.keras")
+
+    def delivered_model(self) -> "keras.Model":
+        """What forecasts and exports use: the model trained on all rows, or else the measured one.
+
+        Raises:
+            RunDirectoryError: As `load_model`.
+        """
+        if not (self.path / DELIVERED).is_file():
+            return self.load_model()
+        return self._fitting(self._load(DELIVERED), DELIVERED)
+
+    def _fitting(self, model: "keras.Model", name: str) -> "keras.Model":
         shape = self.shape
         read, answered = model.input_shape[1:], model.output_shape[1:3]
         expected = (shape.lookback, shape.channels), (shape.horizon, len(shape.targets))
         if (read, answered) != expected:
             raise RunDirectoryError(
                 f"{self.path}: expected a model from {expected[0]} to {expected[1]} as in "
-                f"series.json, got one from {read} to {answered} in model.keras"
+                f"series.json, got one from {read} to {answered} in {name}"
             )
         return model
+
+    @cached_property
+    def combination(self) -> dict[str, Any] | None:
+        """What each part of a combination is and weighs; None: a network stands alone."""
+        if not (self.path / "combination.json").is_file():
+            return None
+        found = self._json("combination.json")
+        try:
+            for share in found["shares"]:
+                float(share["weight"]), str(share["name"]), share["network"]
+            int(found["network_lookback"])
+        except (TypeError, KeyError, ValueError) as error:
+            raise RunDirectoryError(f"{self.path / 'combination.json'}: {error!r}") from error
+        return dict(found)
+
+    def shown_network(self, model: "keras.Model") -> "tuple[keras.Model, ForecastShape] | None":
+        """The network whose gates can be shown, and what it reads.
+
+        Args:
+            model: Of the run.
+
+        Returns:
+            Of a combination the network with the greatest weight, None where none has any.
+        """
+        combination = self.combination
+        if combination is None:
+            return model, self.shape
+        networks = [each for each in combination["shares"] if each["network"] and each["weight"]]
+        if not networks:
+            return None
+        shown = max(networks, key=lambda share: float(share["weight"]))
+        lookback = int(combination["network_lookback"])
+        return model.get_layer(shown["network"]), replace(self.shape, lookback=lookback)
 
     def test_windows(self, count: int) -> np.ndarray:
         """(n, L, C) float32 raw histories, evenly from the test part; at most `count`."""
@@ -140,7 +192,7 @@ class ForecastingRun(TaskRun):
         return stored["forecasts"][rows], stored["quantiles"][rows]
 
     def test_errors(self) -> dict[str, Any]:
-        """What `training.forecasting.outcomes` stored of the test windows."""
+        """What `training.forecasting.scores.outcomes` stored of the test windows."""
         if not (self.path / "test_errors.npz").is_file():
             raise RunDirectoryError(
                 f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "

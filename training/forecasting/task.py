@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.console import Console
 
 from training.errors import TrainingError
-from training.forecasting.backtest_config import BacktestConfig
+from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
@@ -16,9 +16,9 @@ from training.task import Command, Task, Verdict
 if TYPE_CHECKING:
     from training.data.check import DataCheck
     from training.data.series import Series
+    from training.forecasting.export.servable import ForecastingServable
     from training.forecasting.future.command import ForecastJob
     from training.forecasting.run import ForecastingRun
-    from training.forecasting.servable import ForecastingServable
     from training.outcomes import Outcomes
 
 
@@ -35,7 +35,7 @@ def _forecast(job: "ForecastJob", console: Console) -> None:
 
 
 def _backtest(config: BacktestConfig, console: Console) -> None:
-    from training.forecasting.backtest import run_backtest
+    from training.forecasting.backtests.backtest import run_backtest
 
     folder = run_backtest(config, console)
     table = (folder / "backtest.md").read_text("utf-8")
@@ -75,7 +75,7 @@ class ForecastingTask(Task):
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""
-        from training.forecasting.report import coverage_remarks, not_better_than_naive
+        from training.forecasting.reports.report import coverage_remarks, not_better_than_naive
 
         results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}
         width = max(map(len, [*results, "mean squared error"]))
@@ -107,7 +107,8 @@ class ForecastingTask(Task):
             f"{name} does better on the validation part: a mean squared error of {best:.4f} "
             f"against {own:.4f}"
         )
-        return Verdict(problem, () if run.config.model.linear_skip else ("--linear-skip",))
+        best_already = run.metrics.get("combination") or run.config.model.linear_skip
+        return Verdict(problem, () if best_already else ("--linear-skip",))
 
     def open_run(self, path: Path) -> "ForecastingRun":
         """Open a run directory."""
@@ -117,7 +118,7 @@ class ForecastingTask(Task):
 
     def servable(self, run: "ForecastingRun") -> "ForecastingServable":
         """The forecaster with its signatures."""
-        from training.forecasting.servable import ForecastingServable
+        from training.forecasting.export.servable import ForecastingServable
 
         return ForecastingServable(run)
 
@@ -131,7 +132,7 @@ class ForecastingTask(Task):
         self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
     ) -> "Outcomes":
         """Errors of whole windows."""
-        from training.forecasting.outcomes import file_outcomes, held_out_outcomes
+        from training.forecasting.scores.outcomes import file_outcomes, held_out_outcomes
 
         return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
 

@@ -58,6 +58,7 @@ class WindowBatches:
         batch_size: Windows per batch; the last one may hold fewer.
         seed: Of the shuffling.
         stride: Use one window in this many, drawn again for each epoch.
+        least_steps: An epoch of fewer batches passes over the windows several times.
     """
 
     def __init__(
@@ -67,22 +68,25 @@ class WindowBatches:
         batch_size: int,
         seed: int = 0,
         stride: int = 1,
+        least_steps: int = 1,
     ):
         self._windows, self._batch_size, self._seed = windows, batch_size, seed
         self._count = max(1, len(windows) // stride)
+        self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
         spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
         self._standardise = tf.function(preprocessor.standardise, input_signature=[spec])
 
     def __len__(self) -> int:
         """Batches per epoch."""
-        return math.ceil(self._count / self._batch_size)
+        return self._passes * math.ceil(self._count / self._batch_size)
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
-        order = rng.permutation(len(self._windows))[: self._count]
-        for start in range(0, self._count, self._batch_size):
-            yield self._batch(order[start : start + self._batch_size])
+        for _ in range(self._passes):
+            order = rng.permutation(len(self._windows))[: self._count]
+            for start in range(0, self._count, self._batch_size):
+                yield self._batch(order[start : start + self._batch_size])
 
     def in_order(self) -> Iterator[Batch]:
         """All windows, for evaluation."""
@@ -92,3 +96,78 @@ class WindowBatches:
     def _batch(self, rows: np.ndarray | slice) -> Batch:
         histories = self._standardise(self._windows.histories(rows))
         return Batch(histories, self._windows.futures(rows))
+
+
+class SeriesBatches:
+    """Batches of single series, drawn over series and times, for networks that know none by name.
+
+    A row is a window of one column, standardised and filled as `SeriesPreprocessor.standardise`
+    does it. Every window and column with any value to compare with is as likely as any other.
+
+    Args:
+        windows: Which ones.
+        preprocessor: Of all columns.
+        batch_size: Rows per batch.
+        steps: Batches per epoch.
+        seed: Of the drawing.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        preprocessor: SeriesPreprocessor,
+        batch_size: int,
+        steps: int,
+        seed: int = 0,
+    ):
+        self._windows, self._batch_size = windows, batch_size
+        self._steps, self._seed = steps, seed
+        columns = list(preprocessor.targets)
+        self._read = preprocessor.standardise_targets(
+            windows.values[:, columns].astype(np.float64)
+        ).astype(np.float32)
+        self._pairs = np.flatnonzero(self._forecastable())
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return self._steps
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch; they follow from seed and epoch number alone."""
+        rng = np.random.default_rng((self._seed, number))
+        for _ in range(self._steps):
+            yield self._batch(self._pairs[rng.integers(len(self._pairs), size=self._batch_size)])
+
+    def in_order(self, most: int) -> Iterator[Batch]:
+        """Evenly spread rows, at most so many, for evaluation."""
+        count = min(most, len(self._pairs))
+        places = np.linspace(0, len(self._pairs) - 1, count).round().astype(int)
+        for start in range(0, count, self._batch_size):
+            yield self._batch(self._pairs[places[start : start + self._batch_size]])
+
+    def _forecastable(self) -> np.ndarray:
+        """(N, K): whether a column has a value both before and behind an origin."""
+        seen = np.isfinite(self._windows.targets)
+        count = np.concatenate([np.zeros((1, seen.shape[1]), int), np.cumsum(seen, axis=0)])
+        origins, windows = self._windows.origins, self._windows
+        behind = count[origins + windows.horizon] > count[origins]
+        return np.asarray(behind & (count[origins] > count[origins - windows.lookback]))
+
+    def _batch(self, pairs: np.ndarray) -> Batch:
+        windows = self._windows
+        rows, columns = np.divmod(pairs, self._read.shape[1])
+        origins, of_column = windows.origins[rows][:, np.newaxis], columns[:, np.newaxis]
+        histories = _filled(self._read[origins + np.arange(-windows.lookback, 0), of_column])
+        futures = windows.targets[origins + np.arange(windows.horizon), of_column]
+        return Batch(histories[..., np.newaxis], futures[..., np.newaxis])
+
+
+def _filled(rows: np.ndarray) -> np.ndarray:
+    """(B, L) with NaN replaced by the value before, or by the first one; each row has one."""
+    seen = np.isfinite(rows)
+    if seen.all():
+        return rows
+    places = np.where(seen, np.arange(rows.shape[1]), -1)
+    before = np.maximum.accumulate(places, axis=1)
+    before = np.where(before < 0, seen.argmax(axis=1)[:, np.newaxis], before)
+    return np.take_along_axis(rows, before, axis=1)

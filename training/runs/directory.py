@@ -113,11 +113,14 @@ class RunDirectory:
         Raises:
             RunDirectoryError: The file is damaged.
         """
+        return self._load("model.keras")
+
+    def _load(self, name: str) -> "keras.Model":
         import keras
 
         import keras_gru  # noqa: F401  knows the layers that the file holds
 
-        path = self.path / "model.keras"
+        path = self.path / name
         try:
             # From Python 3.12 on, HDF5's way of reading goes around the archive's check sums.
             with zipfile.ZipFile(path) as archive:

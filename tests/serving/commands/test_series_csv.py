@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serving.commands.series_csv import Tick, open_csv, read_ticks, stacked, uneven_times
+from serving.commands.series_csv import (
+    Tick,
+    known_ticks,
+    open_csv,
+    read_ticks,
+    stacked,
+    uneven_times,
+)
 from serving.errors import InvalidArgument
 
 TEXT = """time,load,wind
@@ -41,6 +48,23 @@ def test_all_but_the_first_column_are_read_and_gaps_are_nan():
 def test_columns_are_read_in_the_order_asked_for():
     np.testing.assert_array_equal(ticks(TEXT, ["wind", "load"])[0].values, [-3, 1.5])
     np.testing.assert_array_equal(ticks(TEXT, ["load"])[2].values, [2000])
+
+
+def test_columns_that_may_be_missing_are_nan():
+    (first, *_) = read_ticks(io.StringIO(TEXT), "s.csv", ["rain", "load"], ["rain"])
+    np.testing.assert_array_equal(first.values, [math.nan, 1.5])
+    with pytest.raises(InvalidArgument, match="with the columns rain, sun; got"):
+        list(read_ticks(io.StringIO(TEXT), "s.csv", ["rain", "load", "sun"]))
+
+
+def test_rows_behind_the_last_known_value_are_left_out():
+    read = ticks("time,load,wind\n1,5,\n2,,3\n3,6,2\n4,,1\n5,,\n")
+    kept, note = known_ticks(read, [0])
+    assert [tick.label for tick in kept] == ["1", "2", "3"]
+    assert note.startswith("the last 2 rows have no value")
+    assert known_ticks(read, [0, 1])[0] == read[:4]
+    assert known_ticks(read[:3], [0]) == (read[:3], None)
+    assert known_ticks(read[3:], [0]) == (read[3:], None)  # the server says what it needs
 
 
 def test_empty_lines_are_no_rows():

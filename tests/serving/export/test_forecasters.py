@@ -12,6 +12,7 @@ import pytest
 from serving.__main__ import main
 from serving.client import connect
 from serving.client.results import Forecast, SeriesExplanation
+from serving.client.series_columns import named_history
 from serving.client.streaming import StreamingSession
 from serving.errors import FailedPrecondition, InvalidArgument
 from serving.export.run import export_run
@@ -35,7 +36,8 @@ def write_series(path, rows=900):
     path.write_text("\n".join(lines) + "\n")
 
 
-def train(root, name, **model):
+def train(root, name, combine=False, **model):
+    from training.forecasting.combination.config import CombinationConfig
     from training.forecasting.config import (
         ForecasterConfig,
         ForecastingConfig,
@@ -51,6 +53,7 @@ def train(root, name, **model):
             data=series,
             model=ForecasterConfig(units=8, segment=12, **model),
             training=ForecastingTrainingConfig(epochs=1, batch_size=32, learning_rate=5e-3),
+            combination=CombinationConfig(combine=combine),
             run=RunConfig(runs_dir=root / "runs", name=name),
         )
     )
@@ -63,6 +66,7 @@ def fleet(tmp_path_factory):
     write_series(root / "series.csv")
     runs = {
         "segment": train(root, "segment"),
+        "combined": train(root, "combined", combine=True),
         "stream": train(root, "stream", architecture="one_shot", normalisation="difference"),
     }
     for name, run in runs.items():
@@ -76,7 +80,7 @@ def server(fleet, tmp_path_factory):
     config = tmp_path_factory.mktemp("server") / "models.config"
     models = "".join(
         f'config {{ name: "{name}" base_path: "{root / name}" model_platform: "tensorflow" }}\n'
-        for name in ("segment", "stream")
+        for name in ("segment", "combined", "stream")
     )
     config.write_text(f"model_config_list {{ {models} }}")
     with running(config.with_name("log"), f"--model_config_file={config}") as server:
@@ -94,7 +98,7 @@ def client(url):
         yield client
 
 
-@pytest.mark.parametrize("name", ["segment", "stream"])
+@pytest.mark.parametrize("name", ["segment", "combined", "stream"])
 def test_a_server_answers_as_the_run(fleet, client, name):
     _, runs = fleet
     histories = runs[name].test_windows(6)
@@ -107,7 +111,7 @@ def test_a_server_answers_as_the_run(fleet, client, name):
         assert (np.diff(answer.quantiles, axis=-1) >= 0).all()
 
 
-@pytest.mark.parametrize("name", ["segment", "stream"])
+@pytest.mark.parametrize("name", ["segment", "combined", "stream"])
 def test_verify_replays_every_signature(fleet, url, name, capsys):
     root, _ = fleet
     assert main(["verify", str(root / name / "1"), "--url", url, "--model", name]) == 0
@@ -223,6 +227,48 @@ def test_predict_from_a_csv_file(fleet, url, capsys):
     error = capsys.readouterr().err
     assert "expected a header with the column rain" in error
     assert "note" not in error
+
+
+def test_columns_of_a_csv_file_are_matched_by_name(fleet, url, tmp_path, capsys):
+    root, _ = fleet
+    rows = [line.split(",") for line in (root / "series.csv").read_text().splitlines()]
+    swapped, short = tmp_path / "swapped.csv", tmp_path / "short.csv"
+    swapped.write_text("".join(f"{time},{heat},7,{load}\n" if time != "time" else
+                               "time,heat,rain,load\n" for time, load, heat in rows))  # fmt: skip
+    short.write_text("".join(f"{time},{load}\n" for time, load, _ in rows))
+    for name in ("segment", "stream"):
+        asked = ["predict", "--url", url, "--model", name, "--output", "json", "--csv"]
+        assert main([*asked, str(root / "series.csv")]) == 0
+        expected = capsys.readouterr().out
+        assert main([*asked, str(swapped)]) == 0
+        assert capsys.readouterr().out == expected
+        assert main([*asked, str(short)]) == 2
+        assert "expected a header with the column heat; got 'time,load'" in capsys.readouterr().err
+
+
+def test_empty_rows_at_the_end_are_what_is_to_be_forecast(fleet, url, tmp_path, capsys):
+    root, _ = fleet
+    path = tmp_path / "open.csv"
+    ahead = "".join(f"2024-02-07T{hour:02}:00,,\n" for hour in range(12, 15))
+    path.write_text((root / "series.csv").read_text() + ahead)
+    asked = ["predict", "--url", url, "--model", "segment", "--output", "json", "--csv"]
+    assert main([*asked, str(root / "series.csv")]) == 0
+    expected = capsys.readouterr().out
+    assert main([*asked, str(path)]) == 0
+    found = capsys.readouterr()
+    assert found.out == expected
+    assert "the last 3 rows have no value of the columns that are forecast" in found.err
+
+
+def test_a_client_asks_by_name(fleet, client):
+    root, _ = fleet
+    history = np.genfromtxt(root / "series.csv", delimiter=",", skip_header=1)[:, 1:]
+    wanted = client.predict({"history": history[np.newaxis]}, "segment")
+    asked = named_history({"heat": history[:, 1], "load": history[:, 0]})
+    answer = client.predict(asked, "segment", signature="by_name")
+    np.testing.assert_allclose(answer["forecast"], wanted["forecast"], rtol=1e-6)
+    with pytest.raises(InvalidArgument, match="row 0 has no column load; expected load, heat"):
+        client.predict(named_history({"heat": history[:, 1]}), "segment", signature="by_name")
 
 
 def test_rows_left_out_of_a_csv_file_are_noted(fleet, url, tmp_path, capsys):

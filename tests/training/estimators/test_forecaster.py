@@ -16,10 +16,10 @@ from tests.training.conftest import write_waves
 from training import Forecaster, TextClassifier
 from training.__main__ import main
 from training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
-from training.forecasting.backtest import run_backtest
-from training.forecasting.backtest_config import BacktestConfig
+from training.forecasting.backtests.backtest import run_backtest
+from training.forecasting.backtests.config import BacktestConfig
+from training.forecasting.export.servable import ForecastingServable
 from training.forecasting.run import ForecastingRun
-from training.forecasting.servable import ForecastingServable
 
 TINY = {
     "lookback": 24,

@@ -20,7 +20,7 @@ from training.forecasting.baselines.simple import (
 )
 from training.forecasting.config import SeriesConfig
 from training.forecasting.data import load_forecasting_data, prepare
-from training.forecasting.forecast_errors import ErrorSums
+from training.forecasting.scores.forecast_errors import ErrorSums
 
 
 def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):
@@ -97,12 +97,13 @@ def test_smoothing_forecasts_are_those_of_statsmodels(damped, missing):
 def test_smoothing_reads_nothing_after_an_origin(damped):
     """With fewer than five seasons to fit on, later rows could leak into the initial states."""
     series = seasonal_series(72)
-    data = prepare(series, SeriesConfig(lookback=12, horizon=3))
+    data = prepare(series, SeriesConfig(lookback=12, horizon=3, validation_fraction=0.1))
     assert data.borders.train == 51
     later = series.values.copy()
     origin = data.borders.train + 2
     later[origin:] = 100 * np.random.default_rng(1).normal(size=later[origin:].shape)
-    changed = prepare(replace(series, values=later), SeriesConfig(lookback=12, horizon=3))
+    config = SeriesConfig(lookback=12, horizon=3, validation_fraction=0.1)
+    changed = prepare(replace(series, values=later), config)
     origins = np.arange(data.borders.train, origin + 1)
     np.testing.assert_array_equal(
         SmoothingForecaster(data, damped).forecasts(origins),

@@ -121,9 +121,8 @@ def test_settings_that_do_not_fit_the_series(tmp_path, settings, message):
 
 
 def test_a_column_that_cannot_be_calibrated(tmp_path):
-    frame = table()
-    frame.iloc[210:236, 0] = ""  # of the validation rows, 210 to 239, the last three remain
-    frame.iloc[237:240, 0] = ""
+    frame = table(2400)
+    frame.iloc[1680:1917, 0] = ""  # of the validation rows, 1680 to 1919, the last three remain
     (error,) = check_forecasting(config(write(tmp_path / "s.csv", frame))).errors
     assert "column 'a': expected a value 1 steps ahead in some validation window" in error
 
@@ -150,10 +149,13 @@ def test_texts_are_another_task_s(tmp_path):
 def test_one_row_for_each_series_and_time_is_recognised(tmp_path):
     path = tmp_path / "long.csv"
     times = pd.date_range("2021-01-01", periods=50).strftime("%Y-%m-%d")
-    rows = [f"S{k},{time},{k}.5\n" for k in range(3) for time in times]
+    rows = [f"S{k},{time},{k}.{row % 7}\n" for k in range(3) for row, time in enumerate(times)]
     path.write_text("unique_id,ds,y\n" + "".join(rows))
+    found = check_forecasting(config(path))
+    assert found.errors == ()
+    assert [row[0] for row in found.table().rows] == ["S0", "S1", "S2"]
+    path.write_text("shop,ds,y\n" + "".join(rows))
     (error,) = check_forecasting(config(path)).errors
-    assert "got several rows for a time, told apart by 'unique_id'" in error
-    wide = pd.read_csv(path).pivot(index="ds", columns="unique_id", values="y")
-    assert "table.pivot(index='ds', columns='unique_id')" in error
-    assert wide.shape == (50, 3)
+    assert "got several rows for a time, told apart by 'shop'" in error
+    assert "--id-column shop --value-column NAME" in error
+    assert check_forecasting(config(path, id_column="shop")).errors == ()

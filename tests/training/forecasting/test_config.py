@@ -10,6 +10,7 @@ from training.forecasting.config import (
     ForecastingTrainingConfig,
     SeriesConfig,
 )
+from training.forecasting.network.config import ForecasterConfig
 from training.forecasting.presets import PRESETS
 from training.presets import preset, preset_in
 
@@ -33,6 +34,9 @@ def test_json_round_trip():
         (SeriesConfig, {"target": [1]}, "target must be str, got 1"),
         (SeriesConfig, {"test_fraction": 0.95}, "must leave something to train on"),
         (SeriesConfig, {"time_format": "%d"}, "need --data"),
+        (SeriesConfig, {"resample": "mean"}, "--resample needs --frequency"),
+        (ForecasterConfig, {"intervals": [0.8, 1.0]}, "--intervals must be .*got 0.8 1.0"),
+        (ForecasterConfig, {"intervals": []}, "--intervals must be one or more"),
         (ForecastingTrainingConfig, {"train_stride": 0}, "--train-stride must be at least 1"),
         (ForecastingTrainingConfig, {"schedule": "step"}, "schedule must be one of"),
     ],
@@ -40,6 +44,11 @@ def test_json_round_trip():
 def test_says_what_is_wrong(cls, values, message):
     with pytest.raises(ConfigError, match=message):
         from_dict(cls, values)
+
+
+def test_intervals_say_which_quantiles_there_are():
+    assert ForecasterConfig().levels == (0.025, 0.1, 0.5, 0.9, 0.975)
+    assert ForecasterConfig(intervals=(0.9, 0.5)).levels == (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def test_presets_are_found_on_a_command_line():

@@ -6,9 +6,9 @@ import pytest
 from matplotlib.image import imread
 
 from training.errors import RunDirectoryError
-from training.forecasting.conformal import LEVELS, quantiles
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.run import ForecastingRun, evenly
+from training.forecasting.scores.conformal import LEVELS, quantiles
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def test_holds_what_it_promises(forecasting_run):
     names = {path.name for path in forecasting_run.path.iterdir()}
     pictures = {
         "forecasts.png", "errors_by_horizon.png", "errors_by_column.png", "coverage.png",
-        "residuals.png", "curves.png",
+        "residuals.png", "curves.png", "future.png",
     }  # fmt: skip
     assert names == pictures | {
         "config.json", "series.json", "scaler.json", "calibration.npz", "test_windows.npz",

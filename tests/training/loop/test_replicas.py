@@ -17,7 +17,8 @@ from training.loop.replicas import make_replicas
 
 ROOT = Path(__file__).parents[3]
 TRAIN = ["--epochs", "2", "--units", "6", "--segment", "6", "--dropout", "0", "--lookback", "24",
-         "--horizon", "6", "--batch-size", "33", "--validation-fraction", "0.25"]  # fmt: skip
+         "--horizon", "6", "--batch-size", "33", "--validation-fraction", "0.25", "--no-combine",
+         "--no-refit"]  # fmt: skip
 MIRRORED_ON_TWO_CPU_DEVICES = """
 import sys, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]

@@ -55,8 +55,8 @@ def fit_ridge(
     width = lookback + horizon
     gram = np.zeros((width, width))
     for column in rows.astype(np.float64).T:
-        stretches = [part for part in _stretches(column) if len(part) >= width]
-        for stretch in stretches or [filled(column)]:
+        pieces = [piece for piece in stretches(column) if len(piece) >= width]
+        for stretch in pieces or [filled(column)]:
             gram += window_gram(stretch, width)
     at_last = gram[:, lookback - 1]
     # Of w - w[last] for all windows w: expand the product.
@@ -82,7 +82,7 @@ def window_gram(values: np.ndarray, width: int) -> np.ndarray:
     return gram
 
 
-def _stretches(column: np.ndarray) -> list[np.ndarray]:
+def stretches(column: np.ndarray) -> list[np.ndarray]:
     """The longest pieces without NaN."""
     seen = np.isfinite(column)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], seen, [False]]).astype(int)))

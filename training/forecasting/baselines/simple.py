@@ -12,7 +12,12 @@ import numpy as np
 from training.forecasting.baselines.exponential_smoothing import SmoothingForecaster, suits
 from training.forecasting.baselines.ridge import RidgeForecaster, fit_ridge
 from training.forecasting.data import ForecastingData
-from training.forecasting.forecast_errors import ErrorSums, Forecaster, ForecastErrors, measure
+from training.forecasting.scores.forecast_errors import (
+    ErrorSums,
+    Forecaster,
+    ForecastErrors,
+    measure,
+)
 from training.forecasting.windows import Windows
 
 RIDGE_LOOKBACKS = (96, 336, 720)

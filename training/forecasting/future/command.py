@@ -64,7 +64,7 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
         table = forecast(job.run, job.recent, job.config.horizon)
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]
     console.print(
-        f"{job.run.series.name}: {len(table) // len(job.run.target_columns):,} steps from {first} "
+        f"{job.run.series.name}: {table[TIME].nunique():,} steps from {first} "
         f"to {last}, behind {job.recent.times[-1]}",
         markup=False,
         highlight=False,

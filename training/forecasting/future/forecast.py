@@ -32,26 +32,29 @@ def forecast(
 
     Returns:
         A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
-        the time; `forecast`; and the bounds of the intervals, the narrower first.
+        the time; `forecast`; and the bounds of the intervals, the narrower first. Of series of
+        unequal length none for those that have ended: without a value in the steps read.
 
     Raises:
         ConfigError: The model forecasts fewer steps.
     """
     import tensorflow as tf
 
-    from training.forecasting.conformal import quantiles
+    from training.forecasting.scores.conformal import quantiles
 
     steps = require_horizon(run, horizon)
     preprocessor = run.preprocessor()
     history = preprocessor.standardise(tf.constant(recent.values[np.newaxis]))
-    answers = (model or run.load_model())(history, training=False)
+    answers = (model or run.delivered_model())(history, training=False)
     served = quantiles(answers, run.offsets, run.levels)
     values = preprocessor.restore(served).numpy()[0, :steps]  # (H, K, Q)
+    goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
     times = future_times(recent.times[-1], run.frequency, steps)
     return pd.concat(
         [
             pd.DataFrame({ID: name, TIME: times, **_columns(values[:, number], run.levels)})
             for number, name in enumerate(run.target_columns)
+            if goes_on[number] or not run.series.panel
         ],
         ignore_index=True,
     )

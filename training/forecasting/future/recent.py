@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from training.data.calendar import CALENDAR_COLUMNS, calendar_columns
+from training.data.even_series import ExpectedSeries
 from training.data.series import Series
-from training.data.series_file import ExpectedSeries, read_series
+from training.data.series_file import read_series
 from training.errors import DataError, RunDirectoryError
 from training.forecasting.run import ForecastingRun
 
@@ -71,7 +72,15 @@ def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
     settings = run.config.data
     expected = expected_series(run)
     return recent_of_series(
-        run, read_series(path, settings.time_column, settings.time_format, expected=expected)
+        run,
+        read_series(
+            path,
+            settings.time_column,
+            settings.time_format,
+            expected=expected,
+            long=settings.long,
+            options=settings.times,
+        ),
     )
 
 
@@ -113,7 +122,8 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         times, values, before = _behind_run(run, times, values, series.source)
         notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
     recent = Recent(times[-lookback:], values[-lookback:].astype(np.float32), tuple(notes))
-    _require_values(run, recent, series.source)
+    if not run.series.panel:
+        _require_values(run, recent, series.source)
     return recent
 
 

@@ -1,9 +1,13 @@
 """What a forecasting network is made of, and the shapes it works on; needs no TensorFlow."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from training.errors import ConfigError
+
+_LONGEST_SEGMENT = 48
+_MOST_EMBEDDED = 32
+"""Targets, beyond which the network knows none of them by itself."""
 
 
 @dataclass(frozen=True)
@@ -17,16 +21,17 @@ class ForecasterConfig:
     """Size of the GRU's state."""
     layers: int = 1
     """GRU layers stacked on each other, with --dropout between them."""
-    segment: int = 24
-    """Steps per segment, of architecture segment."""
+    segment: int | None = None
+    """Steps per segment, of architecture segment; default: a divisor of the season."""
     dropout: float = 0.1
     """Share of the features dropped while training, between stacked GRUs and before the last
     layer."""
     channel_independent: bool = True
     """Forecast each target from its own past alone, all with the same weights; other columns are
     then not read. Otherwise one network reads all columns together."""
-    channel_embedding: bool = True
-    """Give each target a learned vector; for architecture segment with --channel-independent."""
+    channel_embedding: bool | None = None
+    """Give each target a learned vector; for architecture segment with --channel-independent.
+    Default: up to 32 targets."""
     normalisation: Literal["none", "last", "reversible", "difference"] = "last"
     """Per window and column: subtract the last value; or normalise by mean and deviation (RevIN
     without weights); or read changes from step to step. Only one_shot with none or difference can
@@ -36,6 +41,14 @@ class ForecasterConfig:
     that the GRU learns the residual."""
     loss: Literal["mse", "mae", "huber", "quantile"] = "mse"
     """What training minimises, on standardised values; quantile: the pinball loss of all levels."""
+    intervals: tuple[float, ...] = (0.8, 0.95)
+    """Shares of the values that the intervals around a forecast are to hold."""
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Of the quantiles that bound the intervals, ascending, and .5, the forecast's."""
+        tails = sorted(round((1 - share) / 2, 9) for share in self.intervals)
+        return (*tails, 0.5, *(round(1 - tail, 9) for tail in reversed(tails)))
 
     @property
     def streams(self) -> bool:
@@ -43,9 +56,24 @@ class ForecasterConfig:
         causal = self.normalisation in ("none", "difference")
         return self.architecture == "one_shot" and causal and not self.linear_skip
 
+    def for_series(self, lookback: int, season: int, targets: int) -> "ForecasterConfig":
+        """The same with everything chosen that follows from the series.
+
+        Args:
+            lookback: L, steps read.
+            season: Steps.
+            targets: K, columns forecast.
+        """
+        segment, embedding = self.segment, self.channel_embedding
+        if segment is None:
+            segment = _segment(lookback, season)
+        if embedding is None:
+            embedding = targets <= _MOST_EMBEDDED
+        return replace(self, segment=segment, channel_embedding=embedding)
+
     def require_lookback(self, steps: int) -> None:
         """Raise ConfigError where a segment is longer than what is read."""
-        if self.architecture == "segment" and self.segment > steps:
+        if self.architecture == "segment" and self.segment is not None and self.segment > steps:
             raise ConfigError(
                 f"--segment must be at most the look-back of {steps} steps, got {self.segment}"
             )
@@ -56,10 +84,16 @@ class ForecasterConfig:
             ("--layers", self.layers),
             ("--segment", self.segment),
         ):
-            if value < 1:
+            if value is not None and value < 1:
                 raise ConfigError(f"{flag} must be at least 1, got {value}")
         if self.architecture == "segment" and self.units % 2:
             raise ConfigError(f"--units must be even for --architecture segment, got {self.units}")
+        shares = self.intervals
+        if not shares or len(set(shares)) < len(shares) or not all(0 < each < 1 for each in shares):
+            raise ConfigError(
+                "--intervals must be one or more different shares above 0 and below 1, got "
+                f"{' '.join(map(str, shares))}"
+            )
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"--dropout must be at least 0 and below 1, got {self.dropout}")
 
@@ -89,3 +123,11 @@ class ForecastShape:
                 f"targets must lie in 0 to {self.channels - 1} (channels {self.channels}), "
                 f"got {self.targets}"
             )
+
+
+def _segment(lookback: int, season: int) -> int:
+    """The longest divisor of the season of which three fit into what is read."""
+    longest = max(1, min(_LONGEST_SEGMENT, lookback // 3))
+    divisors = [steps for steps in range(1, longest + 1) if season % steps == 0]
+    whole = max(divisors)
+    return whole if 4 * whole > longest or whole == season else max(1, lookback // 8)

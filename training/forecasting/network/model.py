@@ -7,6 +7,7 @@ All are GRUs of this project between a normalisation of the window and a dense l
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -25,7 +26,11 @@ MEDIAN = 0.5
 
 
 def build_forecaster(
-    config: ForecasterConfig, shape: ForecastShape, levels: Sequence[float] = (MEDIAN,)
+    config: ForecasterConfig,
+    shape: ForecastShape,
+    levels: Sequence[float] = (MEDIAN,),
+    residual: bool = False,
+    name: str | None = None,
 ) -> keras.Model:
     """A functional model from standardised windows to standardised forecasts.
 
@@ -33,6 +38,9 @@ def build_forecaster(
         config: Architecture, sizes, normalisation and loss.
         shape: Look-back L, horizon H, columns C, and the K target columns.
         levels: Of the quantiles, ascending and with .5; read only with the loss `quantile`.
+        residual: Answer with what to add to another forecast, zero at the beginning; without
+            `linear_skip`.
+        name: Of the model; by default made from the architecture.
 
     Returns:
         A model from `history` (B, L, C) float32 without NaN to (B, H, K, Q) float32: Q is the
@@ -42,6 +50,7 @@ def build_forecaster(
         ConfigError: A segment is longer than the look-back.
         ValueError: Levels that are no ascending probabilities with .5 among them.
     """
+    config = config.for_series(shape.lookback, shape.lookback, len(shape.targets))
     point, outputs = 0, 1
     if config.loss == "quantile":
         point, outputs = _median(levels), len(levels)
@@ -54,20 +63,20 @@ def build_forecaster(
         rows = ops.reshape(
             ops.transpose(_columns(normalised, shape.targets), (0, 2, 1)), (-1, shape.lookback, 1)
         )
-        per_row = _network(config, shape, rows, 1, outputs, point)  # (B·K, H, 1, Q)
+        per_row = _network(config, shape, rows, 1, outputs, point, residual)  # (B·K, H, 1, Q)
         answers = ops.reshape(per_row, (-1, K, shape.horizon, outputs))
         answers = ops.transpose(answers, (0, 2, 1, 3))
     else:
-        answers = _network(config, shape, normalised, K, outputs, point)
+        answers = _network(config, shape, normalised, K, outputs, point, residual)
     answers *= ops.expand_dims(_columns(spread, shape.targets), -1)
     if config.linear_skip:
         last = _columns(history[:, -1:], shape.targets)  # (B, 1, K)
         rows = ops.transpose(_columns(history, shape.targets) - last, (0, 2, 1))
         linear = keras.layers.Dense(shape.horizon, kernel_initializer="zeros", name="linear")(rows)
         answers += ops.expand_dims(ops.transpose(linear, (0, 2, 1)) + last, -1)
-    else:
+    elif not residual:
         answers += ops.expand_dims(_columns(level, shape.targets), -1)
-    return keras.Model(history, answers, name=f"{config.architecture}_forecaster")
+    return keras.Model(history, answers, name=name or f"{config.architecture}_forecaster")
 
 
 def initialise_linear(
@@ -112,9 +121,16 @@ def _columns(x: Any, targets: tuple[int, ...]) -> Any:
 
 
 def _network(
-    config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, point: int
+    config: ForecasterConfig,
+    shape: ForecastShape,
+    x: Any,
+    values: int,
+    outputs: int,
+    point: int,
+    residual: bool,
 ) -> Any:
     """(R, L, D) to (R, H, values, outputs), on normalised values."""
+    config = replace(config, linear_skip=config.linear_skip or residual)  # for the last layer
     build = {"segment": _segment, "one_shot": _one_shot, "seq2seq": _seq2seq}
     return build[config.architecture](config, shape, x, values, outputs, point)
 
@@ -123,6 +139,7 @@ def _segment(
     config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, _: int
 ) -> Any:
     w = config.segment
+    assert w is not None
     config.require_lookback(shape.lookback)
     inputs, made = shape.lookback // w, math.ceil(shape.horizon / w)
     independent = config.channel_independent and config.channel_embedding

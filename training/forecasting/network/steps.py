@@ -35,6 +35,7 @@ class ForecasterSteps:
     """
 
     def __init__(self, model: keras.Model, config: ForecasterConfig, shape: ForecastShape):
+        config = config.for_series(shape.lookback, shape.lookback, len(shape.targets))
         self._config, self._shape = config, shape
         self._normalisation = model.get_layer("normalisation")
         segment = config.architecture == "segment"
@@ -44,6 +45,13 @@ class ForecasterSteps:
         self._cells = [gru.cell for gru in (*lower, top)]
         self._head = model.get_layer("head") if config.architecture == "one_shot" else None
         self._rows = len(shape.targets) if config.channel_independent else 1
+
+    @property
+    def width(self) -> int:
+        """Steps of the history for each step of the GRU."""
+        segment = self._config.segment if self._config.architecture == "segment" else 1
+        assert segment is not None
+        return segment
 
     @property
     def streams(self) -> bool:
@@ -64,11 +72,15 @@ class ForecasterSteps:
         """Gates and states of the encoder.
 
         Args:
-            history: (B, L, C), or with a model that streams (B, T, C), without NaN.
+            history: (B, T, C) without NaN, of which a model that does not stream reads the last
+                L steps.
         """
+        if not self.streams:
+            history = history[:, -self._shape.lookback :]
         x = self._inputs(history)
         if self._embedding is not None:
             w = self._config.segment
+            assert w is not None
             count = self._shape.lookback // w
             x = self._embedding(tf.reshape(x[:, -count * w :], (-1, count, w * x.shape[-1])))
         *lower, top = self._cells

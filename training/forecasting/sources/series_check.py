@@ -19,6 +19,8 @@ _COARSE = 0.01
 """A note is given if neighbouring float32 numbers differ by more than this share of the
 deviation."""
 _MUCH = 0.5
+_FEW_WINDOWS = 200
+"""Below which a horizon and column alone has too few residuals: they overlap."""
 
 
 def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
@@ -71,6 +73,16 @@ def window_origins(
     origins = np.arange(max(begin, lookback), end - horizon + 1)
     count = np.concatenate([[0], np.cumsum(np.isfinite(targets).any(axis=1))])
     return origins[count[origins + horizon] > count[origins]]
+
+
+def pools(windows: int, panel: bool) -> bool:
+    """Whether intervals are calibrated on all columns and horizons together.
+
+    Args:
+        windows: Of the validation part.
+        panel: Whether series are of unequal length.
+    """
+    return panel or windows < _FEW_WINDOWS
 
 
 def calibration_problem(
@@ -139,7 +151,8 @@ def _usable_columns(
         problem = _column_problem(series, number, borders, name in names)
         if problem:
             bad[number] = problem
-            if not problems.drop_bad or name in config.target:
+            kept_out = problems.drop_bad or series.panel
+            if not kept_out or name in config.target:
                 remedy = None if name in config.target else "--drop-bad"
                 problems.error(f"{series.source}, column {name!r}: {problem}", remedy)
     kept = [number for number in range(len(series.columns)) if number not in bad]
@@ -147,13 +160,25 @@ def _usable_columns(
         problems.error(f"{series.source}: no column can be forecast; {next(iter(bad.values()))}")
     if problems.errors:
         return series
-    for number, problem in bad.items():
-        problems.note(f"column {series.columns[number]!r} dropped (--drop-bad): {problem}")
+    _note_dropped(series, bad, problems)
     if bad:
         columns = tuple(series.columns[number] for number in kept)
         series = replace(series, columns=columns, values=series.values[:, kept])
     _note_columns(series, borders, problems)
     return series
+
+
+def _note_dropped(series: Series, bad: dict[int, str], problems: Problems) -> None:
+    if series.panel and bad:
+        number, problem = next(iter(bad.items()))
+        others = f" and {len(bad) - 1:,} more" if len(bad) > 1 else ""
+        problems.note(
+            f"series {series.columns[number]!r}{others} left out, as they cannot be trained on: "
+            f"{problem}"
+        )
+        return
+    for number, problem in bad.items():
+        problems.note(f"column {series.columns[number]!r} dropped (--drop-bad): {problem}")
 
 
 def _column_problem(series: Series, number: int, borders: Borders, is_target: bool) -> str | None:
@@ -172,7 +197,7 @@ def _column_problem(series: Series, number: int, borders: Borders, is_target: bo
             f"{borders.train}); leave the column out"
         )
     problem = _float32_problem(column, train)
-    if problem or not is_target:
+    if problem or not is_target or series.panel:
         return problem
     for part in ("validation", "test"):
         begin, end = borders.part(part)

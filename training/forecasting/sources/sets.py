@@ -16,10 +16,14 @@ from training.data.series import Series
 from training.data.series_file import read_series
 from training.errors import DataError, ForeignDataError
 from training.forecasting.config import SeriesConfig
+from training.forecasting.sources.m4 import m4_kind, read_m4
 
 PARTS = ("train", "validation", "test")
 _ETT_COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 _ETT_STEPS_PER_HOUR = {"ETTh1": 1, "ETTh2": 1, "ETTm1": 4, "ETTm2": 4}
+_HORIZONS = 4
+"""Validation rows by default, at least so many horizons of them as far as a short series has room
+for: fewer would tell little, and calibrate no interval."""
 _TENTHS_ROWS = {"weather": 52_696, "exchange_rate": 7_588}
 
 
@@ -29,10 +33,14 @@ class Borders(NamedTuple):
     train: int
     validation: int
     test: int
+    trained: int | None = None
+    """Rows to train on where they are others than those of the training part."""
 
     def part(self, name: str) -> tuple[int, int]:
         """First row of a part and the row after its last."""
-        begin = {"train": 0, "validation": self.train, "test": self.validation}
+        if name == "train":
+            return 0, self.train if self.trained is None else self.trained
+        begin = {"validation": self.train, "test": self.validation}
         return begin[name], getattr(self, name)
 
 
@@ -56,10 +64,12 @@ def load_series(config: SeriesConfig, problems: Problems) -> Series:
             series = None
         if series is not None and published_borders(series) is None:
             series = None  # only called like a public set
+    if series is None and config.data is not None and (kind := m4_kind(config.data)) is not None:
+        series = read_m4(config.data, kind)
     if series is None:
         assert config.data is not None
         reading = config.data, config.time_column, config.time_format
-        series = read_series(*reading, problems=problems)
+        series = read_series(*reading, problems=problems, long=config.long, options=config.times)
     return as_wanted(series, config)
 
 
@@ -97,13 +107,19 @@ def borders_of(series: Series, config: SeriesConfig) -> Borders:
         return published
     rows = len(series)
     validation, test = (int(share * rows) for share in config.fractions)
+    if config.validation_fraction is None:
+        _, horizon, season = steps_of(series, config)
+        room = rows - test - 3 * season - 2 * horizon  # whatever the look-back that is chosen
+        validation = max(validation, min(_HORIZONS * horizon, rows // 4, room))
     return Borders(rows - validation - test, rows - test, rows)
 
 
 def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
     """Look-back, horizon and season: as asked for, else three, one and one seasons."""
+    kind = None if config.data is None else m4_kind(config.data)
     season = config.season or season_length(series.frequency)
-    return config.lookback or 3 * season, config.horizon or season, season
+    horizon = config.horizon or (season if kind is None else kind.horizon)
+    return config.lookback or 3 * season, horizon, season
 
 
 def _weekly_co2() -> Series:

@@ -1,0 +1,95 @@
+"""Tables with a row for each series and time, from files and in memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from training.data.even_series import ExpectedSeries
+from training.data.long_form import LongColumns
+from training.data.problems import Problems
+from training.data.series_file import read_series
+from training.data.series_frame import series_of_frame
+from training.errors import DataError, ForeignDataError
+
+
+def table():
+    """Three series of unequal length, in no order: b begins late, c ends early, a has a gap."""
+    times = pd.date_range("2024-01-01", periods=8)
+    parts = {"a": [0, 1, 2, 4, 5, 6, 7], "b": [3, 4, 5, 6, 7], "c": [0, 1, 2, 3]}
+    rows = [
+        {"unique_id": name, "ds": times[step], "y": 10 * number + step, "promo": step % 2}
+        for number, (name, steps) in enumerate(parts.items())
+        for step in steps
+    ]
+    frame = pd.DataFrame(rows)
+    return frame.sample(frac=1, random_state=3).sort_values("unique_id", kind="stable")
+
+
+def expected():
+    wide = table().pivot(index="ds", columns="unique_id", values="y")
+    return wide.asfreq("D")
+
+
+def check(series):
+    wide = expected()
+    assert set(series.columns) == {"a", "b", "c"}
+    assert series.frequency == "D"
+    assert series.panel
+    np.testing.assert_array_equal(series.times, wide.index)
+    for name in "abc":
+        np.testing.assert_array_equal(series.values[:, series.column(name)], wide[name])
+
+
+def test_a_file_and_a_table_give_the_same_series(tmp_path):
+    path = tmp_path / "sales.csv"
+    table().to_csv(path, index=False)
+    series = read_series(path)
+    check(series)
+    assert "columns that are not read: promo" in series.notes
+    check(series_of_frame(table(), None, None, Problems("table")))
+
+
+def test_columns_of_other_names_are_named(tmp_path):
+    frame = table().rename(columns={"unique_id": "product", "y": "sold"})
+    path = tmp_path / "sales.csv"
+    frame.to_csv(path, index=False)
+    check(read_series(path, long=LongColumns("product", "sold")))
+    with pytest.raises(ForeignDataError, match=r"expected --value-column .* one of sold, promo"):
+        read_series(path, long=LongColumns("product"))
+    with pytest.raises(ForeignDataError, match=r"--id-column: .* has no column 'shop'"):
+        read_series(path, long=LongColumns("shop", "sold"))
+    with pytest.raises(DataError, match="--id-column product"):
+        read_series(path)
+
+
+def test_newer_rows_are_brought_into_the_order_of_the_model(tmp_path):
+    path = tmp_path / "sales.csv"
+    table().to_csv(path, index=False)
+    wanted = ExpectedSeries(("c", "d", "a"), "D")
+    for series in (
+        read_series(path, expected=wanted),
+        series_of_frame(table(), None, None, Problems("table"), wanted),
+    ):
+        assert series.columns == wanted.columns
+        np.testing.assert_array_equal(series.values[:, 0], expected()["c"])
+        assert np.isnan(series.values[:, 1]).all()
+        np.testing.assert_array_equal(series.values[:, 2], expected()["a"])
+
+
+def test_a_time_that_a_series_has_twice_is_named(tmp_path):
+    frame = table()
+    path = tmp_path / "sales.csv"
+    pd.concat([frame, frame.iloc[[2]]]).to_csv(path, index=False)
+    with pytest.raises(DataError, match=rf"line {len(frame) + 2}: expected each time of a series "):
+        read_series(path)
+    series = read_series(path, problems=Problems(str(path), drop_bad=True))
+    check(series)
+
+
+def test_a_cell_that_is_no_number_is_named(tmp_path):
+    frame = table().astype({"y": object})
+    frame.iloc[3, 2] = "many"
+    path = tmp_path / "sales.csv"
+    frame.to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"line 5, column 'y': expected a number .*got 'many'"):
+        read_series(path)

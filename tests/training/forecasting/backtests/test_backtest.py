@@ -1,0 +1,163 @@
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+
+from tests.training.conftest import write_waves
+from training.__main__ import main
+from training.config import RunConfig
+from training.errors import ConfigError, DataError, RunDirectoryError
+from training.forecasting.backtests.backtest import run_backtest
+from training.forecasting.backtests.config import BacktestConfig
+from training.forecasting.baselines.ridge import fit_ridge
+from training.forecasting.combination.config import CombinationConfig
+from training.forecasting.config import (
+    ForecastingConfig,
+    ForecastingTrainingConfig,
+    SeriesConfig,
+)
+from training.forecasting.data import load_forecasting_data
+from training.forecasting.network.config import ForecasterConfig
+from training.forecasting.pipeline import train_forecasting
+
+
+@pytest.fixture(scope="module")
+def folder(forecasting_run):
+    return run_backtest(BacktestConfig(forecasting_run.path, folds=3, name="rolled"))
+
+
+def test_folds_are_the_test_windows_in_order(forecasting_run, folder):
+    summary = json.loads((folder / "backtest.json").read_text())
+    folds = summary["folds"]
+    # Of 59 windows the last five of the first two folds reach into the next one.
+    assert [fold["windows"] for fold in folds] == [15, 15, 19]
+    for fold, after in itertools.pairwise(folds):
+        assert fold["last_time"] < after["first_time"]
+    assert [fold["first_time"] for fold in folds] == sorted(fold["first_time"] for fold in folds)
+    assert folds[-1]["last_time"] == forecasting_run.series.last_time
+    weights = [fold["windows"] for fold in folds]
+    mse = [fold["errors"]["GRU"]["mse"] for fold in folds]
+    assert summary["all"]["GRU"]["mse"] == pytest.approx(np.average(mse, weights=weights))
+    # From the stored sums of each window.
+    stored = forecasting_run.test_errors()
+    kept = np.r_[:15, 20:35, 40:59]
+    for name, number in (("GRU", "model"), ("seasonal naive", "seasonal naive")):
+        squared = stored["squared"][stored["names"].tolist().index(number)]
+        expected = squared[kept].sum() / stored["count"][kept].sum()
+        assert summary["all"][name]["mse"] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_network_trained_again_knows_the_rows_before_its_fold(forecasting_run):
+    config = BacktestConfig(forecasting_run.path, folds=2, refit=True, step=9, name="again")
+    folder = run_backtest(config)
+    summary = json.loads((folder / "backtest.json").read_text())
+    stays = BacktestConfig(forecasting_run.path, folds=2, step=9, name="stays")
+    as_it_was = json.loads((run_backtest(stays) / "backtest.json").read_text())
+    for fold, other in zip(summary["folds"], as_it_was["folds"], strict=True):
+        assert fold["windows"] == other["windows"] == 3 + (fold is summary["folds"][1])
+        assert fold["errors"]["ridge"] == other["errors"]["ridge"]
+        assert fold["errors"]["GRU"] != other["errors"]["GRU"]
+    assert "the network was trained again, too" in (folder / "backtest.md").read_text()
+
+
+def test_ridge_is_fitted_on_all_rows_before_the_fold(forecasting_run, folder):
+    summary = json.loads((folder / "backtest.json").read_text())
+    data = load_forecasting_data(forecasting_run.config.data)
+    tried = forecasting_run.metrics["ridge_by_lookback"]
+    lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
+    windows = data.windows("test", lookback)
+    parts = np.arange(15), np.arange(20, 35), np.arange(40, 59)
+    for part, fold in zip(parts, summary["folds"], strict=True):
+        known = data.standardised_targets[: windows.origins[part[0]]]
+        ridge = fit_ridge(known, lookback, 6, (0, 1))
+        history = data.preprocessor.standardise(windows.histories(part)).numpy()
+        error = np.mean((ridge(history) - windows.futures(part)) ** 2)
+        assert fold["errors"]["ridge"]["mse"] == pytest.approx(error, rel=1e-5)
+
+
+def test_the_report_shows_table_and_picture(folder):
+    lines = (folder / "backtest.md").read_text().split("\n")
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + 3 + 1
+    assert len({line.count("|") for line in table}) == 1
+    assert imread(folder / "backtest.png").std() > 0.03
+
+
+def test_new_rows_belong_to_the_last_folds(forecasting_run, tmp_path):
+    longer = write_waves(tmp_path / "waves.csv", 420)
+    config = BacktestConfig(forecasting_run.path, 2, longer, name="longer")
+    summary = json.loads((run_backtest(config) / "backtest.json").read_text())
+    # The split is that of the run, so the 100 new rows are 100 new windows; five are between folds.
+    assert sum(fold["windows"] for fold in summary["folds"]) == 159 - 5
+
+
+def test_data_that_are_not_those_of_the_run(forecasting_run, tmp_path):
+    path = write_waves(tmp_path / "waves.csv")
+    frame = pd.read_csv(path)
+    frame.rename(columns={"up": "other"}).to_csv(path, index=False)
+    with pytest.raises(RunDirectoryError, match="expected the columns of the run, up, down, got"):
+        run_backtest(BacktestConfig(forecasting_run.path, data=path))
+    frame[5:].to_csv(path, index=False)
+    with pytest.raises(RunDirectoryError, match="expected at least the 320 rows of the run from"):
+        run_backtest(BacktestConfig(forecasting_run.path, data=path))
+    with pytest.raises(DataError, match="--folds: expected at most 59"):
+        run_backtest(BacktestConfig(forecasting_run.path, folds=60))
+    with pytest.raises(
+        DataError, match="--folds: expected at most 8, so that each has a window of 6"
+    ):
+        run_backtest(BacktestConfig(forecasting_run.path, folds=12))
+    with pytest.raises(ConfigError, match="--folds must be at least 1"):
+        BacktestConfig(forecasting_run.path, folds=0)
+
+
+def test_command_line(forecasting_run, tmp_path, capsys):
+    arguments = ["backtest", str(forecasting_run.path), "--folds", "2", "--name", "by-command"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "seasonal naive" in out
+    assert "by-command/backtest.md" in out
+    assert main(arguments) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main(["backtest", str(tmp_path / "none")]) == 2
+    assert "there is no run directory" in capsys.readouterr().err
+
+
+def test_no_fold_knows_what_comes_after_it(tmp_path):
+    """Few seasons to fit on, and a horizon so long that hardly any rows precede two of them."""
+    rng = np.random.default_rng(0)
+    t = np.arange(200)
+    frame = pd.DataFrame({"load": np.sin(2 * np.pi * t / 32) + 0.1 * rng.normal(size=200)})
+    frame.insert(0, "time", pd.date_range("2021-05-01", periods=200, freq="h"))
+    frame.to_csv(tmp_path / "load.csv", index=False)
+    config = ForecastingConfig(
+        data=SeriesConfig(
+            tmp_path / "load.csv", lookback=6, horizon=20, season=32, validation_fraction=0.1,
+            test_fraction=0.65,
+        ),
+        model=ForecasterConfig(units=4, segment=6),
+        training=ForecastingTrainingConfig(epochs=1),
+        combination=CombinationConfig(combine=False, refit=False),
+        run=RunConfig(tmp_path, "load"),
+    )  # fmt: skip
+    run = train_forecasting(config)
+    first = []
+    for number in range(2):
+        frame.to_csv(tmp_path / f"{number}.csv", index=False)
+        summary = json.loads(
+            (
+                run_backtest(BacktestConfig(run.path, 4, tmp_path / f"{number}.csv", str(number)))
+                / "backtest.json"
+            ).read_text()
+        )
+        first.append(summary["folds"][0])
+        after = frame["time"] > summary["folds"][0]["last_time"]
+        assert 60 < after.sum() < 120
+        frame.loc[after, "load"] += 100 * rng.normal(size=after.sum())
+    assert set(first[0]["errors"]) == {
+        "GRU", "last value", "seasonal naive", "ridge", "exponential smoothing",
+    }  # fmt: skip
+    assert first[0] == first[1]

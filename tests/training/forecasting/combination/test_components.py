@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from training.forecasting.combination.components import (
+    PENALTIES,
+    RIDGE,
+    LinearData,
+    fit_components,
+    lookbacks,
+)
+from training.forecasting.combination.linear import (
+    LinearForecaster,
+    repeat_last,
+    repeat_season,
+    weighted_sum,
+)
+
+SEASON, HORIZON, TRAIN = 7, 5, 180
+
+
+def waves(columns=2, rows=260):
+    rng = np.random.default_rng(2)
+    t = np.arange(rows)[:, np.newaxis]
+    return np.sin(2 * np.pi * t / SEASON + np.arange(columns)) + 0.3 * rng.normal(
+        size=(rows, columns)
+    )
+
+
+def data(values):
+    return LinearData(values, TRAIN, np.arange(TRAIN, TRAIN + 40), SEASON, HORIZON)
+
+
+def test_the_simple_ones():
+    window = np.arange(24.0).reshape(1, 12, 2) ** 2
+    np.testing.assert_array_equal(repeat_last(3)(window), np.repeat(window[:, -1:], 3, 1))
+    season = repeat_season(4, 6)(window)
+    np.testing.assert_allclose(season, window[:, [-4, -3, -2, -1, -4, -3]])
+
+
+def test_ridge_is_that_of_scikit_learn_with_the_penalty_and_length_that_validate_best():
+    values = waves()
+    found = next(each for each in fit_components(data(values)) if each.name == RIDGE)
+    errors = {}
+    for lookback in lookbacks(SEASON, HORIZON, TRAIN):
+        inputs, outputs = [], []
+        for column in values[:TRAIN].T:
+            for start in range(TRAIN - lookback - HORIZON + 1):
+                window = column[start : start + lookback + HORIZON]
+                window = window - window[lookback - 1]
+                inputs.append(window[:lookback])
+                outputs.append(window[lookback:])
+        for penalty in PENALTIES:
+            ridge = Ridge(penalty, fit_intercept=False).fit(inputs, outputs)
+            squared = []
+            for origin in data(values).origins:
+                read = values[origin - lookback : origin].T
+                last = read[:, -1:]
+                forecast = ridge.predict(read - last) + last
+                squared.append((forecast - values[origin : origin + HORIZON].T) ** 2)
+            errors[lookback, penalty] = np.mean(squared), ridge.coef_.T
+    lookback, penalty = min(errors, key=lambda key: errors[key][0])
+    assert found.detail == f"look-back {lookback}, penalty {penalty:g}"
+    np.testing.assert_allclose(found.kernel, errors[lookback, penalty][1], atol=1e-7)
+
+
+@pytest.mark.parametrize("most", [3, 10, None])
+def test_none_reads_more_than_is_allowed(most):
+    found = fit_components(data(waves()), most)
+    assert {each.name for each in found} >= {"last value", RIDGE}
+    if most is not None:
+        assert max(each.lookback for each in found) <= most
+
+
+def test_series_that_begin_late_or_have_holes():
+    values = waves(3)
+    values[:150, 1] = np.nan
+    values[60:64, 2] = np.nan
+    for each in fit_components(data(values)):
+        assert np.isfinite(each.kernel).all()
+
+
+def test_a_weighted_sum_is_one_matrix():
+    rng = np.random.default_rng(0)
+    shared = LinearForecaster("a", "", rng.normal(size=(3, 4)))
+    own = LinearForecaster("b", "", rng.normal(size=(2, 6, 4)))
+    window = rng.normal(size=(5, 8, 2))
+    kernel = weighted_sum([shared, own], np.array([0.3, 0.7]))
+    together = LinearForecaster("sum", "", kernel)(window)
+    np.testing.assert_allclose(together, 0.3 * shared(window) + 0.7 * own(window))

@@ -1,0 +1,88 @@
+import copy
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from training.forecasting.data import load_forecasting_data
+from training.forecasting.reports.pictures import draw_coverage, draw_residuals
+from training.forecasting.reports.report import (
+    coverage_remarks,
+    not_better_than_naive,
+    write_markdown,
+)
+from training.forecasting.scores.evaluation import Evaluation, Interval
+from training.forecasting.scores.forecast_errors import ForecastErrors, WindowErrors
+from training.forecasting.scores.metrics import interval_summary
+
+NO_WINDOWS = WindowErrors(*np.zeros((2, 0, 2), np.float32), np.zeros(0, int))
+
+
+@pytest.fixture
+def metrics(forecasting_run):
+    return copy.deepcopy(forecasting_run.metrics)
+
+
+def test_every_baseline_stands_beside_the_network(metrics):
+    summary = write_markdown(metrics)
+    rows = [line for line in summary.split("\n") if line.startswith("|")]
+    for name, floor in metrics["baselines"].items():
+        row = next(line for line in rows if line.startswith(f"| {name}"))
+        assert f"{floor['test']['mse']:.4f}" in row
+    assert f"{metrics['model']['test']['mse']:.4f}" in summary
+    for column in ("up", "down"):
+        values = metrics["model"]["test"]["by_column"][column]
+        row = next(line for line in rows if line.startswith(f"| {column} "))
+        assert f"{values['raw_rmse']:.4g}" in row
+    assert "nan" not in summary.lower()
+
+
+def test_a_network_worse_than_naive_is_said_loudly(metrics):
+    metrics["beats_seasonal_naive"] = True
+    assert not_better_than_naive(metrics) is None
+    assert "DOES NOT BEAT" not in write_markdown(metrics)
+    metrics["beats_seasonal_naive"] = False
+    assert "DOES NOT BEAT SEASONAL NAIVE" in write_markdown(metrics).split("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("coverage", "words"),
+    [(0.83, None), (0.77, None), (0.769, "3.1 points less"), (0.9, "10.0 points more")],
+)
+def test_coverage_more_than_three_points_off_is_remarked(metrics, coverage, words):
+    metrics["intervals"] = [{"nominal": 0.8, "coverage": coverage, "mean_width": 1.0}]
+    remarks = coverage_remarks(metrics)
+    assert bool(remarks) == bool(words)
+    if words:
+        assert words in remarks[0]
+        assert f"{metrics['model']['validation']['mse']:.4f}" in remarks[1]
+        assert remarks[0] in write_markdown(metrics)
+
+
+def test_column_names_do_not_break_the_table(metrics):
+    values = metrics["model"]["test"]["by_column"].pop("up")
+    metrics["model"]["test"]["by_column"]["a|b<c"] = values
+    assert r"| a\|b&lt;c |" in write_markdown(metrics)
+
+
+def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
+    """As for a series that does not change in its test part."""
+    data = load_forecasting_data(forecasting_run.config.data)
+    residuals = np.full((59, 2), 0.0645, np.float32)
+    residuals[::2] = np.nextafter(residuals[::2], np.float32(1))
+    errors = ForecastErrors(*np.zeros((2, 6, 2)), np.full((6, 2), 59), NO_WINDOWS)
+    draw_residuals(data, Evaluation(errors, (), residuals, np.zeros(5)), tmp_path / "residuals.png")
+    assert imread(tmp_path / "residuals.png").std() > 0.03
+
+
+def test_coverage_of_a_step_never_seen_is_unknown(tmp_path):
+    """Not zero: in the only test window, the second of three steps is missing."""
+    inside, count = np.array([[1.0], [np.nan], [0.5]]), np.array([[2], [0], [2]])
+    interval = Interval(0.8, inside, count, np.ones((3, 1)))
+    np.testing.assert_array_equal(interval.by_horizon(), [1.0, np.nan, 0.5])
+    assert interval.coverage == 0.75
+    errors = ForecastErrors(inside, inside, count, NO_WINDOWS)
+    test = Evaluation(errors, (interval, interval), np.ones((2, 1)), np.zeros(5))
+    assert interval_summary(test)[0]["by_horizon"] == [1.0, None, 0.5]
+    draw_coverage(test, tmp_path / "coverage.png")
+    assert imread(tmp_path / "coverage.png").std() > 0.03

@@ -1,0 +1,1 @@
+"""A forecasting run at several origins in time."""

@@ -1,0 +1,272 @@
+"""Training the networks of a plan, and weighing them against the simple forecasters."""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from training.forecasting.combination.components import RIDGE
+from training.forecasting.combination.linear import LinearForecaster, weighted_sum
+from training.forecasting.combination.model import (
+    Network,
+    build_networks,
+    combined,
+    networks_of,
+    side_by_side,
+)
+from training.forecasting.combination.plan import (
+    Plan,
+    independent_windows,
+    measured_errors,
+)
+from training.forecasting.combination.weights import stacking_weights
+from training.forecasting.losses import forecast_loss, point_metrics
+from training.forecasting.network.config import ForecastShape
+from training.forecasting.scores.conformal import MEDIAN
+from training.forecasting.scores.forecast_errors import CHUNK
+from training.forecasting.windows import SeriesBatches, WindowBatches, Windows
+from training.loop.batches import Batch
+from training.loop.checkpoint import Checkpoint
+from training.loop.fit import FitResult, TrainingBatches
+from training.loop.replicas import Replicas
+from training.loop.train import Objective, train
+from training.runs.writer import TrainingRunWriter
+
+LEAST_STEPS, MOST_STEPS = 50, 150
+"""Of an epoch: below, windows are passed over again; above, only some are used."""
+_SERIES_PER_WINDOW = 4
+"""Rows of a batch of single series, for each window of `--batch-size`."""
+_MOST_VALIDATION_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the delivered forecast."""
+
+    name: str
+    detail: str
+    weight: float
+    validation_mse: float
+    network: str | None = None
+    """The name of its model within the delivered one; None: it is linear."""
+    residual: bool = False
+    """Whether the network adds to the ridge regression."""
+    lookback: int = 0
+    """Of what is linear, as `LinearForecaster` has it; so are the next three."""
+    season: int = 1
+    penalty: float = 0.0
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A trained combination."""
+
+    model: keras.Model
+    """From standardised windows (B, L, C) to (B, H, K, Q or 1)."""
+    result: FitResult
+    """How the training of the networks went."""
+    shares: tuple[Share, ...]
+    """Its parts, those without weight among them: the networks, then the simple forecasters."""
+
+
+def train_combination(
+    plan: Plan, replicas: Replicas, writer: TrainingRunWriter | None, console: Console
+) -> Combination:
+    """Train the networks of a plan and combine them with its simple forecasters."""
+    checkpoint = None  # of several replicas each would have random numbers of its own to keep
+    if writer is not None and replicas.count == 1:
+        checkpoint = partial(writer.checkpoint, data=plan.data.digest)
+    linear = [each.forecaster for each in plan.candidates]
+    networks = chosen_networks(plan, linear)
+    models, joined, result = fit_networks(plan, networks, replicas, console, checkpoint)
+    weights, errors = _weigh(plan, linear, joined)
+    shares = [
+        Share(
+            each.name,
+            _network_detail(plan, each),
+            float(w),
+            float(mse),
+            each.model,
+            each.residual_of is not None,
+        )
+        for each, w, mse in zip(networks, weights, errors, strict=False)
+    ]
+    count = len(networks)
+    shares += [
+        Share(
+            each.name,
+            each.detail,
+            float(w),
+            float(mse),
+            lookback=each.lookback,
+            season=each.season,
+            penalty=each.penalty,
+            own=each.own,
+        )
+        for each, w, mse in zip(linear, weights[count:], errors[count:], strict=True)
+    ]
+    model = assembled(plan.data.shape, networks, models, linear, weights)
+    return Combination(model, result, tuple(shares))
+
+
+def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
+    """The networks of a plan, over the ridge regression among these."""
+    ridge = next(each for each in linear if each.name == RIDGE)
+    return networks_of(plan.config.model, ridge, plan.config.combination.networks)
+
+
+def fit_networks(
+    plan: Plan,
+    networks: Sequence[Network],
+    replicas: Replicas,
+    console: Console,
+    checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
+    last_epoch: bool = False,
+) -> tuple[list[keras.Model], keras.Model, FitResult]:
+    """The trained networks, all of them side by side, and how it went."""
+    config, data, settings = plan.config, plan.data, plan.config.training
+    keras.utils.set_random_seed(settings.seed)
+    shape = replace(data.shape, lookback=plan.network_lookback)
+    pooled = len(shape.targets) > 1 and not (
+        config.model.channel_embedding or not config.model.channel_independent
+    )
+    learnt = ForecastShape(shape.lookback, shape.horizon, 1, (0,)) if pooled else shape
+    batches, validation = (_series_batches if pooled else _window_batches)(plan)
+    with replicas.scope():
+        models = build_networks(networks, learnt, config.model.levels)
+        joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
+    result = train(
+        joined,
+        batches,
+        validation,
+        _objective(plan, last_epoch),
+        settings,
+        signature=(
+            tf.TensorSpec((None, plan.training_lookback, learnt.channels), tf.float32),
+            tf.TensorSpec((None, shape.horizon, len(learnt.targets)), tf.float32),
+        ),
+        console=console,
+        checkpoint=checkpoint,
+        replicas=replicas,
+    )
+    if pooled:
+        single = models
+        models = build_networks(networks, shape, config.model.levels)
+        for each, of_one in zip(models, single, strict=True):
+            each.set_weights(of_one.get_weights())
+        joined = side_by_side(networks, models, replace(shape, lookback=plan.training_lookback))
+    return models, joined, result
+
+
+def _objective(plan: Plan, last_epoch: bool) -> Objective:
+    epochs = itertools.count()
+    loss = plan.config.model.loss
+    levels = plan.config.model.levels
+    measures = point_metrics(loss, levels)
+    if loss != "quantile":  # several networks side by side: the mean over them
+        measures = {"mse": forecast_loss("mse", levels), "mae": forecast_loss("mae", levels)}
+    return Objective(
+        forecast_loss(loss, levels),
+        measures,
+        score=lambda means: (next(epochs) if last_epoch else -means["loss"],),
+        shown="mse",
+        style=".4f",
+    )
+
+
+def _window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
+    settings, data = plan.config.training, plan.data
+    windows = data.windows("train", plan.training_lookback)
+    stride = settings.train_stride or max(1, len(windows) // (MOST_STEPS * settings.batch_size))
+    batches = WindowBatches(
+        windows, data.preprocessor, settings.batch_size, settings.seed, stride, LEAST_STEPS
+    )
+    validation = WindowBatches(_validation(plan), data.preprocessor, CHUNK)
+    return batches, validation.in_order
+
+
+def _series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
+    settings, data = plan.config.training, plan.data
+    windows = data.windows("train", plan.training_lookback)
+    size = _SERIES_PER_WINDOW * settings.batch_size
+    rows = len(windows) * len(data.shape.targets) // (settings.train_stride or 1)
+    steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
+    batches = SeriesBatches(windows, data.preprocessor, size, steps, settings.seed)
+    validation = SeriesBatches(_validation(plan), data.preprocessor, size, 1)
+    return batches, partial(validation.in_order, _MOST_VALIDATION_ROWS)
+
+
+def _validation(plan: Plan) -> Windows:
+    return replace(plan.validation(), lookback=plan.training_lookback)
+
+
+def _weigh(
+    plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model
+) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of the networks and of the simple forecasters, and their squared errors."""
+    data, windows = plan.data, _validation(plan)
+    by_network = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
+    if plan.config.model.loss == "quantile":
+        by_network = by_network[..., [plan.config.model.levels.index(MEDIAN)]]
+    whole = plan.validation().histories()
+    read = np.asarray(data.preprocessor.standardise(whole))[..., list(data.shape.targets)]
+    forecasts = [
+        *np.moveaxis(by_network, -1, 0),
+        *(each(read.astype(np.float64)) for each in linear),
+    ]
+    errors = measured_errors(forecasts, windows.futures(), data)
+    weights = stacking_weights(errors, independent_windows(data))
+    return weights, (errors**2).mean(axis=0)
+
+
+def assembled(
+    shape: ForecastShape,
+    networks: Sequence[Network],
+    models: Sequence[keras.Model],
+    linear: Sequence[LinearForecaster],
+    weights: np.ndarray,
+) -> keras.Model:
+    """The parts that have a weight, as one model."""
+    summed = [*zip(linear, weights[len(networks) :].tolist(), strict=True)]
+    summed += [
+        (each.residual_of, float(weight))
+        for each, weight in zip(networks, weights, strict=False)
+        if each.residual_of is not None
+    ]
+    summed = [(forecaster, weight) for forecaster, weight in summed if weight > 0]
+    kernel, share = None, 0.0
+    if summed:
+        kernel = weighted_sum([each for each, _ in summed], np.array([w for _, w in summed]))
+        share = float(sum(weight for _, weight in summed))
+    used = [(model, float(w)) for model, w in zip(models, weights, strict=False) if w > 0]
+    return combined(shape, used, kernel, share)
+
+
+def _network_detail(plan: Plan, network: Network) -> str:
+    config = network.config
+    reads = f"{config.architecture}, look-back {plan.network_lookback}"
+    return f"{reads}, segments of {config.segment}" if config.architecture == "segment" else reads
+
+
+def _forecasts(model: keras.Model, windows: Windows, preprocessor: Any) -> np.ndarray:
+    answer = tf.function(lambda read: model(preprocessor.standardise(read), training=False))
+    return np.concatenate(
+        [np.asarray(answer(windows.histories(chunk))) for chunk in windows.chunks(CHUNK)]
+    )
+
+
+def as_record(plan: Plan, shares: Sequence[Share]) -> dict[str, Any]:
+    """What a run records of its combination."""
+    return {
+        "network_lookback": plan.network_lookback,
+        "training_lookback": plan.training_lookback,
+        "shares": [asdict(share) for share in shares],
+        "transforms": dict(plan.transforms),
+    }

@@ -1,0 +1,1 @@
+"""A forecaster as an export needs it."""

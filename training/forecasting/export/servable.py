@@ -1,0 +1,214 @@
+"""A forecaster as an export needs it: its signatures, and requests with its answers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from training.forecasting.combination.one_series import one_series_model
+from training.forecasting.export.one_series import OneSeries
+from training.forecasting.export.signatures import ForecastingSignatures
+from training.forecasting.run import ForecastingRun
+from training.forecasting.scores.conformal import MEDIAN, quantiles
+from training.servable import WARMUP_BATCHES, Request, Servable
+
+_GOLDEN_BATCHES = (1, 1, 2, 4)
+_STEPS = 12
+_STREAMED_ROWS, _STREAMED_TICKS = 8, 64
+
+
+class ForecastingServable(Servable):
+    """The model of a forecasting run.
+
+    Args:
+        run: Complete.
+    """
+
+    module: ForecastingSignatures
+
+    def __init__(self, run: ForecastingRun) -> None:
+        self._run = run
+        self._model = run.delivered_model()
+        self._preprocessor = run.preprocessor()
+        module = ForecastingSignatures(
+            self._model,
+            run.shown_network(self._model),
+            run.config.model,
+            run.shape,
+            self._preprocessor,
+            run.columns,
+            run.levels,
+            run.offsets,
+            run.series.panel,
+            _one_series(run, self._model),
+        )
+        super().__init__(module, module.concrete())
+        self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
+        if run.series.panel:  # of a series that has ended the answer is NaN, which compares to none
+            ended = np.isnan(self._windows).all(axis=1, keepdims=True)
+            mean = self._preprocessor.plain.mean.astype(np.float32)
+            self._windows = np.where(ended, mean, self._windows)
+
+    def golden(self) -> list[Request]:
+        """Requests on held-out windows, with the answers of the Keras model."""
+        requests, start = [], 0
+        for size in _GOLDEN_BATCHES:
+            batch = self._windows[start : start + size]
+            start += size
+            if len(batch):
+                requests.append(self._golden_forecast(batch, batch))
+        first = self._windows[:2]
+        holes = first.copy()
+        holes[:, 1::5] = np.nan
+        holes[:1, -1] = np.nan
+        requests.append(self._golden_forecast(holes, holes))
+        if not self.module.reads_all:  # of more than the look-back, the oldest are not read
+            longer = np.concatenate([first[:, :3] + 1, first], axis=1)
+            requests.append(self._golden_forecast(longer, first))
+        requests += self._golden_names(first)
+        if "one_series" in self.signatures:
+            requests.append(self._golden_one_series(first[..., self._run.shape.targets[0]]))
+        if "gates" in self.signatures:
+            shown = self._windows[:1]
+            requests.append(
+                self._golden_gates(shown[:, -_STEPS:] if self.module.reads_all else shown)
+            )
+        if "step" in self.signatures:
+            requests += self._golden_steps(_begun(first))
+        return requests
+
+    def warmup(self) -> list[Request]:
+        """Requests for every signature, with the batch sizes in use."""
+        windows = np.resize(self._windows, (max(WARMUP_BATCHES), *self._windows.shape[1:]))
+        requests = [
+            Request("serving_default", {"history": windows[:size]}) for size in WARMUP_BATCHES
+        ]
+        for size in WARMUP_BATCHES:
+            names = _named(self._run.columns, size)
+            named = {"history": windows[:size], "columns": names}
+            requests += [Request("by_name", named), Request("columns", {"names": names})]
+        if "one_series" in self.signatures:
+            single = windows[..., self._run.shape.targets[0]]
+            requests += [
+                Request("one_series", {"history": single[:size]}) for size in WARMUP_BATCHES
+            ]
+        if "gates" in self.signatures:
+            requests.append(Request("gates", {"history": windows[:1]}))
+        if "step" in self.signatures:
+            for size in WARMUP_BATCHES:
+                state = np.zeros((size, self.module.state_size), np.float32)
+                requests.append(Request("step", {"value": windows[:size, -1], "state": state}))
+        return requests
+
+    def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:
+        """Quantiles of held-out windows tick by tick: `serving_default` beside `step`."""
+        return self._stream() if "step" in self.signatures else None
+
+    def _stream(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        windows = _begun(self._windows[:_STREAMED_ROWS])[:, :_STREAMED_TICKS]
+        state = tf.zeros((len(windows), self.module.state_size))
+        for t in range(windows.shape[1]):
+            answer = self.signatures["step"](value=tf.constant(windows[:, t]), state=state)
+            state = answer["state"]
+            whole = self.signatures["serving_default"](history=tf.constant(windows[:, : t + 1]))
+            yield whole["quantiles"].numpy(), answer["quantiles"].numpy()
+
+    def card(self) -> dict[str, Any]:
+        """What of this task belongs on the model card."""
+        return {
+            "columns": list(self._run.columns),
+            "forecast_columns": list(self._run.target_columns),
+            "frequency": self._run.frequency,
+            "lookback": self._run.shape.lookback,
+            "least_steps": self.module.least_steps,
+            "horizon": self._run.shape.horizon,
+            "levels": list(self._run.levels),
+            "parameters": self._model.count_params(),
+            "series_of_unequal_length": self._run.series.panel,
+            "streaming": "step" in self.signatures,
+            "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
+        }
+
+    def _golden_forecast(self, asked: np.ndarray, read: np.ndarray) -> Request:
+        """A request whose answer is that of the Keras model to the window `read`."""
+        answers = self._model(self._preprocessor.standardise(tf.constant(read)), training=False)
+        served = quantiles(answers, self._run.offsets, self._run.levels)
+        raw = self._preprocessor.restore(served).numpy()
+        middle = list(self._run.levels).index(MEDIAN)
+        outputs = {"forecast": raw[..., middle], "quantiles": raw}
+        return Request("serving_default", {"history": asked}, outputs)
+
+    def _golden_names(self, windows: np.ndarray) -> list[Request]:
+        """The columns from last to first, behind one that the model does not know."""
+        columns = ("", *reversed(self._run.columns))
+        names = _named(columns, len(windows))
+        unknown = np.full((*windows.shape[:2], 1), np.nan, np.float32)
+        turned = np.concatenate([unknown, windows[..., ::-1]], axis=-1)
+        expected = self._golden_forecast(windows, windows).outputs
+        count, places = len(self._run.columns), range(len(self._run.columns), 0, -1)
+        needed = np.isin(np.arange(count), self.module.read)
+        known = {
+            "columns": _named(self._run.columns, len(windows)),
+            "place": np.tile(np.array([*places], np.int32), (len(windows), 1)),
+            "needed": np.tile(needed.astype(np.int32), (len(windows), 1)),
+            "forecast_columns": _named(self._run.target_columns, len(windows)),
+        }
+        return [
+            Request("by_name", {"history": turned, "columns": names}, expected),
+            Request("columns", {"names": names}, known),
+        ]
+
+    def _golden_one_series(self, histories: np.ndarray) -> Request:
+        # The signature's own arithmetic; the tests compare it with the model's.
+        answer = self.signatures["one_series"](history=tf.constant(histories))
+        outputs = {name: value.numpy() for name, value in answer.items()}
+        return Request("one_series", {"history": histories}, outputs)
+
+    def _golden_gates(self, window: np.ndarray) -> Request:
+        # The signature's own arithmetic; the tests compare it with the layer's equations.
+        answer = self.signatures["gates"](history=tf.constant(window))
+        outputs = {name: value.numpy() for name, value in answer.items()}
+        return Request("gates", {"history": window}, outputs)
+
+    def _golden_steps(self, windows: np.ndarray) -> list[Request]:
+        """A chain of steps, and after it the whole look-back, as the Keras model answers that."""
+        requests = []
+        state = np.zeros((len(windows), self.module.state_size), np.float32)
+        steps = windows.shape[1]
+        for t in range(steps):
+            value = windows[:, t]
+            answer = self.signatures["step"](value=tf.constant(value), state=tf.constant(state))
+            outputs = {name: answer[name].numpy() for name in ("forecast", "quantiles", "state")}
+            if t == steps - 1:
+                outputs.update(self._golden_forecast(windows, windows).outputs)
+            if t < _STEPS or t == steps - 1:
+                requests.append(Request("step", {"value": value, "state": state}, outputs))
+            state = answer["state"].numpy()
+        return requests
+
+
+def _begun(windows: np.ndarray) -> np.ndarray:
+    """The windows with a value of every column in their first tick, where a stream needs one."""
+    begun = windows.copy()
+    for row, column in np.argwhere(np.isnan(windows[:, 0])):
+        known = windows[row, ~np.isnan(windows[row, :, column]), column]
+        begun[row, 0, column] = known[0] if len(known) else 0.0
+    return begun
+
+
+def _one_series(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
+    """For series that the run never saw, if its model is of many that it does not tell apart."""
+    single = one_series_model(model, run.config.model, run.shape, run.combination)
+    if single is None:
+        return None
+    logarithmic = run.preprocessor().logarithmic[list(run.shape.targets)]
+    if logarithmic.any() and not logarithmic.all():
+        return None
+    return OneSeries(single, bool(logarithmic.all()), run.levels, run.offsets)
+
+
+def _named(columns: tuple[str, ...], rows: int) -> np.ndarray:
+    """(rows, columns) texts, as servers take them."""
+    return np.tile(np.array([name.encode() for name in columns], object), (rows, 1))

@@ -1,0 +1,81 @@
+"""Training a network that stands alone."""
+
+import itertools
+from functools import partial
+
+import keras
+import tensorflow as tf
+from rich.console import Console
+
+from training.forecasting.baselines.simple import ridge_of
+from training.forecasting.config import ForecastingConfig
+from training.forecasting.data import ForecastingData
+from training.forecasting.losses import forecast_loss, point_metrics
+from training.forecasting.network.model import build_forecaster, initialise_linear
+from training.forecasting.scores.forecast_errors import CHUNK
+from training.forecasting.windows import WindowBatches
+from training.loop.fit import FitResult
+from training.loop.replicas import Replicas
+from training.loop.train import Objective, train
+from training.runs.writer import TrainingRunWriter
+
+
+def train_network(
+    data: ForecastingData,
+    config: ForecastingConfig,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
+    last_epoch: bool = False,
+) -> tuple[keras.Model, FitResult]:
+    """Train it from standardised windows (B, L, C) to (B, H, K, Q or 1).
+
+    Args:
+        data: What to learn from.
+        config: With nothing left open.
+        replicas: Of the model.
+        writer: Keeps checkpoints.
+        console: Where to show progress.
+        last_epoch: Keep the last epoch in place of the one that validates best.
+    """
+    epochs = itertools.count()
+    settings = config.training
+    keras.utils.set_random_seed(settings.seed)
+    training = WindowBatches(
+        data.windows("train"),
+        data.preprocessor,
+        settings.batch_size,
+        settings.seed,
+        settings.train_stride or 1,
+    )
+    validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
+    with replicas.scope():
+        model = build_forecaster(config.model, data.shape, config.model.levels)
+    if config.model.linear_skip:
+        initialise_linear(
+            model, ridge_of(data, data.shape.lookback, data.borders.trained).coefficients
+        )
+    checkpoint = None  # of several replicas each would have random numbers of its own to keep
+    if writer is not None and replicas.count == 1:
+        checkpoint = partial(writer.checkpoint, data=data.digest)
+    result = train(
+        model,
+        training,
+        validation.in_order,
+        Objective(
+            forecast_loss(config.model.loss, config.model.levels),
+            point_metrics(config.model.loss, config.model.levels),
+            score=lambda means: (next(epochs) if last_epoch else -means["loss"],),
+            shown="mse",
+            style=".4f",
+        ),
+        settings,
+        signature=(
+            tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32),
+            tf.TensorSpec((None, data.shape.horizon, len(data.shape.targets)), tf.float32),
+        ),
+        console=console,
+        checkpoint=checkpoint,
+        replicas=replicas,
+    )
+    return model, result

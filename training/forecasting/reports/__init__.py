@@ -1,0 +1,1 @@
+"""A forecasting run for people: the report and its pictures."""

@@ -1,0 +1,68 @@
+"""What a training says of its choices while it runs."""
+
+from collections.abc import Collection, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from training.forecasting.combination.plan import Plan
+from training.forecasting.combination.training import Share
+from training.forecasting.data import ForecastingData
+from training.forecasting.sources.sets import PARTS
+
+
+def show_data(data: ForecastingData, shown: Collection[str], console: Console) -> None:
+    """Say what is trained on; notes that were shown already are left out."""
+    series, shape = data.series, data.shape
+    console.print(
+        f"data {series.name}: {len(series):,} rows every {series.frequency}, "
+        f"{shape.channels} columns, {len(shape.targets)} of them forecast "
+        f"{shape.horizon} steps ahead from {shape.lookback}",
+        markup=False,
+        highlight=False,
+    )
+    windows = ", ".join(f"{len(data.windows(part)):,} {part}" for part in PARTS)
+    split = "published borders" if data.published else "split by time"
+    console.print(f"windows: {windows} ({split})", markup=False, highlight=False)
+    for note in series.notes:
+        if note in shown:
+            continue
+        console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    """Say what was chosen on validation windows before the networks are trained."""
+    if not plan.combines:
+        return
+    settings = plan.config.data
+    if len(plan.transforms) > 1:
+        tried = ", ".join(f"{name} {error:.4f}" for name, error in plan.transforms)
+        console.print(
+            f"transform: {settings.transform} (validation mean squared error of the simple "
+            f"forecasters: {tried})",
+            markup=False,
+            highlight=False,
+        )
+    segments = f", in segments of {plan.config.model.segment}"
+    console.print(
+        f"look-back: {settings.lookback} steps; the networks read {plan.network_lookback}"
+        f"{segments if plan.config.model.architecture == 'segment' else ''}",
+        markup=False,
+        highlight=False,
+    )
+
+
+def show_shares(shares: Sequence[Share], console: Console) -> None:
+    """Say how well each part validates, and what it weighs."""
+    if not shares:
+        return
+    table = Table(box=None, header_style="bold")
+    table.add_column("part", no_wrap=True)
+    table.add_column("validation MSE", justify="right", no_wrap=True)
+    table.add_column("weight", justify="right", no_wrap=True)
+    table.add_column("", style="dim", no_wrap=True)
+    for share in sorted(shares, key=lambda share: share.validation_mse):
+        weight = f"{share.weight:.2f}" if share.weight else "-"
+        table.add_row(share.name, f"{share.validation_mse:.4f}", weight, share.detail)
+    wide = console.options.update(max_width=1000)
+    console.print(table, width=max(console.width, console.measure(table, options=wide).maximum))

@@ -1,0 +1,214 @@
+"""A forecasting run as Markdown."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from training.forecasting.baselines.simple import SEASONAL_NAIVE
+
+TOLERANCE = 0.03
+"""How far measured coverage may be from nominal before the report remarks on it."""
+_MOST_COLUMNS, _ENDS = 40, 10
+
+
+def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
+    """A warning where the network does not beat seasonal naive on the validation part."""
+    if metrics["beats_seasonal_naive"]:
+        return None
+    model = metrics["model"]["validation"]["mse"]
+    naive = metrics["baselines"][SEASONAL_NAIVE]["validation"]["mse"]
+    return (
+        f"THE NETWORK DOES NOT BEAT SEASONAL NAIVE: its validation MSE is {model:.4f}, that of "
+        f"repeating the last season {naive:.4f}. Do not use it."
+    )
+
+
+def coverage_remarks(metrics: Mapping[str, Any]) -> list[str]:
+    """The report's note on intervals with wrong coverage, and its cause."""
+    remarks = []
+    short = False
+    for interval in metrics["intervals"]:
+        gap = interval["coverage"] - interval["nominal"]
+        if round(abs(gap), 4) > TOLERANCE:
+            short = short or gap < 0
+            remarks.append(
+                f"The {interval['nominal']:.0%} interval covers {interval['coverage']:.1%} of the "
+                f"test values, {abs(gap) * 100:.1f} points {'more' if gap > 0 else 'less'} than "
+                "it promises."
+            )
+    if remarks:
+        errors = {part: metrics["model"][part]["mse"] for part in ("validation", "test")}
+        remarks.append(
+            "Intervals reach their nominal coverage only if errors stay as they were on the "
+            f"validation windows, where the mean squared error is {errors['validation']:.4f}; on "
+            f"the test windows it is {errors['test']:.4f}."
+        )
+    if short:
+        apart = metrics["data"]["windows"]["validation"] / metrics["data"]["horizon"]
+        remarks.append(
+            f"The validation part is {apart:.1f} horizons long, and the epoch was chosen on it "
+            "too; a larger --validation-fraction may calibrate better."
+        )
+    return remarks
+
+
+def write_markdown(metrics: Mapping[str, Any]) -> str:
+    """The run as Markdown.
+
+    Args:
+        metrics: What `metrics.json` holds.
+    """
+    data = metrics["data"]
+    lines = [f"# Forecasting: {data['name']}", ""]
+    warning = not_better_than_naive(metrics)
+    if warning:
+        lines += [f"**{warning}**", ""]
+    lines += [*_introduction(metrics), "", *_comparison(metrics), "", *_reading(metrics)]
+    lines += _combination(metrics)
+    refit = metrics.get("refit")
+    if refit:
+        lines += [
+            "",
+            "All figures here are those of the training on the training rows. What forecasts and "
+            f"exports use was trained once more, on all {refit['rows']:,} rows, for "
+            f"{refit['epochs']} epochs, with the same weights of its parts and the same intervals.",
+        ]
+    if metrics["interrupted"]:
+        lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
+    lines += [f"\nNote: {note}." for note in data["notes"]]
+    lines += ["", "## What comes next", "", "![the steps behind the series](future.png)"]
+    lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
+    lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
+    lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]
+    lines += ["![by column](errors_by_column.png)", "", *_columns(metrics), ""]
+    lines += ["![residuals](residuals.png)", "", "## Learning", "", "![curves](curves.png)", ""]
+    lines += ["## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
+    lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
+    return "\n".join(lines) + "\n"
+
+
+def _introduction(metrics: Mapping[str, Any]) -> list[str]:
+    data = metrics["data"]
+    rows, windows = data["rows"], data["windows"]
+    split = "at the published borders" if data["published_split"] else "by time"
+    return [
+        f"{len(data['targets'])} of {len(data['columns'])} columns, {data['horizon']} steps "
+        f"ahead from the last {data['lookback']}, one step every {data['frequency']}. "
+        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
+        f"rows, split {split}; {windows['train']:,}, {windows['validation']:,} and "
+        f"{windows['test']:,} windows, every one counted. {metrics['model']['parameters']:,} "
+        "weights."
+    ]
+
+
+def _comparison(metrics: Mapping[str, Any]) -> list[str]:
+    rows = {f"**{metrics['model']['name']}**": metrics["model"]}
+    for name, floor in metrics["baselines"].items():
+        rows[f"{name}, {floor['detail']}" if floor["detail"] else name] = floor
+    lines = [
+        "| standardised | validation MSE | validation MAE | test MSE | test MAE | test MASE | "
+        "test RMSSE |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, row in rows.items():
+        cells = [row[part][kind] for part in ("validation", "test") for kind in ("mse", "mae")]
+        texts = [f"{cell:.4f}" for cell in cells]
+        scaled = [row["test"].get(kind) for kind in ("mase", "rmsse")]
+        texts += ["–" if cell is None else f"{cell:.3f}" for cell in scaled]
+        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+    return lines
+
+
+def _combination(metrics: Mapping[str, Any]) -> list[str]:
+    """Whose share the forecast is."""
+    combination = metrics.get("combination")
+    if combination is None:
+        return []
+    lines = [
+        "",
+        "## What the forecast is made of",
+        "",
+        "A weighted mean, in one model. The weights do best on the validation windows together; "
+        "the errors are those of each part there.",
+        "",
+        "| part | | validation MSE | weight |",
+        "|---|---|---:|---:|",
+    ]
+    for share in sorted(combination["shares"], key=lambda share: share["validation_mse"]):
+        weight = f"{share['weight']:.2f}" if share["weight"] else "none"
+        lines.append(
+            f"| {share['name']} | {share['detail']} | {share['validation_mse']:.4f} | {weight} |"
+        )
+    network = sum(share["weight"] for share in combination["shares"] if share["network"])
+    lines += ["", f"Networks have a weight of {network:.2f} of 1."]
+    if len(combination["transforms"]) > 1:
+        tried = ", ".join(f"{name} {mse:.4f}" for name, mse in combination["transforms"].items())
+        lines.append(
+            f"Transforms tried, with the squared error of the simple forecasters together: {tried}."
+        )
+    return lines
+
+
+def _reading(metrics: Mapping[str, Any]) -> list[str]:
+    tried = metrics["ridge_by_lookback"]
+    ridges = ", ".join(
+        f"{lookback} ({errors['validation']['mse']:.4f} on validation, "
+        f"{errors['test']['mse']:.4f} on test)"
+        for lookback, errors in tried.items()
+    )
+    return [
+        f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
+        "validation windows; so is the look-back of the ridge regression, of "
+        f"{ridges}. The scale is that of the training rows. The test windows were used once, at "
+        "the end."
+    ]
+
+
+def _intervals(metrics: Mapping[str, Any]) -> list[str]:
+    lines = ["| interval | inside, test | mean width, standardised |", "|---|---:|---:|"]
+    for interval in metrics["intervals"]:
+        lines.append(
+            f"| {interval['nominal']:.0%} | {interval['coverage']:.1%} | "
+            f"{interval['mean_width']:.3f} |"
+        )
+    lines += ["", "Calibrated on the validation windows (split-conformal)."]
+    if "quantiles" in metrics:
+        lines[-1] += f" CRPS on test, from these levels: {metrics['quantiles']['crps']:.4f}."
+    return lines + [f"\n{remark}" for remark in coverage_remarks(metrics)]
+
+
+def _columns(metrics: Mapping[str, Any]) -> list[str]:
+    by_column = metrics["model"]["test"]["by_column"]
+    if len(by_column) <= _MOST_COLUMNS:
+        return _column_table(by_column)
+    known = {name: values for name, values in by_column.items() if values["mse"] is not None}
+    scaled = "mase" if all(values["mase"] is not None for values in known.values()) else "mse"
+    order = sorted(known, key=lambda name: float(known[name][scaled]))
+    ends = {"best": order[:_ENDS], "worst": order[: -_ENDS - 1 : -1]}
+    lines = [
+        f"The {len(known):,} columns with test values, by {scaled.upper()}; all are in "
+        "`metrics.json`.",
+    ]
+    for which, names in ends.items():
+        lines += ["", f"The {which} ten:", ""]
+        lines += _column_table({name: known[name] for name in names})
+    return lines
+
+
+def _column_table(by_column: Mapping[str, Any]) -> list[str]:
+    lines = [
+        "| column, test | MSE | MAE | MASE | RMSSE | MAE, own units | RMSE, own units |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    kinds = {"mse": ".4f", "mae": ".4f", "mase": ".3f", "rmsse": ".3f", "raw_mae": ".4g",
+             "raw_rmse": ".4g"}  # fmt: skip
+    for name, values in by_column.items():
+        cells = [
+            "–" if values[kind] is None else format(values[kind], form)
+            for kind, form in kinds.items()
+        ]
+        lines.append(f"| {_cell(name)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")

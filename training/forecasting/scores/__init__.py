@@ -1,0 +1,1 @@
+"""How good forecasts are: errors, intervals, and what is stored of them."""

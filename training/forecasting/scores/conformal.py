@@ -1,0 +1,159 @@
+"""Split-conformal calibration of quantile forecasts.
+
+Vovk et al. 2005 for a point forecast; Romano et al. 2019, "Conformalized Quantile Regression"
+(arXiv:1905.03222), theorem 2, for forecasts of quantiles: each level is shifted by the residual of
+a finite-sample rank. On rows that are exchangeable with the calibration rows an interval then
+covers at least what its levels promise. Windows of a series overlap and drift, so that this is no
+guarantee for a forecast: the coverage has to be measured.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+from scipy.stats import norm
+from scipy.stats import t as student_t
+
+LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
+"""Of the served quantiles: the bounds of the 95 % and 80 % intervals, and the forecast."""
+
+MEDIAN = 0.5
+
+
+def interval_offsets(
+    targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float] = LEVELS
+) -> np.ndarray:
+    """What to add to forecasts, by horizon and column, so that they become quantiles.
+
+    Args:
+        targets: (N, H, K), of rows that were not trained on; NaN is left out.
+        forecasts: (N, H, K, 1), point forecasts, or (N, H, K, Q), one for each level.
+        levels: The Q levels, ascending, between 0 and 1, with .5, whose offset is zero: it
+            stays the forecast.
+
+    Returns:
+        (H, K, Q) in the dtype float32. With n residuals the level p takes the one of rank
+        ⌈p·(n + 1)⌉ above .5 and ⌊p·(n + 1)⌋ below; where there is no such rank (for .975 with
+        fewer than 39 residuals), the greatest or least one, whose level is then n/(n + 1) or
+        1/(n + 1).
+
+    Raises:
+        ValueError: Shapes or levels do not fit, or some horizon and column has no residual.
+    """
+    _check(targets, forecasts, levels)
+    residuals = np.sort(targets[..., np.newaxis] - forecasts, axis=0)  # NaN come last
+    counts = np.isfinite(residuals[..., :1]).sum(axis=0)  # (H, K, 1)
+    if not counts.all():
+        step, column, _ = np.argwhere(counts == 0)[0]
+        raise ValueError(
+            f"targets must hold a value for every horizon and column, got none for horizon "
+            f"{step + 1} of target {column}"
+        )
+    offsets = np.zeros((*targets.shape[1:], len(levels)), np.float32)
+    for q, level in enumerate(levels):
+        if level == MEDIAN:
+            continue
+        # Against rounding: .9 · 10 is a hair above 9 for some N, and the rank would jump.
+        exact = np.round(level * (counts + 1), 9)
+        rank = np.ceil(exact) if level > MEDIAN else np.floor(exact)
+        place = (np.clip(rank, 1, counts) - 1).astype(int)[np.newaxis]
+        of_level = residuals[..., min(q, residuals.shape[-1] - 1)][..., np.newaxis]
+        offsets[..., q] = np.take_along_axis(of_level, place, axis=0)[0, ..., 0]
+    return offsets
+
+
+def pooled_offsets(
+    targets: np.ndarray,
+    forecasts: np.ndarray,
+    independent: float,
+    levels: Sequence[float] = LEVELS,
+) -> np.ndarray:
+    """As `interval_offsets`, from the residuals of all horizons and columns together.
+
+    For few windows: by itself no horizon and column has residuals enough for the outer levels. They
+    are scaled by the size that residuals have in their column and at their horizon. As windows
+    overlap, even many of them may tell little: offsets are widened as Student's t is wider than
+    the normal distribution, with a degree of freedom for each window that is independent.
+
+    Args:
+        targets: As of `interval_offsets`; a column without any value gets the typical size.
+        forecasts: As of `interval_offsets`.
+        independent: About how many of the windows and columns do not depend on each other.
+        levels: As of `interval_offsets`.
+
+    Raises:
+        ValueError: Shapes or levels do not fit, or there is no residual at all.
+    """
+    _check(targets, forecasts, levels)
+    residuals = (targets[..., np.newaxis] - forecasts).astype(np.float64)
+    if not np.isfinite(residuals).any():
+        raise ValueError("targets must hold a value, got none")
+    middle = residuals.shape[-1] // 2
+    size = _sizes(residuals[..., middle])  # (H, K)
+    scaled = residuals / size[..., np.newaxis]
+    offsets = np.zeros((*size.shape, len(levels)), np.float32)
+    freedom = max(2.0, independent)
+    for q, level in enumerate(levels):
+        if level == MEDIAN:
+            continue
+        of_level = np.sort(scaled[..., min(q, scaled.shape[-1] - 1)].ravel())
+        of_level = of_level[np.isfinite(of_level)]
+        exact = np.round(level * (len(of_level) + 1), 9)
+        rank = int(np.clip(np.ceil(exact) if level > MEDIAN else np.floor(exact), 1, len(of_level)))
+        wider = student_t.ppf(level, freedom) / norm.ppf(level)
+        offsets[..., q] = of_level[rank - 1] * wider * size
+    return offsets
+
+
+def _sizes(residuals: np.ndarray) -> np.ndarray:
+    """(H, K): the typical size of residuals (N, H, K), as a product of one of each column and step.
+
+    A root of mean squares, of a column against the mean of all columns where it has few.
+    """
+    counts = np.isfinite(residuals).sum(axis=(0, 1))
+    overall = np.sqrt(np.nanmean(residuals**2)) or 1.0
+    squares = np.nansum(residuals**2, axis=(0, 1))
+    few = residuals.shape[1]  # as one more window of the typical size
+    of_column = np.sqrt((squares + few * overall**2) / (counts + few))  # (K,)
+    by_step = (residuals / of_column) ** 2
+    steps = np.nansum(by_step, axis=(0, 2)) / np.maximum(np.isfinite(by_step).sum(axis=(0, 2)), 1)
+    of_step = np.sqrt(np.where(steps > 0, steps, 1.0))  # (H,)
+    return np.asarray(of_step[:, np.newaxis] * of_column)
+
+
+def quantiles(forecasts: Any, offsets: Any, levels: Sequence[float] = LEVELS) -> Any:
+    """The calibrated quantiles: a graph operation, in exports and reports alike.
+
+    Bounds that would lie on the wrong side of the forecast, or further in than those of a narrower
+    interval, are moved there: that can only widen an interval, so that none loses coverage.
+
+    Args:
+        forecasts: (B, H, K, 1) or (B, H, K, Q).
+        offsets: (H, K, Q), of `interval_offsets`.
+        levels: The Q levels.
+
+    Returns:
+        (B, H, K, Q), ascending along Q; that of level .5 is the forecast.
+    """
+    middle = list(levels).index(MEDIAN)
+    shifted = forecasts + offsets
+    bounds = [shifted[..., q] for q in range(len(levels))]
+    for q in reversed(range(middle)):
+        bounds[q] = ops.minimum(bounds[q], bounds[q + 1])
+    for q in range(middle + 1, len(levels)):
+        bounds[q] = ops.maximum(bounds[q], bounds[q - 1])
+    return ops.stack(bounds, axis=-1)
+
+
+def _check(targets: np.ndarray, forecasts: np.ndarray, levels: Sequence[float]) -> None:
+    if list(levels) != sorted(set(levels)) or MEDIAN not in levels or not min(levels) > 0:
+        raise ValueError(f"levels must ascend from above 0 and contain .5, got {tuple(levels)}")
+    if max(levels) >= 1:
+        raise ValueError(f"levels must be below 1, got {tuple(levels)}")
+    fits = forecasts.ndim == 4 and forecasts.shape[:3] == targets.shape
+    if not fits or forecasts.shape[3] not in (1, len(levels)):
+        raise ValueError(
+            f"forecasts must have the shape {(*targets.shape, 1)} or "
+            f"{(*targets.shape, len(levels))}, got {forecasts.shape}"
+        )
