@@ -137,6 +137,7 @@ def test_a_point_is_dragged_and_a_gap_filled(show, server):
     before, first = asked(), forecast()
     page.locator("#step").fill(str(LOOKBACK))
     page.locator("#step").press("Tab")
+    page.locator(".u-over").scroll_into_view_if_needed()
     box = page.locator(".u-over").bounding_box()
     place = page.evaluate(
         "() => { const o = document.querySelector('.u-over').getBoundingClientRect();"
@@ -194,7 +195,7 @@ def test_a_table_in_and_the_forecast_out(show, server):
     until(page, "document.querySelector('#value').value === '547'")
     with page.expect_download() as download:
         page.get_by_role("button", name="Forecast as CSV").click()
-    rows = list(csv.reader(download.value.path().open(newline="")))
+    rows = list(csv.reader(download.value.path().read_text("utf-8").splitlines()))
     assert len(rows) == 1 + HORIZON
     assert rows[1][0] == "2024-03-03 00:00"
     history = [[500 + i if i != 3 else float("nan"), 20 + i / 10] for i in range(LOOKBACK)]
@@ -286,7 +287,7 @@ def test_tokens(visit, few_flags, tmp_path):
     with running(tmp_path / "log", *few_flags, *more, ready=False) as server:
         origin = f"https://localhost:{server.rest_port}"
         context = ssl.create_default_context(cafile=str(cert))
-        for _ in range(600):
+        for _ in range(1800):
             try:
                 urllib.request.urlopen(f"{origin}/readyz", context=context)
                 break
