@@ -20,7 +20,7 @@ import tensorflow as tf
 from training.forecasting.data import load_forecasting_data
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
-from training.sentiment.predictions import predict_logits
+from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import token_ids
 

@@ -1,7 +1,6 @@
 """Command line: trace a network, list and audit the worked examples, compare architectures."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -13,13 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 
 from keras_gru.missing_extra import naming_extra
-from keras_gru.teaching.network import Network, read_network
 from keras_gru.teaching.network_fields import NetworkError
-from keras_gru.teaching.trace import trace
-from keras_gru.teaching.trace_page import write_trace_page
-from keras_gru.teaching.trace_report import Layout, render
-from keras_gru.teaching.worked_example import example_paths, load_example, load_examples
-from keras_gru.teaching.worked_example_report import summary_table, write_markdown
+from keras_gru.teaching.trace_command import add_trace
+from keras_gru.teaching.worked_example import load_examples
+from keras_gru.teaching.worked_example_report import (
+    summary_table,
+    texts_table,
+    variants_table,
+    write_markdown,
+)
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 
@@ -44,31 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m keras_gru",
-        description="Look inside a GRU: every number of its forward and backward pass.",
+        description="Look inside a GRU, an LSTM or a vanilla RNN: every number of its forward and "
+        "backward pass.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    tracing = commands.add_parser(
-        "trace",
-        help="print every intermediate value of a small network",
-        description="Print gates, states, losses, gradients by path, and the update of a "
-        "network, each with the number of its equation in DERIVATION.md.",
-        epilog="examples: python -m keras_gru trace good_movie | "
-        "python -m keras_gru trace my_network.json --json",
-    )
-    tracing.add_argument("network", help="a worked example's name (see `list`) or a JSON file")
-    tracing.add_argument("--variant", help="a named variant of a worked example")
-    tracing.add_argument("--json", action="store_true", help="all numbers as JSON, unrounded")
-    tracing.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a page in which every number can be changed",
-    )
-    tracing.add_argument(
-        "--decimals", type=int, default=4, choices=range(1, 13), metavar="1..12", help="default 4"
-    )
-    tracing.set_defaults(run=_trace)
+    add_trace(commands)
 
     listing = commands.add_parser(
         "list", help="list the worked examples and how many of their numbers are right"
@@ -128,39 +110,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _trace(options: argparse.Namespace) -> int:
-    network = _network(options.network, options.variant)
-    found = trace(network)
-    if options.html is not None:
-        example = load_example(options.network) if options.network in example_paths() else None
-        write_trace_page(network, options.html, example, options.variant)
-        sys.stdout.write(f"wrote {options.html}\n")
-    elif options.json:
-        json.dump(found.to_json(), sys.stdout, indent=1)
-        sys.stdout.write("\n")
-    else:
-        console = Console()
-        console.print(render(found, Layout(console.width, options.decimals)))
-    return 0
-
-
-def _network(name: str, variant: str | None) -> Network:
-    if name not in example_paths():
-        path = Path(name)
-        if not path.exists():
-            known = ", ".join(example_paths())
-            raise NetworkError(f"network: expected a JSON file or one of {known}, got {name!r}")
-        if variant is not None:
-            raise NetworkError(f"--variant: expected a worked example, got the file {name!r}")
-        return read_network(path)
-    network = load_example(name).network(variant)
-    if network is None:
-        raise NetworkError(f"network: {name!r} is arithmetic without a network; see `audit`")
-    return network
-
-
 def _list(options: argparse.Namespace) -> int:  # noqa: ARG001
-    Console().print(summary_table(load_examples()))
+    examples = load_examples()
+    console = Console()
+    console.print(summary_table(examples))
+    console.print("\nThe texts that they quote:")
+    console.print(texts_table())
+    console.print("\nVariants, for trace NAME --variant VARIANT:")
+    console.print(variants_table(examples))
     return 0
 
 

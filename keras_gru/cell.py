@@ -73,7 +73,7 @@ class GRUCell(Int8Kernels, keras.layers.Layer, VariationalDropout):
             (38; Ba et al. 2016, arXiv:1607.06450); adds the weight `layer_norm_gain` (2, 3U).
         learn_initial_state: Start from a trained state, the weight `learned_state` (U,), where no
             state is given, instead of zeros.
-        update_gate: `"keep"` (4a; Keras, PyTorch, cuDNN) or `"replace"` (4b; Cho et al. 2014,
+        update_gate: `"keep"` (4a; Cho et al. 2014, Keras, PyTorch, cuDNN) or `"replace"` (4b;
             Chung et al. 2014, arXiv:1412.3555).
         implementation: 0, 1 or 2; accepted for configurations of `keras.layers.GRUCell`, where it
             chooses between arrangements of the same equations. Kept in the config, without effect.

@@ -2,6 +2,7 @@
 
 >>> layer = GRU(64, **recommended())                              # no prior knowledge
 >>> layer = GRU(64, **recommended(remember_bias=1.0))             # remember at first
+>>> layer = GRU(64, **recommended(reset_bias=1.0))                # let the state into the candidate
 >>> layer = GRU(64, **recommended(max_period=500))                # dependencies of up to 500 steps
 >>> layer = GRU(64, **recommended(max_period=500, update_gate="replace"))
 """
@@ -124,6 +125,7 @@ class ChronoBias(keras.Initializer):
         max_period: Longest dependency expected, in time steps; at least 2.
         update_gate: As given to the layer: the bias is b for `"keep"`, −b for `"replace"`.
         seed: Seed of the draw. None draws anew in each instance.
+        reset: The bias of the reset gate.
 
     Raises:
         ValueError: An argument is outside the values named above; on a call, if the shape is not
@@ -131,7 +133,11 @@ class ChronoBias(keras.Initializer):
     """
 
     def __init__(
-        self, max_period: float, update_gate: str = "keep", seed: int | None = None
+        self,
+        max_period: float,
+        update_gate: str = "keep",
+        seed: int | None = None,
+        reset: float = 0.0,
     ) -> None:
         if not (math.isfinite(max_period) and max_period >= 2):
             raise ValueError(
@@ -139,6 +145,7 @@ class ChronoBias(keras.Initializer):
                 f"Received: max_period={max_period!r}"
             )
         self.max_period = max_period
+        self.reset = float(reset)
         self.update_gate = _checked_update_gate(update_gate)
         self.seed = seed
         self._drawn_seed = _drawn(seed)
@@ -148,7 +155,7 @@ class ChronoBias(keras.Initializer):
         units = _units(shape, "ChronoBias", bias=True)
         rng = np.random.default_rng(self._drawn_seed)
         keep = np.log(rng.uniform(1, self.max_period - 1, units))
-        return _bias(shape, keep, np.zeros(units), self.update_gate, dtype)
+        return _bias(shape, keep, np.full(units, self.reset), self.update_gate, dtype)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
@@ -156,6 +163,7 @@ class ChronoBias(keras.Initializer):
             "max_period": self.max_period,
             "update_gate": self.update_gate,
             "seed": self.seed,
+            "reset": self.reset,
         }
 
 
@@ -163,6 +171,7 @@ def recommended(
     update_gate: str = "keep",
     *,
     remember_bias: float = 0.0,
+    reset_bias: float = 0.0,
     max_period: float | None = None,
     seed: int | None = None,
 ) -> dict[str, Any]:
@@ -174,6 +183,8 @@ def recommended(
     Args:
         update_gate: Convention of the layer; also among the arguments returned.
         remember_bias: Bias with which the update gate keeps the state.
+        reset_bias: Bias of the reset gate; positive lets the state into the candidate at first.
+            It counts once, also where a layer adds two bias vectors.
         max_period: Longest dependency expected, in time steps; chrono initialization.
         seed: Seed of all draws.
 
@@ -188,9 +199,9 @@ def recommended(
             "Arguments `remember_bias` and `max_period` both set the update gate's bias; give one. "
             f"Received: remember_bias={remember_bias!r}, max_period={max_period!r}"
         )
-    bias: Any = RememberBias(remember_bias, update_gate=update_gate)
+    bias: Any = RememberBias(remember_bias, reset_bias, update_gate)
     if max_period is not None:
-        bias = ChronoBias(max_period, update_gate, seed)
+        bias = ChronoBias(max_period, update_gate, seed, reset_bias)
     return {
         "update_gate": update_gate,
         "kernel_initializer": PerGate("glorot_uniform", seed),

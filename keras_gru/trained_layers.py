@@ -13,19 +13,19 @@ import keras
 PACKAGE = "training"
 """As which its layers are registered."""
 MODULES = {
-    "AttentionPooling": "training.sentiment.pooling",
+    "AttentionPooling": "training.sentiment.network.pooling",
     "EpochDecay": "training.loop.learning_rate",
     "FeedbackGRU": "training.forecasting.network.feedback_gru",
-    "LastPooling": "training.sentiment.pooling",
-    "MaskedMaxPooling": "training.sentiment.pooling",
-    "MaskedMeanPooling": "training.sentiment.pooling",
+    "LastPooling": "training.sentiment.network.pooling",
+    "MaskedMaxPooling": "training.sentiment.network.pooling",
+    "MaskedMeanPooling": "training.sentiment.network.pooling",
     "NgramLogits": "training.words.ngram_model",
     "SegmentGRU": "training.forecasting.network.segment_gru",
     "WindowLinear": "training.forecasting.network.window_linear",
     "WindowNormalisation": "training.forecasting.network.window_normalisation",
-    "WordDropout": "training.sentiment.model",
+    "WordDropout": "training.sentiment.network.model",
     "WordEmbedding": "training.words.embedding",
-    "WordIds": "training.sentiment.text_model",
+    "WordIds": "training.sentiment.served.text_model",
 }
 
 

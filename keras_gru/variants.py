@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_gru.kernel.convention import UPDATE_GATES
 from keras_gru.kernel.weights import feature_count, positive_integer
 
 Tensor = Any
@@ -34,6 +35,7 @@ def single_gate_step(
     reset: Callable[[Tensor], Tensor],
     activation: Activation,
     recurrent_activation: Activation,
+    update_gate: str = "replace",
 ) -> Tensor:
     """Advance the state of a GRU whose reset gate is a function of its update gate.
 
@@ -41,16 +43,18 @@ def single_gate_step(
         x: Projected input with its bias, (B, U) each.
         h: Previous state, (B, U).
         recurrent: Recurrent kernels, (U, U) each.
-        reset: The reset gate as a function of the update gate.
+        reset: The reset gate as a function of the share of the candidate that is added.
         activation: φ, of the candidate.
         recurrent_activation: σ, of the gate.
+        update_gate: Whether the gate is that share (`"replace"`) or its complement (`"keep"`).
 
     Returns:
         The new state, (B, U).
     """
     z = recurrent_activation(x.z + tf.matmul(h, recurrent.z))  # (31), (33)
-    g = activation(x.g + tf.matmul(reset(z) * h, recurrent.g))
-    return (1 - z) * h + z * g  # (4b)
+    added = z if update_gate == "replace" else 1 - z
+    g = activation(x.g + tf.matmul(reset(added) * h, recurrent.g))
+    return (1 - added) * h + added * g  # (4a), (4b)
 
 
 class _SingleGateCell(keras.layers.Layer):
@@ -65,9 +69,15 @@ class _SingleGateCell(keras.layers.Layer):
         kernel_initializer: Any = "glorot_uniform",
         recurrent_initializer: Any = "orthogonal",
         bias_initializer: Any = "zeros",
+        update_gate: str = "replace",
         **kwargs: Any,
     ) -> None:
         units = positive_integer("units", units)
+        if update_gate not in UPDATE_GATES:
+            raise ValueError(
+                f"Argument `update_gate` must be one of {UPDATE_GATES}. "
+                f"Received: update_gate={update_gate!r}"
+            )
         super().__init__(**kwargs)
         self.units = units
         self.activation = keras.activations.get(activation)
@@ -76,11 +86,12 @@ class _SingleGateCell(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.update_gate = update_gate
         self.state_size = units
         self.output_size = units
 
-    def reset(self, z: Tensor) -> Tensor:
-        """The reset gate (B, U) that belongs to the update gate (B, U)."""
+    def reset(self, added: Tensor) -> Tensor:
+        """The reset gate (B, U), from the share (B, U) of the candidate that is added."""
         raise NotImplementedError
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -117,6 +128,7 @@ class _SingleGateCell(keras.layers.Layer):
             self.reset,
             self.activation,
             self.recurrent_activation,
+            self.update_gate,
         )
         return h, [h] if nested else h
 
@@ -135,6 +147,7 @@ class _SingleGateCell(keras.layers.Layer):
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "update_gate": self.update_gate,
         }
 
 
@@ -148,8 +161,11 @@ class MGUCell(_SingleGateCell):
         g  = φ(x·W_g + b_g + (z ⊙ h)·U_g)                                   (31)
         h′ = (1 − z) ⊙ h + z ⊙ g                                            (4b)
 
+    With `update_gate="keep"` z keeps the state: 1 − z stands in the place of z in the last two
+    lines. With the logistic σ this is the same cell with the gate's weights negated.
+
     Two thirds of a GRU's parameters. (Implementations differ: some keep the state with the gate
-    that also resets it, which is `CoupledGRUCell` up to the sign of the gate's weights.)
+    that also resets it, which is `CoupledGRUCell(update_gate="keep")`.)
 
     Args:
         units: Size U of the state; a positive integer.
@@ -159,8 +175,10 @@ class MGUCell(_SingleGateCell):
         kernel_initializer: Initializer of `kernel`, (D, 2U).
         recurrent_initializer: Initializer of `recurrent_kernel`, (U, 2U).
         bias_initializer: Initializer of `bias`, (2U,).
+        update_gate: `"replace"` (as published: z lets the candidate in) or `"keep"`.
         gate_candidate: Whether the gate acts inside the candidate. Without it the cell is the
-            "minimal GRU" without any reset gate: g = φ(x·W_g + b_g + h·U_g).
+            "minimal GRU" without any reset gate: g = φ(x·W_g + b_g + h·U_g); as it is usually
+            written, its gate keeps the state.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -172,16 +190,16 @@ class MGUCell(_SingleGateCell):
         The output (B, U) and the new state, nested like `states`.
 
     Raises:
-        ValueError: `units` is not a positive integer.
+        ValueError: `units` is not a positive integer, or `update_gate` is unknown.
     """
 
     def __init__(self, units: int, *arguments: Any, gate_candidate: bool = True, **kwargs: Any):
         super().__init__(units, *arguments, **kwargs)
         self.gate_candidate = bool(gate_candidate)
 
-    def reset(self, z: Tensor) -> Tensor:
-        """The gate itself, or ones."""
-        return z if self.gate_candidate else tf.ones_like(z)
+    def reset(self, added: Tensor) -> Tensor:
+        """The share added, or ones."""
+        return added if self.gate_candidate else tf.ones_like(added)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, for a complete round trip."""
@@ -198,10 +216,12 @@ class CoupledGRUCell(_SingleGateCell):
         g  = φ(x·W_g + b_g + (r ⊙ h)·U_g)                                   (33)
         h′ = (1 − z) ⊙ h + z ⊙ g                                            (4b)
 
+    With `update_gate="keep"` z keeps the state, so r = z and h′ = z ⊙ h + (1 − z) ⊙ g.
+
     Arguments, call arguments, results and errors are those of `MGUCell` without
     `gate_candidate`; weights have the same shapes.
     """
 
-    def reset(self, z: Tensor) -> Tensor:
-        """The complement of the update gate."""
-        return 1 - z
+    def reset(self, added: Tensor) -> Tensor:
+        """The share of the state that is kept."""
+        return 1 - added

@@ -15,9 +15,9 @@ if ! python=$("$UV" python find --no-python-downloads --no-project "$version" 2>
     [ "${SKIP_MISSING:-}" = 1 ] && echo "SKIPPED: tests on Python $version" >&2 && exit 0
     exit 1
 fi
-"$python" -m venv --clear "$environment"
-"$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
-"$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+"$UV" venv --quiet --clear --python "$python" "$environment"
+"$UV" pip install --quiet --python "$environment" -r "$requirements"
+"$UV" pip install --quiet --python "$environment" --no-deps --editable .
 "$environment/bin/python" --version
 if [ "${1:-}" = demo ]; then
     shift

@@ -14,7 +14,8 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_example_runs(example, capsys):
+def test_example_runs(example, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for what an example writes
     if "import torch" in example:
         pytest.importorskip("torch")
     exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})

@@ -1,6 +1,6 @@
 """Training pipelines built on keras_gru.
 
-From Python: `TextClassifier` and `Forecaster`, which are imported when they are
+From Python: `TextClassifier`, `TextRegressor` and `Forecaster`, which are imported when they are
 asked for. From the command line: `gru-train`.
 """
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from training.estimators.forecaster import Forecaster
     from training.estimators.text_classifier import TextClassifier
+    from training.estimators.text_regressor import TextRegressor
 
-__all__ = ["Forecaster", "TextClassifier"]
+__all__ = ["Forecaster", "TextClassifier", "TextRegressor"]
 
 _MODULES = {
     "Forecaster": "training.estimators.forecaster",
     "TextClassifier": "training.estimators.text_classifier",
+    "TextRegressor": "training.estimators.text_regressor",
 }
 
 

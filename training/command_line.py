@@ -182,7 +182,7 @@ def _conclude(console: Console, name: str, task: Task, run: Any, arguments: Sequ
         steps = [f"next    {export}  # though {verdict.problem.partition(':')[0]}"]
         if verdict.flags:
             again = join(_again(name, arguments, verdict.flags))
-            steps = [f"next    {again}", f"or      {export}  # all the same"]
+            steps = [f"next    {again}", f"or      {export}  # anyway"]
     lines += [f"run     {run.path}", f"report  {run.path / 'report.html'}", *steps]
     for line in lines:
         console.print(line, markup=False, highlight=False)

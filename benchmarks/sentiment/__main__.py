@@ -21,10 +21,10 @@ from rich.console import Console
 from training.errors import TrainingError
 from training.presets import preset
 from training.sentiment.config import SentimentConfig
-from training.sentiment.data import FOLDS
 from training.sentiment.pipeline import train_sentiment
 from training.sentiment.presets import PRESETS
 from training.sentiment.run import SentimentRun
+from training.sentiment.split import FOLDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

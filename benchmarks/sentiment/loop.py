@@ -31,12 +31,14 @@ from training.loop.fit import fit, make_eval_step, make_train_step
 from training.loop.progress import TrainingProgress
 from training.sentiment.config import ClassifierConfig, SentimentDataConfig, SentimentTrainingConfig
 from training.sentiment.data import load_sentiment_data
-from training.sentiment.model import build_sentiment_model
-from training.sentiment.pipeline import BATCH_SIGNATURE, accuracy, cross_entropy
-from training.sentiment.predictions import EVALUATION_BATCH
+from training.sentiment.network.logits import EVALUATION_BATCH
+from training.sentiment.network.model import build_sentiment_model
+from training.sentiment.targets.classes import accuracy, cross_entropy
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, build_vocabulary, index_tokens, token_ids
 
+BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
+"""Word ids (B, T) and class numbers (B,)."""
 LOOP = "GradientTape loop"
 FITS = {"fit, jit_compile=False": False, "fit, as Keras compiles": "auto"}
 Epoch = Callable[[int], float]

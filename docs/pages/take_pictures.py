@@ -80,6 +80,9 @@ def _text(page: Page) -> None:
 def _forecast(page: Page) -> None:
     page.locator("#step").fill("150")
     page.locator("#step").press("Tab")
+    page.locator("#value").fill("352")
+    page.wait_for_timeout(500)
+    page.locator("h1").click()
 
 
 def _model(page: Page) -> None:

@@ -1,15 +1,16 @@
-"""A small GRU network written as JSON: its fields, its checks, its reading.
+"""A small recurrent network written as JSON: its fields, its checks, its reading.
 
 By gate, as texts write it (each `W` is (units, inputs), each `U` is (units, units))::
 
-    {"update_gate": "keep", "reset_after": false,
+    {"cell": "gru", "update_gate": "keep", "reset_after": false,
      "weights": {"z": {"W": [[...]], "U": [[...]], "b": [...]}, "r": {...}, "g": {...}},
      "output": {"W": [[...]], "b": [...], "loss": "cross_entropy"},
      "inputs": [[...], ...], "targets": [[...], ...],
      "reduction": "mean", "learning_rate": 0.01}
 
 or as `layer.get_weights()` gives it: ``"weights": {"kernel": (D, 3U), "recurrent_kernel":
-(U, 3U), "bias": (3U,) or (2, 3U)}``, gate order z, r, g.
+(U, 3U), "bias": (3U,) or (2, 3U)}``, gate order z, r, g. `keras_gru.teaching.cells.registry`
+has the other cells and their blocks.
 """
 
 import json
@@ -17,18 +18,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from keras_gru.teaching.cells.cell import Cell
+from keras_gru.teaching.cells.registry import CELLS
 from keras_gru.teaching.network_fields import Array, NetworkError, array, choice, mapping, required
+from keras_gru.teaching.network_weights import read_weights
 
-GATES = ("z", "r", "g")
 UPDATE_GATES = ("keep", "replace")
 ACTIVATIONS = ("tanh", "sigmoid", "relu", "linear")
 LOSSES = ("cross_entropy", "binary_cross_entropy", "squared_error")
 REDUCTIONS = ("sum", "mean")
 
 _FIELDS = (
+    "cell",
     "update_gate",
     "reset_after",
     "activation",
@@ -37,39 +42,47 @@ _FIELDS = (
     "output",
     "inputs",
     "initial_state",
+    "initial_cell",
     "targets",
     "reduction",
     "learning_rate",
     "tokens",
     "classes",
+    "note",
 )
 
 
 @dataclass(frozen=True)
 class Network:
-    """A GRU layer with one output layer, and one sequence to run through it.
+    """A recurrent layer with one output layer, and one sequence to run through it.
 
-    Shapes: D inputs, U units, O outputs, T steps. Gate dictionaries have the keys z, r, g.
+    Shapes: D inputs, U units, O outputs, T steps. Weights are by block of the cell: z, r, g of a
+    GRU.
     """
 
-    update_gate: str
-    """`keep`: h′ = z⊙h + (1−z)⊙g; `replace`: h′ = (1−z)⊙h + z⊙g."""
+    cell_name: str
+    """A key of `CELLS`."""
+    update_gate: str | None
+    """`keep`: h′ = z⊙h + (1−z)⊙g; `replace`: h′ = (1−z)⊙h + z⊙g; None: no update gate."""
     reset_after: bool
-    """Whether the reset gate acts after the recurrent matmul, (3a), or before it, (3b)."""
+    """Whether a GRU's reset gate acts after the recurrent matmul, (3a), or before it, (3b)."""
     activation: str
     recurrent_activation: str
+    """Of the gates."""
     kernel: Mapping[str, Array]
-    """By gate, (D, U)."""
+    """By block, (D, U)."""
     recurrent_kernel: Mapping[str, Array]
-    """By gate, (U, U)."""
+    """By block, (U, U)."""
     bias: Mapping[str, Array]
-    """By gate, (U,)."""
+    """By block, (U,)."""
     recurrent_bias: Mapping[str, Array]
-    """By gate, (U,); zeros when the reset gate acts before the matmul."""
+    """By block, (U,); zeros unless a reset gate acts after the matmul."""
     inputs: Array
     """(T, D)."""
     initial_state: Array
     """(U,)."""
+    initial_cell: Array | None
+    """(U,) of an LSTM, None for other cells."""
     output_kernel: Array | None
     """(U, O), or None for a layer without an output."""
     output_bias: Array | None
@@ -81,6 +94,18 @@ class Network:
     learning_rate: float | None
     tokens: tuple[str, ...]
     classes: tuple[str, ...]
+    note: str
+    """For the reader of the trace."""
+
+    @property
+    def cell(self) -> Cell:
+        """The equations of a step."""
+        return CELLS[self.cell_name]
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Gates and candidate, in the order of `layer.get_weights()`."""
+        return tuple(self.cell.blocks)
 
     @property
     def units(self) -> int:
@@ -88,7 +113,7 @@ class Network:
         return int(self.initial_state.shape[0])
 
     def parameter_count(self) -> int:
-        """Trainable numbers in the GRU and its output layer."""
+        """Trainable numbers in the cell and its output layer."""
         arrays = [*self.kernel.values(), *self.recurrent_kernel.values(), *self.bias.values()]
         if self.reset_after:
             arrays += self.recurrent_bias.values()
@@ -120,37 +145,44 @@ def parse_network(content: object) -> Network:
         NetworkError: Naming the field, what was expected and what came.
     """
     fields = mapping(content, "network", _FIELDS)
-    update_gate = choice(fields, "update_gate", UPDATE_GATES)
-    reset_after = required(fields, "reset_after", "true or false")
-    if not isinstance(reset_after, bool):
-        raise NetworkError(f"reset_after: expected true or false, got {reset_after!r}")
+    cell_name = choice(fields, "cell", tuple(CELLS), "gru")
+    cell = CELLS[cell_name]
+    for name in ("update_gate", "reset_after", "recurrent_activation", "initial_cell"):
+        if name not in cell.options and fields.get(name) is not None:
+            raise NetworkError(
+                f"{name}: expected nothing for the cell {cell_name!r}, got {fields[name]!r}"
+            )
+    has_update_gate = "update_gate" in cell.options
+    update_gate = choice(fields, "update_gate", UPDATE_GATES) if has_update_gate else None
+    reset_after = "reset_after" in cell.options and _reset_after(fields)
     inputs = array(required(fields, "inputs", "a list of input vectors"), "inputs", (None, None))
     if inputs.size == 0:
         raise NetworkError(
             f"inputs: expected at least one step and one feature, got {inputs.shape}"
         )
     steps, features = inputs.shape
-    weights = required(fields, "weights", "an object with z, r, g, or kernel, recurrent_kernel")
-    kernel, recurrent_kernel, bias, recurrent_bias = _weights(weights, features, reset_after)
-    units = recurrent_kernel["z"].shape[0]
-    initial_state = (
-        array(fields["initial_state"], "initial_state", (units,))
-        if fields.get("initial_state") is not None
-        else np.zeros(units)
-    )
+    blocks = tuple(cell.blocks)
+    what = f"an object with {', '.join(blocks)}, or kernel, recurrent_kernel"
+    given = required(fields, "weights", what)
+    weights = read_weights(given, blocks, features, reset_after)
+    units = weights.recurrent_kernel[blocks[0]].shape[0]
     output_kernel, output_bias, loss = _output(fields.get("output"), units)
     outputs = 0 if output_kernel is None else output_kernel.shape[1]
     return Network(
+        cell_name=cell_name,
         update_gate=update_gate,
         reset_after=reset_after,
         activation=choice(fields, "activation", ACTIVATIONS, "tanh"),
         recurrent_activation=choice(fields, "recurrent_activation", ACTIVATIONS, "sigmoid"),
-        kernel=kernel,
-        recurrent_kernel=recurrent_kernel,
-        bias=bias,
-        recurrent_bias=recurrent_bias,
+        kernel=weights.kernel,
+        recurrent_kernel=weights.recurrent_kernel,
+        bias=weights.bias,
+        recurrent_bias=weights.recurrent_bias,
         inputs=inputs,
-        initial_state=initial_state,
+        initial_state=_start(fields, "initial_state", units),
+        initial_cell=(
+            _start(fields, "initial_cell", units) if "initial_cell" in cell.options else None
+        ),
         output_kernel=output_kernel,
         output_bias=output_bias,
         loss=loss,
@@ -159,56 +191,20 @@ def parse_network(content: object) -> Network:
         learning_rate=_learning_rate(fields.get("learning_rate")),
         tokens=_labels(fields.get("tokens"), "tokens", steps),
         classes=_labels(fields.get("classes"), "classes", outputs),
+        note=_note(fields.get("note", "")),
     )
 
 
-def _weights(
-    content: object, features: int, reset_after: bool
-) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
-    if isinstance(content, dict) and "kernel" in content:
-        return _stacked_weights(content, features, reset_after)
-    gates = mapping(content, "weights", GATES)
-    kernel, recurrent_kernel, bias, recurrent_bias = {}, {}, {}, {}
-    units: int | None = None
-    for gate in GATES:
-        at = f"weights.{gate}"
-        known = ("W", "U", "b", "b_recurrent") if reset_after else ("W", "U", "b")
-        parts = mapping(required(gates, gate, "an object with W, U, b", "weights."), at, known)
-        U = array(
-            required(parts, "U", "a (units, units) matrix", f"{at}."), f"{at}.U", (units, units)
-        )
-        if U.shape[0] != U.shape[1]:
-            raise NetworkError(f"{at}.U: expected a square (units, units) matrix, got {U.shape}")
-        units = U.shape[0]
-        W = required(parts, "W", "a (units, inputs) matrix", f"{at}.")
-        kernel[gate] = array(W, f"{at}.W", (units, features)).T
-        recurrent_kernel[gate] = U.T
-        zeros = [0.0] * units
-        bias[gate] = array(parts.get("b", zeros), f"{at}.b", (units,))
-        recurrent_bias[gate] = array(parts.get("b_recurrent", zeros), f"{at}.b_recurrent", (units,))
-    return kernel, recurrent_kernel, bias, recurrent_bias
+def _reset_after(fields: Mapping[str, Any]) -> bool:
+    value = required(fields, "reset_after", "true or false")
+    if not isinstance(value, bool):
+        raise NetworkError(f"reset_after: expected true or false, got {value!r}")
+    return value
 
 
-def _stacked_weights(
-    content: object, features: int, reset_after: bool
-) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
-    stacked = mapping(content, "weights", ("kernel", "recurrent_kernel", "bias"))
-    what = "a (units, 3 * units) matrix"
-    recurrent = required(stacked, "recurrent_kernel", what, "weights.")
-    U = array(recurrent, "weights.recurrent_kernel", (None, None))
-    units = U.shape[0]
-    if U.shape != (units, 3 * units) or units == 0:
-        raise NetworkError(f"weights.recurrent_kernel: expected {what}, got {U.shape}")
-    W = array(stacked["kernel"], "weights.kernel", (features, 3 * units))
-    shape = (2, 3 * units) if reset_after else (3 * units,)
-    b = array(stacked.get("bias", np.zeros(shape).tolist()), "weights.bias", shape)
-    rows = b.reshape(-1, 3 * units)
-    recurrent_row = rows[1] if reset_after else np.zeros(3 * units)
-    by_gate = [
-        dict(zip(GATES, np.split(array, 3, axis=-1), strict=True))
-        for array in (W, U, rows[0], recurrent_row)
-    ]
-    return by_gate[0], by_gate[1], by_gate[2], by_gate[3]
+def _start(fields: Mapping[str, Any], name: str, units: int) -> Array:
+    given = fields.get(name)
+    return np.zeros(units) if given is None else array(given, name, (units,))
 
 
 def _output(content: object, units: int) -> tuple[Array | None, Array | None, str]:
@@ -258,6 +254,12 @@ def _learning_rate(content: object) -> float | None:
     if rate <= 0:
         raise NetworkError(f"learning_rate: expected a positive number, got {rate}")
     return rate
+
+
+def _note(content: object) -> str:
+    if not isinstance(content, str):
+        raise NetworkError(f"note: expected a string, got {content!r}")
+    return content
 
 
 def _labels(content: object, name: str, count: int) -> tuple[str, ...]:

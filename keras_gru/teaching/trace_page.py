@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from keras_gru.teaching.network import Network
-from keras_gru.teaching.network_fields import Array
+from keras_gru.teaching.network_fields import Array, NetworkError
 from keras_gru.teaching.worked_example import Verdict, WorkedExample, target
 
 TEMPLATE = Path(__file__).with_name("trace.html")
@@ -30,8 +30,11 @@ def write_trace_page(
         variant: The variant of the example.
 
     Raises:
+        NetworkError: The network is not a GRU.
         OSError: The file cannot be written.
     """
+    if network.cell_name != "gru":
+        raise NetworkError(f"--html: expected the cell 'gru', got {network.cell_name!r}")
     page = TEMPLATE.read_text("utf-8")
     content = _content(network, example, variant)
     data = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

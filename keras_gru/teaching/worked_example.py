@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from keras_gru.teaching.cells.notebook import Substitutes, Values
 from keras_gru.teaching.expression import addends, decimals, evaluate, parse
 from keras_gru.teaching.network import Network, parse_network
 from keras_gru.teaching.network_fields import Array, NetworkError
-from keras_gru.teaching.trace import Substitutes, Trace, Values, trace
+from keras_gru.teaching.trace import Trace, trace
 
 _PACKAGED = Path(__file__).parents[1] / "worked_examples"
 _CHECKOUT = Path(__file__).parents[2] / "docs" / "worked_examples"
@@ -70,6 +71,12 @@ class WorkedExample:
         """What the text has wrong: id, kind, cause, equation."""
         return list(self.content.get("errata", []))
 
+    @property
+    def variants(self) -> dict[str, str]:
+        """What each variant of the network is about, by name."""
+        named = self.content.get("variants", {})
+        return {name: str(fields["about"]) for name, fields in named.items()}
+
     def network(self, variant: str | None = None) -> Network | None:
         """The network, or one of its named variants; None for pure arithmetic.
 
@@ -89,7 +96,20 @@ class WorkedExample:
                 else f"{self.name} has no variants"
             )
             raise NetworkError(f"variant: {known}, got {variant!r}")
-        return parse_network({**fields, **variants[variant]})
+        changed = {k: v for k, v in variants[variant].items() if k != "about"}
+        return parse_network({**fields, **changed})
+
+    def variant_with(self, cell: str) -> str | None:
+        """The first variant whose network has a cell; None for the network as it stands.
+
+        Raises:
+            NetworkError: No variant has it.
+        """
+        for variant in (None, *self.variants):
+            network = self.network(variant)
+            if network is not None and network.cell_name == cell:
+                return variant
+        raise NetworkError(f"--cell: expected a cell that {self.name} has, got {cell!r}")
 
     @cached_property
     def verdicts(self) -> list[Verdict]:

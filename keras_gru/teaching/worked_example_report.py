@@ -10,12 +10,15 @@ import numpy as np
 from rich.table import Table
 
 from keras_gru.teaching.network_fields import Array
+from keras_gru.teaching.texts import TEXTS
 from keras_gru.teaching.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
 
 _INTRODUCTION = """# Worked examples
 
 Every number that four teaching texts print about the GRU, beside the number that
-`keras_gru.teaching.trace` computes in float64 from the example's weights and inputs alone. The
+`keras_gru.teaching.trace` computes in float64 from the example's weights and inputs alone, and
+what the texts have wrong in numbers, formulas, figures, wording and code.
+[texts.md](texts.md) says where everything else that they describe is in this project. The
 examples are JSON files in [worked_examples/](worked_examples/); equation numbers are those of
 [DERIVATION.md](../keras_gru/DERIVATION.md). This file is generated:
 `python -m keras_gru audit docs/worked_examples.md`. See one example from its first gate to its
@@ -28,7 +31,8 @@ updated weights with `python -m keras_gru trace good_movie` ([trace.md](trace.md
 
 `tests/keras_gru/teaching/test_worked_examples.py` tests each number against the trace, against a
 TensorFlow tape and against central differences over a plain forward pass (float64), and against
-the layer (float32). `tests/keras_gru/teaching/test_errata.py` confirms the errata about formulas.
+the layer (float32). `test_errata.py`, `test_errata_readings.py` and `test_errata_code.py` beside it
+confirm the other errata.
 """
 
 
@@ -44,6 +48,28 @@ def summary_table(examples: Sequence[WorkedExample]) -> Table:
         counts = [len(example.verdicts), count[AGREES], count[CARRIED], count[DIFFERS]]
         numbers = (str(number) for number in (*counts, len(example.errata)))
         table.add_row(example.name, *numbers, example.content["title"])
+    return table
+
+
+def texts_table() -> Table:
+    """One line per text: its title, and what a reader knows it by."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for text in TEXTS:
+        table.add_row(text.name, f"{text.title}: {text.about}")
+    return table
+
+
+def variants_table(examples: Sequence[WorkedExample]) -> Table:
+    """One line per variant of an example's network."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for example in examples:
+        for name, about in example.variants.items():
+            table.add_row(example.name, name, about)
     return table
 
 
@@ -63,12 +89,13 @@ def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
 
 def markdown(examples: Sequence[WorkedExample]) -> str:
     """The whole document."""
-    lines = [_INTRODUCTION, "## Inventory", "", *_inventory(examples), "", "## Errata", ""]
+    lines = [_INTRODUCTION, "## The texts", "", *_texts(), "", "## Inventory", ""]
+    lines += [*_inventory(examples), "", "### Variants", "", *_variants(examples), ""]
+    lines += ["## Errata", ""]
     lines += [
-        "Each erratum is confirmed twice: by the trace and by a second derivation of the same "
-        "number "
-        "(tape and central differences), or by two independent calculations in "
-        "`test_errata.py`.",
+        "Each erratum about a printed number is confirmed by the trace and by a second "
+        "derivation of it (tape and central differences), each of the others by a test or a "
+        "calculation of its own.",
         "",
         *_errata(examples),
         "",
@@ -77,6 +104,30 @@ def markdown(examples: Sequence[WorkedExample]) -> str:
     for example in examples:
         lines += ["", *_example(example)]
     return "\n".join(lines) + "\n"
+
+
+def _texts() -> Iterator[str]:
+    yield "| text | its head | what it is | update gate | credited to | reset gate | loss |"
+    yield "|---|---|---|---|---|---|---|"
+    for text in TEXTS:
+        equation = {"keep": "4a", "replace": "4b"}[text.update_gate]
+        cells = [text.title, text.about, f"{text.update_gate} ({equation})", text.credited]
+        yield f"| {' | '.join([text.name, *cells, text.reset, text.reduction])} |"
+    yield ""
+    yield "Cho et al. 2014 (arXiv:1406.1078, equation (7)) keep the old state with z, as Keras,"
+    yield "PyTorch and ONNX do; Chung et al. 2014 (arXiv:1412.3555, equation (5)) replace it with"
+    yield "z. With the logistic function the two are one GRU with the weights of z negated."
+
+
+def _variants(examples: Sequence[WorkedExample]) -> Iterator[str]:
+    yield "`python -m keras_gru trace NAME --variant VARIANT`; `trace --cell lstm` takes the"
+    yield "variant of de_to_p that has this cell."
+    yield ""
+    yield "| example | variant | what it is |"
+    yield "|---|---|---|"
+    for example in examples:
+        for name, about in example.variants.items():
+            yield f"| {example.name} | {name} | {about} |"
 
 
 def _inventory(examples: Sequence[WorkedExample]) -> Iterator[str]:
@@ -90,7 +141,10 @@ def _inventory(examples: Sequence[WorkedExample]) -> Iterator[str]:
         place = f"{example.content['text']}: {example.content['section']}"
         numbers = " | ".join(str(count[status]) for status in (AGREES, CARRIED, DIFFERS))
         link = f"[{example.name}](worked_examples/{example.name}.json)"
-        tested = "arithmetic" if example.network() is None else "trace, tape, differences, layer"
+        network = example.network()
+        tested = "arithmetic" if network is None else "trace, tape, differences"
+        if network is not None and network.cell_name == "gru":
+            tested += ", layer"
         if "also_tested" in example.content:
             tested += f", {example.content['also_tested']}"
         yield f"| {link} | {place} | {count.total()} | {numbers} | {ids} | {tested} |"

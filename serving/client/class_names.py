@@ -31,7 +31,8 @@ def class_names(
         outputs: Of the answer, among them `scores` (B, C) and `label` (B,).
     """
     scores, label = outputs.get("scores"), outputs.get("label")
-    if scores is None or label is None or scores.ndim != 2 or not len(scores):
+    answers = label is not None or "labels" in outputs
+    if scores is None or not answers or scores.ndim != 2 or not len(scores):
         return []
     example = {name: array[0] for name, array in inputs.items() if array.ndim}
     try:
@@ -39,8 +40,11 @@ def class_names(
     except (ServingError, ValueError, TypeError):  # the model has no such signature
         return []
     names = [name for name, _ in row]
-    best = names[int(scores[0].argmax())] if len(names) == scores.shape[1] else None
-    return names if best is not None and label[:1].tolist() == [best.encode()] else []
+    if label is None:  # any number of labels
+        return names if len(set(names)) == scores.shape[1] else []
+    # Not the likeliest one: costs or thresholds may decide otherwise.
+    known = len(names) == scores.shape[1] and label[0] in [name.encode() for name in names]
+    return names if known else []
 
 
 def likeliest(scores: np.ndarray, classes: Sequence[str]) -> np.ndarray:

@@ -60,6 +60,60 @@ class Sentiment:
 
 
 @dataclass(frozen=True)
+class TextLabels:
+    """The labels of one text.
+
+    Attributes:
+        labels: Those that apply, the likeliest first.
+        scores: Probability of every label, (C,).
+        thresholds: From which on each applies, (C,).
+    """
+
+    labels: tuple[str, ...]
+    scores: np.ndarray
+    thresholds: np.ndarray
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[TextLabels]:
+        """One per row of what `predict` returns for `serving_default`.
+
+        Raises:
+            FailedPrecondition: The model answers no labels.
+        """
+        _require(outputs, labels="text (B, C)", scores="(B, C)", thresholds="(B, C)")
+        return [
+            cls(tuple(name.decode("utf-8", "replace") for name in names if name), scores, least)
+            for names, scores, least in zip(
+                outputs["labels"], outputs["scores"], outputs["thresholds"], strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The number estimated for one text.
+
+    Attributes:
+        value: The estimate.
+        quantiles: The bounds of its intervals, ascending, (Q,); the model card has the levels.
+    """
+
+    value: float
+    quantiles: np.ndarray
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Estimate]:
+        """One per row of what `predict` returns for `serving_default`.
+
+        Raises:
+            FailedPrecondition: The model estimates no numbers.
+        """
+        _require(outputs, value="(B,)", quantiles="(B, Q)")
+        rows = zip(outputs["value"], outputs["quantiles"], strict=True)
+        return [cls(float(value), quantiles) for value, quantiles in rows]
+
+
+@dataclass(frozen=True)
 class Explanation:
     """What a text classifier's gates did: T tokens, L layers, R directions, U units, C classes.
 

@@ -16,11 +16,14 @@ from serving.client import Client
 from serving.codecs.dtypes import by_number
 from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
 from serving.errors import FailedPrecondition, ServingError, Unknown
-from training.scoring.class_columns import class_columns
+from training.scoring.class_columns import BOUNDS, AnswerColumns, answer_columns, class_columns
 from training.scoring.scorer import BatchLimits
 from training.scoring.text_column import text_column
 
 _LETTERS_PER_STEP = 5
+_LABELS = {"labels": 2, "scores": 2, "thresholds": 2}
+_NUMBER = {"value": 1, "quantiles": 2}
+"""Outputs of models that answer several labels, or a number, and their dimensions."""
 _CLASSES = ("label", "probability", "scores")
 
 
@@ -64,6 +67,8 @@ class ServedModel:
 
         Else a column per output: a list where an output has further dimensions.
         """
+        if self._columns is not None:
+            return self._columns.schema
         fields = []
         for name, array in self._probe.items():
             kind = _arrow_type(name, array.dtype)
@@ -86,6 +91,8 @@ class ServedModel:
     def answer(self, texts: list[bytes]) -> pa.RecordBatch:
         """Ask the server for the answers to some texts."""
         outputs = self._ask(texts)
+        if self._columns is not None:
+            return self._columns.batch(outputs)
         columns: list[Any] = []
         for name in self._probe:
             array = outputs[name]
@@ -127,6 +134,16 @@ class ServedModel:
         order = [name for name in _CLASSES if name in outputs]
         order += sorted(set(outputs) - set(order))
         return {name: outputs[name] for name in order}
+
+    @cached_property
+    def _columns(self) -> AnswerColumns | None:
+        """Those of a model that answers several labels or a number; None of any other."""
+        forms = {name: array.ndim for name, array in self._probe.items()}
+        if forms == _LABELS and self._classes is not None:
+            return answer_columns("labels", self._classes)
+        if forms == _NUMBER and self._probe["quantiles"].shape[1] == len(BOUNDS):
+            return answer_columns("number", ())
+        return None
 
     @cached_property
     def _classes(self) -> list[str] | None:

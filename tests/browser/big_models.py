@@ -1,4 +1,4 @@
-"""Models of 40 classes and of 1,000 series, made with plain TensorFlow, to look at in a browser."""
+"""Models made with plain TensorFlow to look at in a browser: large ones, and other answers."""
 
 import json
 
@@ -6,6 +6,7 @@ import tensorflow as tf
 
 TOPICS, SERIES, HORIZON = 40, 1000, 24
 LEVELS = [0.1, 0.5, 0.9]
+SEVERAL = ["billing", "login", "refund"]
 
 
 def save_topics(base_path):
@@ -46,6 +47,36 @@ def save_wide(base_path):
     names = [f"series {i}" for i in range(SERIES)]
     card = {"columns": names, "forecast_columns": names, "levels": LEVELS, "lookback": 8}
     _save(module, base_path, {"serving_default": serve}, card)
+
+
+def save_several(base_path):
+    """Any number of labels: those whose name is in the text."""
+    module = tf.Module()
+    names = tf.constant(SEVERAL)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def serve(text):
+        found = [tf.strings.regex_full_match(text, f".*{name}.*") for name in SEVERAL]
+        hit = tf.stack(found, 1)
+        return {
+            "labels": tf.where(hit, names, ""),
+            "scores": tf.where(hit, 0.9, 0.1),
+            "thresholds": tf.fill(tf.shape(hit), 0.4),
+        }
+
+    _save(module, base_path, {"serving_default": serve}, {"classes": SEVERAL})
+
+
+def save_estimate(base_path):
+    """A number with two intervals: the length of the text."""
+    module = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def serve(text):
+        value = tf.cast(tf.strings.length(text), tf.float32)
+        return {"value": value, "quantiles": value[:, None] + [-2.0, -1.0, 1.0, 2.0]}
+
+    _save(module, base_path, {"serving_default": serve}, {})
 
 
 def _save(module, base_path, signatures, card):

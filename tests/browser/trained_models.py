@@ -24,7 +24,7 @@ from training.sentiment.config import (
 from training.sentiment.pipeline import train_sentiment
 from training.sentiment.sources.grammar import generate_reviews
 
-from .big_models import save_topics, save_wide
+from .big_models import save_estimate, save_several, save_topics, save_wide
 from .hostile_names import CLASSES, COLUMNS, HOSTILE
 
 LOOKBACK, HORIZON = 48, 12
@@ -37,6 +37,8 @@ def make_all(root):
     shutil.copytree(root / "models" / "texts" / "1", root / "models" / "texts" / "2")
     save_topics(root / "models" / "topics")
     save_wide(root / "models" / "wide")
+    save_several(root / "models" / "several")
+    save_estimate(root / "models" / "estimate")
 
 
 def train_texts(root):

@@ -5,8 +5,12 @@ probe is the gradient at that place. The same function runs on TensorFlow float6
 differentiates it, and on NumPy float64, where central differences do. No derivative is written.
 """
 
+import re
+
 import numpy as np
 import tensorflow as tf
+
+from tests.keras_gru.plain_cells import PLAIN, SHARED, Step
 
 NUMPY = {
     "exp": np.exp,
@@ -23,47 +27,30 @@ TENSORFLOW = {
     "relu": tf.nn.relu,
 }
 
-# Name of a trace's gradient: the probes whose derivatives add up to it.
-GRADIENTS = {
-    "d_logits": ["logits"],
-    "dh_output": ["h_output"],
-    "dh_future": ["h_next"],
-    "dh_new": ["h_new"],
-    "d_z": ["z"],
-    "d_r": ["r"],
-    "d_g": ["g"],
-    "d_a_z": ["a_z"],
-    "d_a_r": ["a_r"],
-    "d_a_g": ["a_g"],
-    "d_q": ["q"],
-    "d_rh": ["rh"],
-    "dh_direct": ["h_direct"],
-    "dh_candidate": ["h_candidate"],
-    "dh_update_gate": ["h_z"],
-    "dh_reset_gate": ["h_r"],
-    "dh_gates": ["h_z", "h_r"],
-    "dh": ["h"],
-    "dx": ["x"],
-    **{f"d{letter}_{gate}": [f"{letter}_{gate}"] for letter in "WUbc" for gate in "zrg"},
-    "dW_out": ["W_out"],
-    "db_out": ["b_out"],
-}
+
+def gradients_of(network):
+    """Name of a trace's gradient: the probes whose derivatives add up to it."""
+    blocks, _, own, _ = PLAIN[network.cell_name]
+    letters = "WUbc" if network.reset_after else "WUb"
+    names = [f"{letter}_{block}" for letter in letters for block in blocks]
+    return {**SHARED, **own, **{f"d{name}": [name] for name in names}}
 
 
 def probe_shapes(network):
     T, D = network.inputs.shape
     U = network.units
-    vectors = ["z", "r", "g", "a_z", "a_r", "a_g", "h_new", "h", "h_output", "h_next", "h_direct"]
-    vectors += ["h_candidate", "h_z", "h_r", "q" if network.reset_after else "rh"]
-    shapes = dict.fromkeys(vectors, (1, U)) | {"x": (1, D)}
-    for gate in "zrg":
-        shapes |= {f"W_{gate}": (D, U), f"U_{gate}": (U, U), f"b_{gate}": (1, U)}
-        if network.reset_after:
-            shapes[f"c_{gate}"] = (1, U)
+    special = {"x": (1, D)}
+    for block in PLAIN[network.cell_name][0]:
+        special |= {f"W_{block}": (D, U), f"U_{block}": (U, U)}
     if network.output_kernel is not None:
         outputs = network.output_kernel.shape[1]
-        shapes |= {"logits": (1, outputs), "W_out": (U, outputs), "b_out": (1, outputs)}
-    return {(t, name): shape for t in range(T) for name, shape in shapes.items()}
+        special |= {"logits": (1, outputs), "W_out": (U, outputs), "b_out": (1, outputs)}
+    names = {name for probes in gradients_of(network).values() for name in probes}
+    if network.output_kernel is None:
+        names -= {"logits", "W_out", "b_out"}
+    if network.cell_name == "gru":
+        names -= {"rh"} if network.reset_after else {"q"}
+    return {(t, name): special.get(name, (1, U)) for t in range(T) for name in sorted(names)}
 
 
 def forward(network, probes, ops):
@@ -76,35 +63,28 @@ def forward(network, probes, ops):
         "linear": lambda a: a,
     }
     sigma, phi = functions[network.recurrent_activation], functions[network.activation]
-    h = network.initial_state[None, :]
+    blocks, states, _, run = PLAIN[network.cell_name]
+    state = {"h": network.initial_state[None, :]}
+    if "c" in states:
+        state["c"] = network.initial_cell[None, :]
+    given = {
+        "W": network.kernel,
+        "U": network.recurrent_kernel,
+        "b": network.bias,
+        "c": network.recurrent_bias,
+    }
     for t, x in enumerate(network.inputs):
         p = {name: probe for (at, name), probe in probes.items() if at == t}
-        W = {gate: network.kernel[gate] + p[f"W_{gate}"] for gate in "zrg"}
-        U = {gate: network.recurrent_kernel[gate] + p[f"U_{gate}"] for gate in "zrg"}
-        b = {gate: network.bias[gate] + p[f"b_{gate}"] for gate in "zrg"}
-        if network.reset_after:
-            c = {gate: network.recurrent_bias[gate] + p[f"c_{gate}"] for gate in "zrg"}
-        else:
-            c = dict.fromkeys("zrg", 0.0)
-        x, h = x[None, :] + p["x"], h + p["h"]
-        v = {"x": x, "h": h}
-        v["a_z"] = (h + p["h_z"]) @ U["z"] + x @ W["z"] + b["z"] + c["z"] + p["a_z"]
-        v["a_r"] = (h + p["h_r"]) @ U["r"] + x @ W["r"] + b["r"] + c["r"] + p["a_r"]
-        v["z"] = sigma(v["a_z"]) + p["z"]
-        v["r"] = sigma(v["a_r"]) + p["r"]
-        if network.reset_after:
-            v["q"] = (h + p["h_candidate"]) @ U["g"] + c["g"] + p["q"]
-            past = v["r"] * v["q"]
-        else:
-            v["rh"] = v["r"] * (h + p["h_candidate"]) + p["rh"]
-            past = v["rh"] @ U["g"]
-        v["a_g"] = past + x @ W["g"] + b["g"] + p["a_g"]
-        v["g"] = phi(v["a_g"]) + p["g"]
-        keep = v["z"] if network.update_gate == "keep" else 1 - v["z"]
-        v["keep"], v["add"] = keep, 1 - keep
-        v["kept"], v["added"] = keep * (h + p["h_direct"]), (1 - keep) * v["g"]
-        v["h_new"] = v["kept"] + v["added"] + p["h_new"]
-        h = v["h_new"] + p["h_next"]
+        step = Step(network, p, sigma, phi)
+        step.w = {
+            (letter, block): by_block[block] + p.get(f"{letter}_{block}", 0.0)
+            for letter, by_block in given.items()
+            for block in blocks
+        }
+        x = x[None, :] + p["x"]
+        state = {name: value + p[name] for name, value in state.items()}
+        v = {"x": x, **state, **run(step, x, state)}
+        state = {name: v[f"{name}_new"] + p[f"{name}_next"] for name in states}
         if network.output_kernel is not None:
             V = network.output_kernel + p["W_out"]
             bias = network.output_bias + p["b_out"]
@@ -173,19 +153,21 @@ def _named(network, values, gradients):
     for (t, name), value in values.items():
         steps[t][name] = np.squeeze(value, axis=0) if np.ndim(value) == 2 else np.asarray(value)
     for t, step in enumerate(steps):
-        for name, probes in GRADIENTS.items():
+        for name, probes in gradients_of(network).items():
             parts = [gradients[t, probe] for probe in probes if (t, probe) in gradients]
             if parts:
                 vector = not name.startswith(("dW", "dU"))
                 step[name] = np.squeeze(sum(parts), axis=0) if vector else sum(parts)
-        if "d_z" in step:
+        if "d_z" in step and network.cell_name == "gru":
             keep = 1 if network.update_gate == "keep" else -1
             step["dz_factor"] = keep * (step["h"] - step["g"])
     totals = {}
     losses = [step["loss"] for step in steps if "loss" in step]
     if losses:
         totals |= {"loss_sum": np.sum(losses), "loss_mean": np.mean(losses)}
-        weights = [name for name in GRADIENTS if name[1] in "WUbc" and name in steps[0]]
+        ends = (*PLAIN[network.cell_name][0], "out")
+        pattern = re.compile(f"d[WUbc]_({'|'.join(ends)})")
+        weights = [name for name in gradients_of(network) if pattern.fullmatch(name)]
         totals |= {name: sum(step[name] for step in steps if name in step) for name in weights}
         if network.learning_rate is not None and network.output_kernel is not None:
             totals["new_W_out"] = network.output_kernel - network.learning_rate * totals["dW_out"]

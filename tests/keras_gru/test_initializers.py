@@ -92,6 +92,21 @@ class TestBiases:
         np.testing.assert_allclose(r, 0.5)
         np.testing.assert_array_equal(g, 0)
 
+    @pytest.mark.parametrize("reset_after", [True, False])
+    @pytest.mark.parametrize("other", [{}, {"remember_bias": 2.0}, {"max_period": 9}], ids=str)
+    def test_recommended_reset_bias_counts_once(self, other, reset_after):
+        options = recommended(reset_bias=1.0, seed=1, **other)
+        layer = GRU(U, reset_after=reset_after, **options)
+        layer.build((None, None, 3))
+        bias = layer.cell.bias.numpy()
+        _, r, g = blocks(bias.sum(0) if reset_after else bias)
+        np.testing.assert_array_equal(r, 1)
+        np.testing.assert_array_equal(g, 0)
+        without = GRU(U, reset_after=reset_after, **{**recommended(seed=1, **other)})
+        without.build((None, None, 3))
+        difference = bias - without.cell.bias.numpy()
+        assert np.count_nonzero(difference) == U
+
     @pytest.mark.parametrize("shape", [(3 * 4000,), (2, 3 * 4000)])
     @pytest.mark.parametrize("update_gate", ["keep", "replace"])
     def test_chrono_distribution(self, update_gate, shape):

@@ -1,3 +1,5 @@
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -9,10 +11,17 @@ CELLS = {
     "mgu": (MGUCell, {}, lambda z: z),
     "minimal_gru": (MGUCell, {"gate_candidate": False}, np.ones_like),
     "coupled": (CoupledGRUCell, {}, lambda z: 1 - z),
+    "mgu_keep": (MGUCell, {"update_gate": "keep"}, lambda z: 1 - z),
+    "minimal_gru_keep": (
+        MGUCell,
+        {"update_gate": "keep", "gate_candidate": False},
+        np.ones_like,
+    ),
+    "coupled_keep": (CoupledGRUCell, {"update_gate": "keep"}, lambda z: z),
 }
 
 
-def reference(x, h, kernel, recurrent_kernel, bias, reset):
+def reference(x, h, kernel, recurrent_kernel, bias, reset, update_gate="replace"):
     """One sequence, one scalar at a time."""
     U, states = len(h), []
     for step in x:
@@ -24,7 +33,10 @@ def reference(x, h, kernel, recurrent_kernel, bias, reset):
         for u in range(U):
             a = sum(step[i] * kernel[i, U + u] for i in range(len(step))) + bias[U + u]
             g[u] = np.tanh(a + sum(r[i] * h[i] * recurrent_kernel[i, U + u] for i in range(U)))
-        h = np.array([h[u] - z[u] * h[u] + z[u] * g[u] for u in range(U)])
+        if update_gate == "replace":
+            h = np.array([h[u] - z[u] * h[u] + z[u] * g[u] for u in range(U)])
+        else:
+            h = np.array([g[u] - z[u] * g[u] + z[u] * h[u] for u in range(U)])
         states.append(h)
     return np.array(states)
 
@@ -41,28 +53,27 @@ def build(name, T=4, D=2, U=3, **options):
     layer.build((None, T, D))
     weights = [rng.normal(size=weight.shape) for weight in layer.get_weights()]
     layer.set_weights(weights)
-    return layer, weights, rng.normal(size=(2, T, D)), rng.normal(size=(2, U)), reset
+    states = partial(reference, reset=reset, update_gate=arguments.get("update_gate", "replace"))
+    return layer, weights, rng.normal(size=(2, T, D)), rng.normal(size=(2, U)), states
 
 
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("T", [1, 4])
 def test_states_equal_a_loop_over_scalars(name, T):
-    layer, weights, x, h, reset = build(name, T)
+    layer, weights, x, h, expected = build(name, T)
     states = layer(tf.constant(x), initial_state=tf.constant(h))
     for row in range(2):
-        np.testing.assert_allclose(
-            states[row], reference(x[row], h[row], *weights, reset), atol=1e-14
-        )
+        np.testing.assert_allclose(states[row], expected(x[row], h[row], *weights), atol=1e-14)
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_gradients_equal_central_differences(name):
-    layer, weights, x, h, reset = build(name)
+    layer, weights, x, h, expected = build(name)
     share = np.random.default_rng(5).normal(size=(2, 4, 3))
     arrays = [x, h, *weights]
 
     def loss():
-        return sum(np.sum(share[b] * reference(x[b], h[b], *weights, reset)) for b in range(2))
+        return sum(np.sum(share[b] * expected(x[b], h[b], *weights)) for b in range(2))
 
     inputs, initial = tf.constant(x), tf.constant(h)
     with tf.GradientTape() as tape:
@@ -96,12 +107,34 @@ def test_a_model_survives_saving(name, tmp_path):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_masked_steps_keep_the_state(name):
-    layer, weights, x, h, reset = build(name)
+    layer, weights, x, h, expected = build(name)
     mask = np.array([[True, False, True, True], [False, False, True, False]])
     states = layer(tf.constant(x), initial_state=tf.constant(h), mask=tf.constant(mask))
     for row in range(2):
-        seen = reference(x[row][mask[row]], h[row], *weights, reset)
+        seen = expected(x[row][mask[row]], h[row], *weights)
         np.testing.assert_allclose(states[row, -1], seen[-1], atol=1e-14)
+
+
+@pytest.mark.parametrize("cell_class", [MGUCell, CoupledGRUCell])
+def test_the_conventions_are_one_cell_with_the_gate_negated(cell_class):
+    x = tf.constant(np.random.default_rng(4).normal(size=(2, 5, 3)))
+    states = []
+    for sign, update_gate in ((1, "replace"), (-1, "keep")):
+        cell = cell_class(4, update_gate=update_gate, dtype="float64")
+        layer = keras.layers.RNN(cell, dtype="float64")
+        layer.build(x.shape)
+        rng = np.random.default_rng(5)
+        weights = [rng.normal(size=weight.shape) for weight in layer.get_weights()]
+        for weight in weights:
+            weight[..., :4] *= sign
+        layer.set_weights(weights)
+        states.append(layer(x))
+    np.testing.assert_allclose(*states, atol=1e-14)
+
+
+def test_unknown_convention_is_named():
+    with pytest.raises(ValueError, match=r"`update_gate` must be one of .*Received: update_gate='"):
+        MGUCell(4, update_gate="forget")
 
 
 def test_two_thirds_of_the_parameters_of_a_gru():

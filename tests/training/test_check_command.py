@@ -85,7 +85,7 @@ def test_a_resumed_training_checks_its_data_before_tensorflow(tmp_path):
     )
     settings = {"task": "sentiment", "keras_gru": package_version(), **to_dict(config)}
     Checkpoint(tmp_path / ".a.checkpoint", settings, []).save(FitState(), [])
-    for content, said in ((None, "No such file"), (BAD, "line 18: the text is empty")):
+    for content, said in ((None, "there is no file"), (BAD, "line 18: the text is empty")):
         if content is not None:
             data.write_text(content)
         status, _, errors, imported = in_fresh_process("resume", str(tmp_path / "a"))

@@ -10,6 +10,7 @@ from training.errors import ConfigError
 from training.presets import preset, preset_in
 from training.sentiment.config import (
     ClassifierConfig,
+    DecisionConfig,
     SentimentConfig,
     SentimentDataConfig,
     SentimentRunConfig,
@@ -20,9 +21,18 @@ from training.sentiment.presets import PRESETS
 
 def test_json_round_trip():
     config = SentimentConfig(
-        data=SentimentDataConfig(data=Path("some/where"), text_column="body", reviews=500),
+        data=SentimentDataConfig(
+            data=Path("some/where"),
+            more_data=(Path("b.csv"), Path("c.csv")),
+            text_column="body",
+            target_type="labels",
+            label_columns=("urgent", "billing"),
+            cleaning=False,
+            reviews=500,
+        ),
         model=ClassifierConfig(units=7, dropout=0.125, bidirectional=False),
-        training=SentimentTrainingConfig(schedule="cosine", seed=9),
+        training=SentimentTrainingConfig(schedule="cosine", metric="macro_f1", seed=9),
+        decision=DecisionConfig(Path("costs.json"), ("spam=0.9",)),
         run=SentimentRunConfig(name="x"),
     )
     assert from_dict(SentimentConfig, json.loads(json.dumps(to_dict(config)))) == config
@@ -50,6 +60,7 @@ def test_configs_are_frozen():
         (SentimentTrainingConfig, {"clip_norm": 0.0}, "--clip-norm"),
         (SentimentTrainingConfig, {"seed": -1}, "--seed must be at least 0"),
         (SentimentTrainingConfig, {"schedule": "linear"}, "schedule must be one of"),
+        (SentimentDataConfig, {"target_type": "classes"}, "target_type must be one of"),
         (SentimentDataConfig, {"reviews": 5}, "--reviews must be 100 to 1000000, got 5"),
         (SentimentDataConfig, {"test_fraction": 1.5}, "--test-fraction must lie between 0 and 1"),
         (

@@ -27,6 +27,10 @@ class LabellingRun(Protocol):
         """Its settings, of which `data` names the columns."""
 
     @property
+    def kind(self) -> str:
+        """What it answers: `class`, `labels` or `number`."""
+
+    @property
     def classes(self) -> Sequence[str]:
         """C names."""
 
@@ -52,14 +56,15 @@ def held_out_outcomes(run: LabellingRun, like: LabellingRun) -> Outcomes:
     numbers = {name: number for number, name in enumerate(like.classes)}
     labels = np.array([numbers[row.label] for row in rows])
     scores = np.array([row.scores for row in rows])[:, order]
+    predicted = np.array([numbers[row.predicted] for row in rows])
     baselines = {
-        name: label_answers(labels, np.argsort(order)[predicted], None, len(order))
-        for name, predicted in run.baseline_predictions().items()
+        name: label_answers(labels, np.argsort(order)[answers], None, len(order))
+        for name, answers in run.baseline_predictions().items()
     }
     return Outcomes(
         "held-out texts",
         _keys(LabelledRow(row.text, row.label) for row in rows),
-        label_answers(labels, scores.argmax(axis=1), scores, len(order)),
+        label_answers(labels, predicted, scores, len(order)),
         baselines,
     )
 
@@ -88,8 +93,9 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
         )
     labels = np.array([numbers[row.label] for row in rows])
     texts = pa.table({scorer.inputs[0]: [row.text for row in rows]})
-    columns = score_table(scorer, texts).columns[2:]
-    scores = np.column_stack([columns[number].to_numpy() for number in order])
+    answers = score_table(scorer, texts)
+    scores = np.column_stack([answers.columns[2 + number].to_numpy() for number in order])
+    predicted = np.array([numbers[name] for name in answers.column("label").to_pylist()])
     majority = int(np.bincount(labels).argmax())
     always = label_answers(labels, np.full(len(labels), majority), None, len(order))
     notes: tuple[str, ...] = ()
@@ -98,7 +104,7 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
     return Outcomes(
         "texts",
         _keys(rows),
-        label_answers(labels, scores.argmax(axis=1), scores, len(order)),
+        label_answers(labels, predicted, scores, len(order)),
         {f"always {like.classes[majority]!r}": always},
         notes=notes,
     )
@@ -106,6 +112,12 @@ def file_outcomes(run: LabellingRun, data: Path, like: LabellingRun, scorer: Sco
 
 def _class_order(run: LabellingRun, like: LabellingRun) -> list[int]:
     """The run's number of each class of the other."""
+    for each in (run, like):
+        if each.kind != "class":
+            raise RunDirectoryError(
+                f"{each.path}: expected a run that answers one class for each text, got one that "
+                f"answers {'labels' if each.kind == 'labels' else 'numbers'}"
+            )
     if set(run.classes) != set(like.classes):
         raise RunDirectoryError(
             f"{run.path}: expected the classes {', '.join(like.classes)} of {like.path}, got "

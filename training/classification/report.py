@@ -21,6 +21,7 @@ def write_markdown(
     classes: Sequence[str],
     mistakes: Sequence[Mapping[str, Any]],
     gates: bool,
+    doubtful: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The run as Markdown.
 
@@ -28,14 +29,16 @@ def write_markdown(
         metrics: What `metrics.json` holds.
         classes: Class names.
         mistakes: Test rows got wrong, the most confident first: `text`, `label`, `predicted`
-        and
-            `probability` of the prediction.
+            and `probability` of the prediction.
         gates: Whether there is a picture of gates.
+        doubtful: Training rows whose label is probably wrong, of `doubtful_table`.
     """
     data, model = metrics["data"], metrics["model"]
     rows = data["rows"]
     lines = [
         f"# Sentiment: {data['name']}",
+        "",
+        _in_short(metrics),
         "",
         f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
         f"rows that share no text; {len(classes)} classes; {model['parameters']:,} weights.",
@@ -62,17 +65,20 @@ def write_markdown(
         f"{metrics['speed']['seconds_per_epoch']:.1f} s (median without the first), "
         f"{metrics['speed']['tokens_per_second']:,.0f} training tokens per second.",
     ]
-    if metrics["interrupted"]:
-        lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
-    lines += [f"\nNote: {note}." for note in data["notes"]]
+    lines += further_lines(metrics)
     lines += _twins(metrics["same_words"])
     lines += ["", "![loss and accuracy](curves.png)", "", "![confusion](confusion_matrix.png)", ""]
-    lines += ["| test rows | precision | recall | F1 | rows |", "|---|---:|---:|---:|---:|"]
-    for name, values in metrics["per_class"].items():
+    lines += class_table(metrics["per_class"], data["balance"])
+    test = model["test"]
+    for kind in ("macro", "weighted"):
         lines.append(
-            f"| {_cell(name)} | {values['precision']:.2%} | {values['recall']:.2%} | "
-            f"{values['f1']:.2%} | {values['rows']:,} |"
+            f"| *{kind} average* | {test[f'{kind}_precision']:.2%} | {test[f'{kind}_recall']:.2%} "
+            f"| {test[f'{kind}_f1']:.2%} | | | |"
         )
+    lines += ["", f"The answer is {metrics['decision']}.", ""]
+    lines += ["![precision and recall](precision_recall.png)"]
+    if any(metrics["deciding_words"].values()):
+        lines += ["", "## Words that decide", "", *_words(metrics["deciding_words"])]
     lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
     lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
@@ -80,14 +86,71 @@ def write_markdown(
         lines += ["| label | predicted | probability | text |", "|---|---|---:|---|"]
         for row in mistakes:
             lines.append(
-                f"| {_cell(row['label'])} | {_cell(row['predicted'])} | {row['probability']:.2%} "
-                f"| {_cell(row['text'])} |"
+                f"| {cell(row['label'])} | {cell(row['predicted'])} | {row['probability']:.2%} "
+                f"| {cell(row['text'])} |"
             )
+    if doubtful:
+        lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics["doubtful_labels"])]
     if gates:
         lines += ["", "## Gates", "", *_GATES]
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
     lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
     return "\n".join(lines) + "\n"
+
+
+def _in_short(metrics: Mapping[str, Any]) -> str:
+    """What a reader without time should know."""
+    model, rows = metrics["model"]["test"], metrics["data"]["rows"]["test"]
+    low, high = wilson_interval(model["accuracy"], rows)
+    text = (
+        f"**Of 100 new texts about {100 * model['accuracy']:.0f} are labelled rightly "
+        f"({100 * low:.0f} to {100 * high:.0f})**"
+    )
+    floors = metrics["baselines"]
+    name = max(floors, key=lambda name: floors[name]["validation_accuracy"])
+    text += f"; {name} gets {100 * floors[name]['test_accuracy']:.0f}"
+    worst = min(metrics["per_class"], key=lambda name: metrics["per_class"][name]["recall"])
+    recall = metrics["per_class"][worst]
+    if recall["rows"] and recall["recall"] < model["accuracy"] - 0.1:
+        text += (
+            f". Of the texts of class {cell(worst)} it finds {recall['recall']:.0%} "
+            f"({recall['rows']:,} test rows)"
+        )
+    return text + "."
+
+
+def further_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """That training was cut short, what was wrong with the data, and what to try next."""
+    lines = []
+    if metrics["interrupted"]:
+        lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
+    lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
+    if metrics.get("advice"):
+        lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
+    return lines
+
+
+def class_table(
+    per_class: Mapping[str, Mapping[str, Any]], balance: Mapping[str, Mapping[str, int]]
+) -> list[str]:
+    """A row for each class or label.
+
+    Args:
+        per_class: Measures on the test rows.
+        balance: Rows in each part.
+    """
+    lines = [
+        "| test rows | precision | recall | F1 | average precision | rows | training rows |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, values in per_class.items():
+        area = values["average_precision"]
+        lines.append(
+            f"| {cell(name)} | {values['precision']:.2%} | {values['recall']:.2%} | "
+            f"{values['f1']:.2%} | {'' if area is None else f'{area:.2%}'} | {values['rows']:,} | "
+            f"{balance[name]['train']:,} |"
+        )
+    return lines
 
 
 def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
@@ -130,7 +193,43 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
             f"| {name} | {values['negative_log_likelihood']:.4f} | "
             f"{values['expected_calibration_error']:.2%} |"
         )
+    before, after = (test[when]["negative_log_likelihood"] for when in ("before", "after"))
+    if after > before:
+        lines += [
+            "",
+            f"On the test rows the division made the likelihood worse ({after:.4f} against "
+            f"{before:.4f}): the validation rows are few, or differ from the test rows.",
+        ]
     return [*lines, "", "![confidence against accuracy](calibration.png)"]
+
+
+def _words(words: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        "| class | words that speak for it most, in the test rows to which it was answered |",
+        "|---|---|",
+        *(f"| {cell(name)} | {cell(', '.join(of))} |" for name, of in words.items() if of),
+        "",
+        "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. "
+        "`explanations.html` shows the most confident answers with their words marked.",
+    ]
+
+
+def _doubtful(rows: Sequence[Mapping[str, Any]], count: int) -> list[str]:
+    lines = [
+        f"{count:,} training rows have a label that a bag of words, trained on the other rows, "
+        "finds improbable (confident learning; Northcutt et al. 2021). All of them, the most "
+        "doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just unusual.",
+        "",
+        "| row | label | suggested | text |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['place']} | {cell(row['label'])} {row['probability_of_label']:.0%} | "
+            f"{cell(row['suggested'])} {row['probability_of_suggested']:.0%} | "
+            f"{cell(row['text'])} |"
+        )
+    return lines
 
 
 def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -147,7 +246,8 @@ def _by_length(bins: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*lines, "", "![accuracy by length](accuracy_by_length.png)"]
 
 
-def _cell(text: str, longest: int = 300) -> str:
+def cell(text: str, longest: int = 300) -> str:
+    """A text as a cell of a Markdown table, cut short."""
     text = " ".join(text.split())
     text = text if len(text) <= longest else text[: longest - 1] + "…"
     return text.replace("|", "\\|").replace("<", "&lt;")

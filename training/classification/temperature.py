@@ -5,6 +5,7 @@ The most likely class does not change.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.optimize import minimize_scalar
 from training.classification.calibration import negative_log_likelihood
 from training.config import require_above_zero
 
+Loss = Callable[[np.ndarray, np.ndarray], float]
 LOWEST, HIGHEST = 0.1, 10.0
 """Bounds of the search; a temperature outside them says that something else is wrong."""
 
@@ -30,7 +32,9 @@ class Temperature:
         require_above_zero("temperature", self.value)
 
 
-def fit_temperature(labels: np.ndarray, logits: np.ndarray) -> Temperature:
+def fit_temperature(
+    labels: np.ndarray, logits: np.ndarray, loss: Loss = negative_log_likelihood
+) -> Temperature:
     """The temperature that minimises the negative log-likelihood of held-out rows.
 
     There is none if every row is right: the likelihood then grows with confidence. The temperature
@@ -38,15 +42,17 @@ def fit_temperature(labels: np.ndarray, logits: np.ndarray) -> Temperature:
     loss is convex in 1/T.
 
     Args:
-        labels: (N,) class numbers, of rows that were not trained on.
+        labels: (N,) class numbers, or (N, C) of 0 and 1, of rows that were not trained on.
         logits: (N, C).
+        loss: Of labels and divided logits; that of a sigmoid where labels are (N, C).
     """
-    if np.all(logits.argmax(axis=1) == labels):
+    answered = logits > 0 if labels.ndim > 1 else logits.argmax(axis=1)
+    if np.all(answered == labels):
         return Temperature(
             1.0, f"there is no best one, as all {len(labels):,} validation rows are right"
         )
     found = minimize_scalar(
-        lambda log_t: negative_log_likelihood(labels, logits / math.exp(log_t)),
+        lambda log_t: loss(labels, logits / math.exp(log_t)),
         bounds=(math.log(LOWEST), math.log(HIGHEST)),
         method="bounded",
         options={"xatol": 1e-6},

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
+from training.data.label_cells import TargetKind, is_number, several
 from training.data.text_files import LABEL_COLUMNS, LabelledRow, find_column
 from training.errors import DataError
 from training.tables.text_columns import TEXT_COLUMNS
@@ -85,7 +86,13 @@ def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
     return [_text(value, row, f"{what}, column {name!r}") for row, value in enumerate(values)]
 
 
-def labelled_rows(texts: Sequence[str], labels: Sequence[Any], what: str) -> list[LabelledRow]:
+def labelled_rows(
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    what: str,
+    kind: TargetKind = "class",
+    separator: str | None = None,
+) -> list[LabelledRow]:
     """Texts with their labels, like the rows of a file; rows are numbered from 0.
 
     Raises:
@@ -96,13 +103,28 @@ def labelled_rows(texts: Sequence[str], labels: Sequence[Any], what: str) -> lis
             f"{what}: expected a label for each of {len(texts):,} texts, got {len(labels):,}"
         )
     return [
-        LabelledRow(text, label_name(label), row)
+        LabelledRow(text, label_name(label, kind, separator), row)
         for row, (text, label) in enumerate(zip(texts, labels, strict=True))
     ]
 
 
-def label_name(label: Any) -> str:
-    """The name of the class with this label; empty if the label is missing."""
+def label_name(label: Any, kind: TargetKind = "class", separator: str | None = None) -> str:
+    """The name of the class with this label; empty if the label is missing.
+
+    Of several labels their names, and of a number its digits, as in
+    `training.data.label_cells`.
+
+    Raises:
+        DataError: The label is of another kind.
+    """
+    if kind == "labels":
+        if isinstance(label, str) and separator is not None:
+            label = label.split(separator)
+        several_ = isinstance(label, list | tuple | set | np.ndarray)
+        items = label if several_ else () if _is_missing(label) else (label,)
+        return several(name for item in items if (name := str(item).strip()))
+    if kind == "number" and not _is_missing(label) and not is_number(str(label)):
+        raise DataError(f"expected a number for each text, got {label!r:.60}")
     if isinstance(label, list | tuple | dict | set | np.ndarray):
         raise DataError(f"expected one label for each text, got {label!r:.60}")
     return "" if _is_missing(label) else str(label).strip()

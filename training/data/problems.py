@@ -122,6 +122,12 @@ class Problems:
         """Discard the rows added so far, because another error explains them."""
         self._bad.clear()
 
+    def absorb(self, other: "Problems") -> None:
+        """Take over what was found in another file of the same data."""
+        self.errors += other.errors
+        self.remedies += other.remedies
+        self.notes += [f"{other.source}: {note}" for note in other.notes]
+
     def raise_errors(self) -> None:
         """Raise DataProblemsError if there are errors."""
         if self.errors:

@@ -1,13 +1,14 @@
 """Labelled texts from the user's own CSV, TSV or JSON-lines file, plain or gzipped."""
 
-import ast
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from training.data.file_content import read_utf8
+from training.data.label_cells import LabelCells
 from training.data.problems import Problems
 from training.errors import DataError, ForeignDataError
 from training.tables.csv_rows import csv_rows
@@ -15,15 +16,19 @@ from training.tables.text_columns import TEXT_COLUMNS, column_called
 
 LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
+_NOTHING: Mapping[str, str | None] = MappingProxyType({})
 
 
 class LabelledRow(NamedTuple):
-    """One text with the name of its class."""
+    """One text with its label."""
 
     text: str
     label: str
+    """As of `training.data.label_cells`: the name of its class, as a rule."""
     line: int = 0
     """Of the file, from 1; 0 for a row of no file."""
+    further: Mapping[str, str | None] = _NOTHING
+    """Other cells that were asked for, by what they mean."""
 
 
 class Record(NamedTuple):
@@ -40,6 +45,9 @@ def read_text_file(
     text_column: str | None = None,
     label_column: str | None = None,
     problems: Problems | None = None,
+    *,
+    labels: LabelCells = LabelCells(),  # noqa: B008  frozen
+    further: Mapping[str, str] = MappingProxyType({}),
 ) -> list[LabelledRow]:
     """Read all rows of a .csv, .tsv or .jsonl file (or the same with .gz).
 
@@ -52,6 +60,8 @@ def read_text_file(
             (in any case).
         label_column: The same for the label and `LABEL_COLUMNS`.
         problems: Receives rows that cannot be used, which are left out; by default they raise.
+        labels: How labels are written; of a kind that is known.
+        further: Other columns to keep, by what they mean.
 
     Raises:
         ForeignDataError: No column looks like the text, or like the label.
@@ -59,58 +69,86 @@ def read_text_file(
             lacks text or label.
     """
     found = problems or Problems(str(path))
-    suffix = _kind(path)
-    content = read_utf8(path)
-    records = (
-        _json_records(content, found)
-        if suffix == ".jsonl"
-        else csv_records(path, content, "," if suffix == ".csv" else "\t", found)
-    )
-    rows: list[LabelledRow] = []
-    text_key = label_key = ""
-    for record in records:
-        if not text_key:
-            columns = list(record.cells)
-            text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
-            label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
-        text, label = record.cells.get(text_key), record.cells.get(label_key)
-        problem = _problem(record, text_key, label_key)
-        if problem:
-            found.bad_row(problem.partition(",")[0], record.line, problem)
-        elif text is not None and label is not None:
-            rows.append(LabelledRow(text, label.strip(), record.line))
-    if not rows and not found.bad_rows:
-        raise DataError(f"{path} has no rows")
+    rows, _ = read_text_rows(path, text_column, label_column, found, labels, further)
     if problems is None:
         found.close_rows()
         found.raise_errors()
     return rows
 
 
-def _problem(record: Record, text_key: str, label_key: str) -> str | None:
-    """The reason why a row cannot be used, or None."""
-    text, label = record.cells.get(text_key), record.cells.get(label_key)
+def read_text_rows(
+    path: Path,
+    text_column: str | None,
+    label_column: str | None,
+    problems: Problems,
+    labels: LabelCells,
+    further: Mapping[str, str],
+) -> tuple[list[LabelledRow], LabelCells]:
+    """As `read_text_file`; and how the labels turned out to be written."""
+    records, text_key, label_key = _records(
+        path, text_column, label_column, problems, labels.columns, tuple(further.values())
+    )
+    labels = labels.settled([(record.cells, record.nested) for record in records], label_key)
+    rows: list[LabelledRow] = []
+    for record in records:
+        try:
+            text = _text_of(record, text_key)
+            label = labels.read(record.cells, record.nested, label_key)
+            _require_unicode(text + label)
+        except ValueError as error:
+            problems.bad_row(str(error).partition(",")[0], record.line, str(error))
+            continue
+        kept = {meaning: record.cells.get(name) for meaning, name in further.items()}
+        rows.append(LabelledRow(text, label, record.line, kept))
+    if not rows and not problems.bad_rows:
+        raise DataError(f"{path} has no rows")
+    return rows, labels
+
+
+def _records(
+    path: Path,
+    text_column: str | None,
+    label_column: str | None,
+    problems: Problems,
+    label_columns: Sequence[str],
+    further: Sequence[str],
+) -> tuple[list[Record], str, str]:
+    """The rows of a file as they stand there, and its columns of texts and of labels.
+
+    The latter is empty with `label_columns`; arguments and errors as of `read_text_file`.
+    """
+    suffix = _kind(path)
+    content = read_utf8(path)
+    records = list(
+        _json_records(content, problems)
+        if suffix == ".jsonl"
+        else csv_records(path, content, "," if suffix == ".csv" else "\t", problems)
+    )
+    if not records:
+        return records, "", ""
+    columns = list(dict.fromkeys(name for record in records for name in record.cells))
+    text_key = find_column(path, columns, text_column, TEXT_COLUMNS, "text")
+    label_key = ""
+    if not label_columns:
+        label_key = find_column(path, columns, label_column, LABEL_COLUMNS, "label")
+    for name in (*label_columns, *further):
+        find_column(path, columns, name, (), "label")
+    return records, text_key, label_key
+
+
+def _text_of(record: Record, column: str) -> str:
+    """The text of a row; ValueError says why there is none."""
+    text = record.cells.get(column)
     if text is None or not text.strip():
-        return f"the text is empty (column {text_key!r})"
-    if text_key in record.nested:
-        return f"expected a text in column {text_key!r}, got {text:.40}"
-    if label is None or not label.strip():
-        return f"the label is missing (column {label_key!r})"
-    if label_key in record.nested or _is_list(label):
-        return f"expected one label in column {label_key!r}, got {label:.40}"
-    if any("\ud800" <= character <= "\udfff" for character in text + label):
-        return "expected Unicode text, got half a surrogate pair"
-    return None
+        raise ValueError(f"the text is empty (column {column!r})")
+    if column in record.nested:
+        raise ValueError(f"expected a text in column {column!r}, got {text:.40}")
+    return text
 
 
-def _is_list(label: str) -> bool:
-    """Whether a cell holds a list or an object in the notation of JSON or Python."""
-    if not label.lstrip().startswith(("[", "{")):
-        return False
-    try:
-        return isinstance(ast.literal_eval(label.strip()), list | dict | set)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return False
+def _require_unicode(text: str) -> None:
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("expected Unicode text, got half a surrogate pair")
 
 
 def _kind(path: Path) -> str:

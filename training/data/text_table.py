@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from training.data.label_cells import TargetKind
 from training.data.text_files import LabelledRow
 
 
@@ -17,5 +18,7 @@ class TextTable:
     test: Sequence[LabelledRow] | None = None
     name: str = "table"
     """What it is called in reports and run names."""
+    kind: TargetKind = "class"
+    """Of the labels."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """What `config.json` is to say of it, as JSON values: a table has no path."""

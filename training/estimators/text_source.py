@@ -2,7 +2,9 @@
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from training.data.frames import (
     as_frame,
@@ -14,6 +16,7 @@ from training.data.frames import (
     text_column,
     texts_of,
 )
+from training.data.label_cells import LabelCells, TargetKind, names_in
 from training.data.text_files import LabelledRow
 from training.data.text_table import TextTable
 from training.errors import ConfigError
@@ -34,11 +37,25 @@ class Columns:
     """Which columns of a table are meant; None: found by their names."""
 
     text: str | None = None
-    label: str | None = None
+    label: str | list[str] | None = None
+
+
+class LabelSettings(Protocol):
+    """What settings or an estimator say of labels and of the split."""
+
+    target_type: Any
+    label_separator: str | None
+    group_column: str | None
+    time_column: str | None
 
 
 def text_source(
-    data: Any, labels: Any, columns: Columns, validation: Any = None, test: Any = None
+    data: Any,
+    labels: Any,
+    columns: Columns,
+    validation: Any = None,
+    test: Any = None,
+    settings: LabelSettings | None = None,
 ) -> TextSource:
     """What the arguments of a classifier's `fit` mean.
 
@@ -49,6 +66,8 @@ def text_source(
         columns: Of a table or file.
         validation: A table, a pair of texts and labels, a share of the rows, or None.
         test: Likewise.
+        settings: How labels are written, and by what rows are split; by default one class each,
+            by chance.
 
     Raises:
         TrainingError: They do not fit together, or a row cannot be used.
@@ -61,22 +80,28 @@ def text_source(
         elif part is not None:
             parts[name] = part
     if data is None or isinstance(data, str | os.PathLike):
-        if labels is not None or parts:
+        in_memory = [part for part in parts.values() if not isinstance(part, str | os.PathLike)]
+        if labels is not None or in_memory:
             raise ConfigError(
                 "y, and rows for validation and test, are for data in memory; of a file give "
-                "shares, as validation=0.1"
+                "shares, as validation=0.1, or further files"
             )
+        several = isinstance(columns.label, list)
         named: dict[str, Any] = {
             "data": data,
             "text_column": columns.text,
-            "label_column": columns.label,
+            "label_columns" if several else "label_column": columns.label,
+            **parts,
         }
         given = {name: value for name, value in named.items() if value is not None}
         return TextSource(None, {**shares, **given})
-    rows, found, kind = _labelled(data, labels, columns, "data")
-    held = {name: _labelled(*_pair(part, name), found, name)[0] for name, part in parts.items()}
+    rows, found, kind, target = _labelled(data, labels, columns, "data", settings)
+    held = {
+        name: _labelled(*_pair(part, name), found, name, settings)[0]
+        for name, part in parts.items()
+    }
     given = {"text": found.text, "label": found.label, "labels": kind}
-    table = TextTable(rows, held.get("validation"), held.get("test"), given=given)
+    table = TextTable(rows, held.get("validation"), held.get("test"), kind=target, given=given)
     return TextSource(table, {**shares, "data": None, "text_column": None, "label_column": None})
 
 
@@ -91,29 +116,87 @@ def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[
         return texts_of(data, columns.text), as_values(labels, "y")
     if frame is None:
         raise ConfigError("y: expected the labels, or a table with a column of them as data")
-    column = label_column(frame, columns.label, "data")
-    return texts_of(data, columns.text), as_values(frame[column].to_native(), "data")
+    return texts_of(data, columns.text), _label_values(frame, columns.label, "data")[0]
+
+
+def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tuple[list[Any], Any]:
+    """The labels in a table, and their column or columns."""
+    if not isinstance(wanted, list):
+        column = label_column(frame, wanted, what)
+        return as_values(frame[column].to_native(), f"labels of {what}"), column
+    cells = {
+        name: as_values(frame[label_column(frame, name, what)].to_native(), what) for name in wanted
+    }
+    rows = [
+        {
+            name: None if value is None else str(value)
+            for name, value in zip(cells, row, strict=True)
+        }
+        for row in zip(*cells.values(), strict=True)
+    ]
+    form = LabelCells("labels", tuple(wanted)).settled([(row, frozenset()) for row in rows], "")
+    return [list(names_in(form.read(row, frozenset(), ""))) for row in rows], wanted
 
 
 def _labelled(
-    data: Any, labels: Any, columns: Columns, what: str
-) -> tuple[list[LabelledRow], Columns, str]:
-    """The rows of a part, the columns they come from and the kind of their labels."""
+    data: Any, labels: Any, columns: Columns, what: str, settings: LabelSettings | None
+) -> tuple[list[LabelledRow], Columns, str, TargetKind]:
+    """The rows of a part, the columns they come from, the type and the kind of their labels."""
     frame = as_frame(data)
     text, label = column_name(data), None
     if frame is not None:
         text = text_column(frame, columns.text, what)
         if labels is None:
-            label = label_column(frame, columns.label, what)
-            labels = frame[label].to_native()
+            labels, label = _label_values(frame, columns.label, what)
     if labels is None:
         raise ConfigError(
             f"{what}: expected a table with a column of labels, or texts and their labels; got "
             f"{type(data).__name__} alone"
         )
     values = as_values(labels, f"labels of {what}")
-    rows = labelled_rows(texts_of(data, text, what), values, what)
-    return rows, Columns(text, label), label_kind(values)
+    target, separator = _target(values, settings)
+    rows = labelled_rows(texts_of(data, text, what), values, what, target, separator)
+    further = {
+        meaning: name
+        for meaning in ("group", "time")
+        if settings is not None and (name := getattr(settings, f"{meaning}_column")) is not None
+    }
+    if further:
+        rows = _with_cells(rows, frame, further, what)
+    kind = "text" if target == "labels" else label_kind(values)
+    return rows, Columns(text, label), kind, target
+
+
+def _target(values: list[Any], settings: LabelSettings | None) -> tuple[TargetKind, str | None]:
+    """The kind of labels, and what stands between several in one text."""
+    wanted = None if settings is None else settings.target_type
+    separator = None if settings is None else settings.label_separator
+    if wanted is not None:
+        return wanted, separator
+    lists = sum(isinstance(value, list | tuple | set | np.ndarray) for value in values)
+    return ("labels" if separator or lists > len(values) / 2 else "class"), separator
+
+
+def _with_cells(
+    rows: list[LabelledRow], frame: Any, further: dict[str, str], what: str
+) -> list[LabelledRow]:
+    """The rows with the cells of other columns."""
+    if frame is None:
+        raise ConfigError(
+            f"{what}: expected a table, with the column {next(iter(further.values()))!r}"
+        )
+    cells = {}
+    for meaning, name in further.items():
+        if name not in frame.columns:
+            raise ConfigError(f"{what} has no column {name!r}; its columns are {frame.columns}")
+        cells[meaning] = [
+            None if value is None else str(value)
+            for value in as_values(frame[name].to_native(), what)
+        ]
+    return [
+        row._replace(further={meaning: values[number] for meaning, values in cells.items()})
+        for number, row in enumerate(rows)
+    ]
 
 
 def _pair(part: Any, what: str) -> tuple[Any, Any]:

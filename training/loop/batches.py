@@ -13,7 +13,7 @@ class Batch(NamedTuple):
     inputs: np.ndarray
     """(B, T) int32, padded with 0 to the batch's longest row."""
     targets: np.ndarray
-    """(B,) int32."""
+    """(B,) or (B, C)."""
 
 
 class LengthBucketedBatches:
@@ -25,7 +25,7 @@ class LengthBucketedBatches:
 
     Args:
         rows: N arrays of ids, each (T_i,) int32.
-        targets: (N,) int32.
+        targets: (N,) or (N, C).
         batch_size: Rows per batch; the last batch of a pool may hold fewer.
         seed: Of the shuffling.
         pool: Batches per pool: more means less padding and less mixing.

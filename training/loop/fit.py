@@ -22,12 +22,11 @@ import tensorflow as tf
 from training.errors import DivergenceError
 from training.loop.batches import Batch
 from training.loop.checkpoint import Checkpoint
-from training.loop.fit_state import EpochRecord, FitState, Totals
+from training.loop.evaluation import OUTPUTS, Measure, Step, evaluate
+from training.loop.fit_state import EpochRecord, FitState
 from training.loop.replicas import Replicas
 
 PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-Step = Callable[[Any, Any], Mapping[str, tf.Tensor]]
-"""A batch in, the sum over its rows of the loss and of each metric out."""
 Score = Callable[[Mapping[str, float]], tuple[float, ...]]
 """What early stopping maximises, made of validation means; later entries break ties."""
 
@@ -118,31 +117,24 @@ def make_eval_step(
     metrics: Mapping[str, PerRowFunction],
     signature: tuple[tf.TensorSpec, tf.TensorSpec],
     replicas: Replicas | None = None,
+    outputs: bool = False,
 ) -> Step:
-    """Loss and metrics of a batch without dropout, as a graph; arguments as for training."""
+    """Loss and metrics of a batch without dropout, as a graph; arguments as for training.
+
+    With `outputs` those of the model are among what it returns, which one replica can do.
+    """
     replicas = replicas or Replicas()
 
     def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
-        outputs = model(inputs, training=False)
-        return _sums(loss(targets, outputs), metrics, targets, outputs)
+        answers = model(inputs, training=False)
+        sums = _sums(loss(targets, answers), metrics, targets, answers)
+        return {**sums, OUTPUTS: answers} if outputs else sums
 
     @tf.function(input_signature=signature)
     def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         return replicas.run(step, inputs, targets)
 
     return cast(Step, eval_step)
-
-
-def evaluate(eval_step: Step, batches: Iterable[Batch]) -> dict[str, float]:
-    """Means over all rows of the loss and each metric.
-
-    Raises:
-        ValueError: There are no rows.
-    """
-    totals = Totals()
-    for inputs, targets in batches:
-        totals.add(eval_step(inputs, targets), len(targets))
-    return totals.means()
 
 
 def fit(
@@ -158,6 +150,7 @@ def fit(
     learning_rate: Callable[[], float],
     progress: Progress,
     checkpoint: Checkpoint | None = None,
+    measures: Mapping[str, Measure] | None = None,
 ) -> FitResult:
     """Train until the validation score has not risen for `patience` epochs.
 
@@ -178,6 +171,7 @@ def fit(
         learning_rate: The current learning rate, for the record.
         progress: Notified of each step and epoch, including epochs before a resumption.
         checkpoint: Written after each epoch and from time to time within it; none by default.
+        measures: Of all validation rows, as of `evaluate`.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
@@ -202,7 +196,7 @@ def fit(
                     checkpoint.save(state, best_weights)
             if interrupted() and state.records:
                 break
-            validation = evaluate(eval_step, validation_batches())
+            validation = evaluate(eval_step, validation_batches(), measures)
             for name, mean in validation.items():  # the last step may have broken the weights
                 _require_finite(f"validation {name}", mean, f"after epoch {state.epoch}")
             record = EpochRecord(

@@ -10,6 +10,7 @@ from rich.console import Console
 from training.config import TrainingConfig
 from training.loop.batches import Batch
 from training.loop.checkpoint import Checkpoint
+from training.loop.evaluation import Measure
 from training.loop.fit import (
     FitResult,
     PerRowFunction,
@@ -34,6 +35,8 @@ class Objective(NamedTuple):
     """The metric to show beside the loss."""
     style: str = ".1%"
     """How to write it, as in format()."""
+    measures: Mapping[str, Measure] = {}
+    """Of all validation rows at once: what is no mean over rows, as a macro F1."""
 
 
 def train(
@@ -69,7 +72,9 @@ def train(
     with replicas.scope():
         optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train_batches)))
     loss, metrics = objective.loss, objective.metrics
-    eval_step = make_eval_step(model, loss, metrics, signature, replicas)
+    eval_step = make_eval_step(
+        model, loss, metrics, signature, replicas, outputs=bool(objective.measures)
+    )
     train_step = make_train_step(
         model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
     )
@@ -89,4 +94,5 @@ def train(
             learning_rate=lambda: float(optimizer.learning_rate),
             progress=progress,
             checkpoint=checkpoint(variables) if checkpoint else None,
+            measures=objective.measures,
         )

@@ -26,9 +26,10 @@ def draw_curves(
     numbers = [record.epoch for record in epochs]
     best = next(record for record in epochs if record.epoch == best_epoch)
     for axes, name in zip(figure.subplots(1, 2), names, strict=True):
-        train = [record.train[name] for record in epochs]
         validation = [record.validation[name] for record in epochs]
-        axes.plot(numbers, train, ".--", color=_TRAIN, label="training (with dropout)")
+        if name in best.train:  # not a measure of the validation rows alone
+            train = [record.train[name] for record in epochs]
+            axes.plot(numbers, train, ".--", color=_TRAIN, label="training (with dropout)")
         axes.plot(numbers, validation, ".-", color=_VALIDATION, label="validation")
         axes.axvline(best_epoch, color=_MARK, linewidth=0.8, linestyle=":")
         axes.plot(best_epoch, best.validation[name], "o", color=_MARK, markersize=8, mfc="none",

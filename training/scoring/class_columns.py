@@ -1,19 +1,82 @@
-"""The columns in which a classifier answers."""
+"""The columns in which a model of texts answers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+BOUNDS = ("lower_95", "lower_80", "upper_80", "upper_95")
+"""Of a number to estimate."""
+_TAKEN = ("label", "labels", "probability")
+Outputs = Mapping[str, np.ndarray]
 
 
 def class_columns(classes: Sequence[str]) -> list[str]:
     """The columns of the classes' probabilities: their names, unless another column is called so.
 
-    A class that is called label or probability gets `class_` before its name.
+    A class that is called label, labels or probability gets `class_` before its name.
     """
-    taken = {"label", "probability", *classes}
+    taken = {*_TAKEN, *classes}
     columns = []
     for name in classes:
         column = name
-        while name in ("label", "probability") and column in taken:
+        while name in _TAKEN and column in taken:
             column = f"class_{column}"
         taken.add(column)
         columns.append(column)
     return columns
+
+
+class AnswerColumns:
+    """From the outputs of a model of texts to columns of a table.
+
+    Args:
+        schema: Of the columns.
+        values: The values of each, from outputs by name.
+    """
+
+    def __init__(self, schema: pa.Schema, values: Callable[[Outputs], Sequence[Any]]):
+        self.schema, self._values = schema, values
+
+    def batch(self, outputs: Outputs) -> pa.RecordBatch:
+        """The rows of outputs (B, ...)."""
+        columns = [
+            pa.array(values, field.type)
+            for values, field in zip(self._values(outputs), self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def answer_columns(kind: str, classes: Sequence[str]) -> AnswerColumns:
+    """The columns for one kind of target.
+
+    Args:
+        kind: `class`: `label`, `probability`, and one of each class; `labels`: a list of those
+            that apply, and one of each label; `number`: `value` and the bounds of its intervals.
+        classes: Names of the C classes or labels.
+    """
+    numbers = [(name, pa.float32()) for name in class_columns(classes)]
+    if kind == "labels":
+        return AnswerColumns(
+            pa.schema([("labels", pa.list_(pa.string())), *numbers]),
+            lambda outputs: [names_of(outputs["labels"]), *outputs["scores"].T],
+        )
+    if kind == "number":
+        return AnswerColumns(
+            pa.schema([(name, pa.float32()) for name in ("value", *BOUNDS)]),
+            lambda outputs: [outputs["value"], *outputs["quantiles"].T],
+        )
+    return AnswerColumns(
+        pa.schema([("label", pa.string()), ("probability", pa.float32()), *numbers]),
+        lambda outputs: [
+            [label.decode("utf-8", "replace") for label in outputs["label"]],
+            outputs["probability"],
+            *outputs["scores"].T,
+        ],
+    )
+
+
+def names_of(labels: np.ndarray) -> list[list[str]]:
+    """The labels of each row (B, C) of bytes, of which empty ones only fill up."""
+    return [[name.decode("utf-8", "replace") for name in row if name] for row in labels]

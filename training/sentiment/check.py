@@ -4,16 +4,21 @@ from collections import defaultdict
 from functools import partial
 from statistics import median
 
+import numpy as np
+
 from training.data.check import DataCheck, DataTable
 from training.data.problems import DataProblemsError, Problems
 from training.errors import DataError, ForeignDataError
 from training.sentiment.config import SentimentConfig
-from training.sentiment.data import SentimentData, SentimentRows, read_rows, split_rows
+from training.sentiment.data import SentimentData, read_rows, split_rows
+from training.sentiment.rows import SentimentRows, numbers_of
 from training.sentiment.sources.unlabelled import require_prose
+
+_QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 
 
 def check_sentiment(config: SentimentConfig) -> DataCheck:
-    """Read, checks and splits what a classifier would be trained on.
+    """Read, check and split what a classifier would be trained on.
 
     Raises:
         ForeignDataError: The columns of the file are not those of labelled texts.
@@ -49,7 +54,12 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
 
 
 def _summary(source: SentimentRows, data: SentimentData | None) -> str:
-    text = f"{len(source.all_rows):,} texts in {len(source.classes):,} classes"
+    what = {
+        "class": f"in {len(source.classes):,} classes",
+        "labels": f"with {len(source.classes):,} labels",
+        "number": "with a number each",
+    }
+    text = f"{len(source.all_rows):,} texts {what[source.kind]}"
     if data is None:
         return text
     parts = ", ".join(f"{len(part):,} {name}" for name, part in data.parts().items())
@@ -57,10 +67,13 @@ def _summary(source: SentimentRows, data: SentimentData | None) -> str:
 
 
 def _class_table(source: SentimentRows) -> DataTable:
-    """Each class with its rows, their share, and how long its texts are."""
+    """Each class or label with its rows, their share, and how long its texts are."""
+    if source.kind == "number":
+        return _number_table(source)
     words: dict[int, list[int]] = defaultdict(list)
     for row in source.all_rows:
-        words[row.label].append(len(row.text.split()))
+        for label in numbers_of(row):
+            words[label].append(len(row.text.split()))
     total = max(1, len(source.all_rows))
     rows = [
         (
@@ -72,4 +85,15 @@ def _class_table(source: SentimentRows) -> DataTable:
         )
         for label, lengths in sorted(words.items())
     ]
-    return DataTable(("class", "rows", "share", "median words", "most words"), rows)
+    head = "class" if source.kind == "class" else "label"
+    return DataTable((head, "rows", "share", "median words", "most words"), rows)
+
+
+def _number_table(source: SentimentRows) -> DataTable:
+    """Where the numbers to estimate lie."""
+    values = np.array([row.label for row in source.all_rows], np.float64)
+    shown = [f"{value:,.4g}" for value in (*np.quantile(values, _QUANTILES), values.mean())]
+    return DataTable(
+        ("number", "least", "5%", "median", "95%", "greatest", "mean"),
+        [(source.classes[0], *shown)],
+    )

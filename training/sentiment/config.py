@@ -12,81 +12,18 @@ from training.config import (
     TrainingConfig,
     require_at_least,
     require_rate,
-    require_split,
 )
-from training.errors import ConfigError
+from training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
 
-
-@dataclass(frozen=True)
-class SentimentDataConfig:
-    """What to learn from."""
-
-    data: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Folder of a known set, or your .csv, .tsv or .jsonl (.gz); default: generated reviews."""
-    text_column: OptionalName = None
-    """Column with the text; detected if called text, sentence, review, ..."""
-    label_column: OptionalName = None
-    """Column with the label; detected if called label, sentiment, class, ..."""
-    drop_bad: bool = False
-    """Leave out rows of your file that cannot be used: without text or label, or malformed."""
-    drop_duplicates: bool = False
-    """Keep the first row of each text, and none of texts with more than one label."""
-    drop_small_classes: bool = False
-    """Leave out classes with fewer than three rows."""
-    merge_labels: bool = False
-    """Make one class of labels that differ in case, blanks or the form of a number only."""
-    phrases: bool = False
-    """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
-    reviews: int = 6000
-    """Number of reviews to generate."""
-    validation_fraction: float = 0.1
-    """Share of the rows held out for choosing the best epoch, if there is no official split."""
-    test_fraction: float = 0.1
-    """Share of the rows held out for the final test, if there is no official split."""
-    fold: Annotated[int | None, tyro.conf.arg(metavar="0..9")] = None
-    """Cross-validation, if there is no official split: test on this tenth, validate on the next."""
-    max_vocabulary: int = 20000
-    """Words kept, the most frequent first; all others are read as unknown."""
-    min_count: int = 1
-    """Words seen less often in the training texts are read as unknown."""
-    max_tokens: int = 400
-    """Maximum number of tokens read; of a longer text the last ones are read."""
-
-    def __post_init__(self) -> None:
-        if not 100 <= self.reviews <= 1_000_000:
-            raise ConfigError(f"--reviews must be 100 to 1000000, got {self.reviews}")
-        if self.fold is not None and not 0 <= self.fold <= 9:
-            raise ConfigError(f"--fold must be 0 to 9, got {self.fold}")
-        require_at_least("--max-vocabulary", self.max_vocabulary, 1)
-        require_at_least("--min-count", self.min_count, 1)
-        require_at_least("--max-tokens", self.max_tokens, 1)
-        require_split(self.validation_fraction, self.test_fraction)
-        if self.data is None and (self.text_column or self.label_column or self.phrases):
-            raise ConfigError("--text-column, --label-column and --phrases need --data")
-
-
-@dataclass(frozen=True)
-class PretrainingConfig:
-    """Word vectors learned from texts without their labels, before training."""
-
-    unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Learn them from a folder with IMDB, or a .txt file (.gz) with one text per line."""
-    word_vectors: bool = False
-    """Learn them from the training texts; with --unlabelled from both."""
-    vector_size: int = 300
-    """Numbers in a pre-trained vector that come from a word's neighbours."""
-    topic_size: int = 200
-    """Further numbers in it, from the texts in which a word occurs; 0 for none."""
-    vector_words: int = 40000
-    """Words with a pre-trained vector, the most frequent first."""
-    window: int = 5
-    """Words on either side that count as a word's neighbours."""
-
-    def __post_init__(self) -> None:
-        require_at_least("--vector-size", self.vector_size, 1)
-        require_at_least("--topic-size", self.topic_size, 0)
-        require_at_least("--vector-words", self.vector_words, 1)
-        require_at_least("--window", self.window, 1)
+__all__ = [
+    "ClassifierConfig",
+    "DecisionConfig",
+    "PretrainingConfig",
+    "SentimentConfig",
+    "SentimentDataConfig",
+    "SentimentRunConfig",
+    "SentimentTrainingConfig",
+]
 
 
 @dataclass(frozen=True)
@@ -115,8 +52,9 @@ class ClassifierConfig:
     """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
     word_ratios: bool = False
     """Initialise learned word vectors with how much more often a word occurs in a class."""
-    ngrams: bool = False
-    """Combine the GRU with a regression on NB-weighted uni- and bigrams."""
+    ngrams: bool | None = None
+    """Combine the GRU with a regression on NB-weighted uni- and bigrams; default: for files of
+    your own, if the network reads in both directions."""
 
     def __post_init__(self) -> None:
         require_at_least("--embedding-size", self.embedding_size, 1)
@@ -125,6 +63,18 @@ class ClassifierConfig:
         require_rate("--dropout", self.dropout)
         require_rate("--recurrent-dropout", self.recurrent_dropout)
         require_rate("--word-dropout", self.word_dropout)
+
+
+@dataclass(frozen=True)
+class DecisionConfig:
+    """How probabilities become answers; all of it is kept in the run and in its exports."""
+
+    costs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """JSON file with the cost of answers, as {"true class": {"answer": 5}}; others cost 1. The
+    answer of the least expected cost is given."""
+    target_precision: Annotated[tuple[str, ...], tyro.conf.arg(metavar="CLASS=SHARE")] = ()
+    """Answer a class only from the probability on at which this share of the validation rows
+    answered so is right, as spam=0.95."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +87,14 @@ class SentimentTrainingConfig(TrainingConfig):
     """Stop after this many epochs without a better validation accuracy."""
     learning_rate: float = 2e-3
     """Adam's step size."""
+    class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|FILE")] = None
+    """How much rows of each class count: balanced for all classes the same in sum, or a JSON file
+    with a weight for each."""
+    metric: OptionalName = None
+    """What epoch, penalties and combination are chosen by: accuracy, balanced_accuracy, macro_f1,
+    weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
+    exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
+    micro_f1, mae."""
     seed: int = 0
     """Seed of the generated reviews, the split, the initial weights, dropout and shuffling."""
 
@@ -171,6 +129,8 @@ class SentimentConfig:
     """Word vectors learned from texts without their labels, before training."""
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
     """The network: embedding, GRU, pooling over time, dense layer."""
+    decision: DecisionConfig = field(default_factory=DecisionConfig)
+    """How probabilities become answers."""
     training: SentimentTrainingConfig = field(default_factory=SentimentTrainingConfig)
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: SentimentRunConfig = field(default_factory=SentimentRunConfig)

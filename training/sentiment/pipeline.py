@@ -11,43 +11,25 @@ from rich.console import Console
 from training.data.digest import data_digest
 from training.loop.batches import LengthBucketedBatches
 from training.loop.fit import FitResult
-from training.loop.train import Objective, train
+from training.loop.train import train
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter, run_name
-from training.sentiment import baselines
-from training.sentiment.combination import combine, fit_shares
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData, load_sentiment_data
-from training.sentiment.model import build_sentiment_model, initialise_words
-from training.sentiment.predictions import EVALUATION_BATCH, predict_logits
-from training.sentiment.report import Alone, TrainedClassifier, write_report
-from training.sentiment.run import SentimentRun
-from training.sentiment.words import sentiment_words
+from training.sentiment.evaluation import baselines
+from training.sentiment.evaluation.report import write_report
+from training.sentiment.evaluation.trained import Alone, TrainedClassifier
+from training.sentiment.network.combination import combine, fit_shares
+from training.sentiment.network.logits import EVALUATION_BATCH, predict_logits
+from training.sentiment.network.model import build_sentiment_model, initialise_words
+from training.sentiment.run import TEXT_RULES, SentimentRun
+from training.sentiment.targets.made import make_target
+from training.sentiment.targets.target import Target
+from training.sentiment.vocabulary.words import sentiment_words
 from training.words.count_ratios import word_ratios
-from training.words.ngram_model import NgramModel, fit_ngrams
+from training.words.ngram_model import NgramModel
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, token_ids
-
-BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
-"""Word ids (B, T) and class numbers (B,)."""
-
-
-def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Negative log-probability of the right class, (B,), of labels (B,) and logits (B, C)."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-
-
-def accuracy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Whether the likeliest class is the right one, (B,) bool."""
-    return tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)
-
-
-OBJECTIVE = Objective(
-    cross_entropy,
-    {"accuracy": accuracy},
-    score=lambda means: (means["accuracy"], -means["loss"]),
-    shown="accuracy",
-)
 
 
 def train_sentiment(
@@ -91,54 +73,71 @@ def train_sentiment(
             with console.status("reading the data ..."):
                 data = load_sentiment_data(config.data, config.training.seed)
         with console.status("learning words ...") as status:
-            words = sentiment_words(data, config, writer.path.parent, status.update)
+            cleaned = config.data.cleaning
+            if cleaned is None:
+                cleaned = data.own
+            words = sentiment_words(data, config, writer.path.parent, status.update, cleaned)
             vocabulary = words.vocabulary
-            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens)
+            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens, cleaned)
             parts = {
                 name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
             }
+        target = make_target(data, config)
         _describe(data, shown, console)
         model = build_sentiment_model(
             config.model,
             len(vocabulary),
-            len(data.classes),
+            target.outputs,
             words.vectors,
             words.trained,
             words.pieces,
+            config.pretraining.vectors_use if config.pretraining.vectors else "both",
         )
         if config.model.word_ratios:
             ratios = word_ratios(parts["train"], len(data.classes), words.trained)
             initialise_words(model, ratios)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
-        result = _train(model, parts, digest, config, writer, console)
-        ngrams = None
-        if config.model.ngrams or config.run.ngram_baseline:
+        result = _train(model, target, parts, digest, config, writer, console)
+        ngrams, combined = None, with_ngrams(config, data)
+        if combined or config.run.ngram_baseline:
             with console.status("fitting the n-gram regression ..."):
-                ngrams = fit_ngrams(
-                    parts["train"], parts["validation"], len(data.classes), len(vocabulary)
-                )
-        floors = _baselines(parts, ngrams, console)
+                ngrams = target.fit_ngrams(parts["train"], parts["validation"], len(vocabulary))
+        floors = _baselines(target, parts, ngrams, console)
         alone = None
-        if config.model.ngrams and ngrams is not None:
+        if combined and ngrams is not None:
             with console.status("combining ..."):
-                alone = _alone(model, ngrams, parts)
+                alone = _alone(model, target, ngrams, parts, config.training.metric is not None)
             model = combine(model, ngrams, alone.shares)
+        writer.write_json(TEXT_RULES, {"cleaned": cleaned})
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
         writer.write_model(model, result)
         with console.status("writing the report ..."):
             write_report(
                 writer,
-                TrainedClassifier(data, parts, preprocessor, len(vocabulary), model, alone, result),
+                TrainedClassifier(
+                    data, target, parts, preprocessor, len(vocabulary), model, alone, result, config
+                ),
                 floors,
                 run_summary(result, config.training.seed, started),
             )
         return SentimentRun.open(writer.publish())
 
 
+def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
+    """Whether an n-gram regression answers with the GRU; by default for data of one's own.
+
+    A model that reads in one direction is left alone, as it would no longer stream.
+    """
+    if config.model.ngrams is not None:
+        return config.model.ngrams
+    return not data.made_up and config.model.bidirectional
+
+
 def _train(
     model: keras.Model,
+    target: Target,
     parts: dict[str, TokenRows],
     digest: str,
     config: SentimentConfig,
@@ -160,27 +159,44 @@ def _train(
         model,
         batches["train"],
         batches["validation"].in_length_order,
-        OBJECTIVE,
+        target.objective(),
         settings,
-        signature=BATCH_SIGNATURE,
+        signature=(tf.TensorSpec((None, None), tf.int32), target.signature),
         console=console,
         checkpoint=lambda variables: writer.checkpoint(variables, digest),
     )
 
 
-def _alone(model: keras.Model, ngrams: NgramModel, parts: dict[str, TokenRows]) -> Alone:
+def _alone(
+    model: keras.Model,
+    target: Target,
+    ngrams: NgramModel,
+    parts: dict[str, TokenRows],
+    by_metric: bool,
+) -> Alone:
     """What the GRU answers by itself, and its share in a combined answer."""
     logits = {part: predict_logits(model, parts[part].ids) for part in ("validation", "test")}
     rows = parts["validation"]
-    return Alone(logits, fit_shares(rows.labels, logits["validation"], ngrams.logits(rows.ids)))
+    shares = fit_shares(
+        rows.labels,
+        logits["validation"],
+        ngrams.logits(rows.ids),
+        target.mean_loss,
+        target.metric.score if by_metric else None,
+    )
+    return Alone(logits, shares)
 
 
 def _baselines(
-    parts: dict[str, TokenRows], ngrams: NgramModel | None, console: Console
+    target: Target, parts: dict[str, TokenRows], ngrams: NgramModel | None, console: Console
 ) -> list[baselines.BaselineResult]:
     rows = parts["train"], parts["validation"], parts["test"]
     with console.status("fitting the baselines ..."):
-        floors = [baselines.majority_class(*rows), baselines.bag_of_words(*rows)]
+        if target.kind == "labels":
+            return [baselines.labels_bag_of_words(*rows, target)]
+        if target.kind == "number":
+            return [baselines.mean_number(*rows), baselines.numbers_bag_of_words(*rows)]
+        floors = [baselines.majority_class(*rows), baselines.bag_of_words(*rows, target)]
         if ngrams is not None:
             floors.append(baselines.naive_bayes(ngrams, *rows))
             floors.append(baselines.nb_weighted_ngrams(ngrams, *rows[1:]))

@@ -4,10 +4,16 @@ Besides what every run holds (`training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
+text_rules.json            whether texts are cleaned (`training.words.cleaning`)
 vocabulary.txt             one token per line; the line number from 0 is the id
 temperature.json           what the logits are divided by: see training.classification.temperature
+decision.json              thresholds and utilities of classes and labels: see
+                           training.classification.decision
+scale.json                 of a number to estimate its units and intervals, in place of those two
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
-test_baselines.json        the class number that each simple model answers to these rows
+test_baselines.json        what each simple model answers to these rows, classes as numbers
+explanations.html          the most confident answers to test rows, their words marked
+doubtful_labels.csv        training rows whose label is probably wrong, if there are any
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows
 calibration.png            confidence against accuracy on the test rows
@@ -19,30 +25,39 @@ gates.png                  gates and answers along a few test rows, where any ar
 import json
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from training.classification.decision import Decision, decision_from_json
 from training.classification.temperature import Temperature
 from training.config import from_dict
+from training.data.label_cells import TargetKind
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.runs.directory import TaskRun
 from training.sentiment.config import SentimentConfig
+from training.sentiment.targets.scale import Scale
 
 if TYPE_CHECKING:
     import keras
 
+    from training.sentiment.served.head import Head
     from training.words.vocabulary import TextPreprocessor, Vocabulary
+
+TEXT_RULES = "text_rules.json"
 
 
 class LabelledPrediction(NamedTuple):
     """A held-out row and what the model says of it."""
 
     text: str
-    label: str
-    predicted: str
+    label: Any
+    """The class; the list of labels; or the number."""
+    predicted: Any
+    """Likewise."""
     scores: list[float]
-    """Probability of each class, in the order of the classes, after temperature scaling."""
+    """Probability of each class, in the order of the classes, after temperature scaling; of a
+    number the bounds of its intervals."""
 
 
 class SentimentRun(TaskRun):
@@ -78,6 +93,56 @@ class SentimentRun(TaskRun):
             raise RunDirectoryError(f"{self.path / name}: {error}") from error
 
     @cached_property
+    def kind(self) -> TargetKind:
+        """What texts are labelled with."""
+        if (self.path / "scale.json").is_file():
+            return "number"
+        return "labels" if self.metrics.get("target") == "labels" else "class"
+
+    @cached_property
+    def decision(self) -> Decision:
+        """How classes or labels are answered; the likeliest class in runs of earlier versions."""
+        name = "decision.json"
+        if not (self.path / name).is_file():
+            return Decision()
+        try:
+            return decision_from_json(self._json(name))
+        except ConfigError as error:
+            raise RunDirectoryError(f"{self.path / name}: {error}") from error
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Of a number to estimate."""
+        try:
+            values = self._json("scale.json")
+            offsets = tuple(map(float, values["offsets"]))
+            return Scale(float(values["mean"]), float(values["deviation"]), offsets)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunDirectoryError(f"{self.path / 'scale.json'}: {error!r}") from error
+
+    def head(self) -> "Head":
+        """From the model's logits to answers."""
+        from training.sentiment.served.head import ClassHead, LabelsHead, NumberHead
+
+        if self.kind == "number":
+            return NumberHead(self.classes[0], self.scale)
+        kind = LabelsHead if self.kind == "labels" else ClassHead
+        return kind(self.classes, self.temperature.value, self.decision)
+
+    @cached_property
+    def cleaned(self) -> bool:
+        """Whether texts are cleaned before they are read; not in runs of earlier versions."""
+        if not (self.path / TEXT_RULES).is_file():
+            return False
+        values = self._json(TEXT_RULES)
+        if not isinstance(values, dict) or not isinstance(values.get("cleaned"), bool):
+            raise RunDirectoryError(
+                f'{self.path / TEXT_RULES}: expected {{"cleaned": true}} or false, got '
+                f"{values!r:.60}"
+            )
+        return bool(values["cleaned"])
+
+    @cached_property
     def vocabulary(self) -> "Vocabulary":
         """The words the model knows."""
         from training.words.vocabulary import load_vocabulary
@@ -91,7 +156,7 @@ class SentimentRun(TaskRun):
         """Text to word ids, as in training."""
         from training.words.vocabulary import TextPreprocessor
 
-        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens)
+        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens, self.cleaned)
 
     def load_model(self) -> "keras.Model":
         """The model of the best epoch: word ids (B, T) int32 to logits (B, C).

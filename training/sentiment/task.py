@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from training.data.check import DataCheck
     from training.outcomes import Outcomes
     from training.sentiment.data import SentimentData
-    from training.sentiment.predictions import SentimentScorer
     from training.sentiment.run import SentimentRun
-    from training.sentiment.servable import SentimentServable
+    from training.sentiment.served.scorer import SentimentScorer
+    from training.sentiment.served.servable import SentimentServable
+
+_LOWER = ("mae",)
+"""Measures of which less is better."""
+_UNEQUAL = 3
+"""Times the rows of the smallest class from which on the macro F1 is shown, too."""
 
 
 class SentimentTask(Task):
@@ -47,32 +52,34 @@ class SentimentTask(Task):
         return train_sentiment(config, console, resume, data)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
-        """Print the accuracy of the model and of the baselines."""
-        model = metrics["model"]
-        answered = {"GRU": model}
-        if "gru_alone" in metrics:
-            answered = {"GRU and n-grams": model, "GRU alone": metrics["gru_alone"]}
-        results = {
-            name: (parts["validation"]["accuracy"], parts["test"]["accuracy"])
-            for name, parts in answered.items()
-        }
-        for name, floor in metrics["baselines"].items():
-            results[name] = (floor["validation_accuracy"], floor["test_accuracy"])
-        width = max(map(len, results))
-        console.print(f"\n{'accuracy':{width}}  validation    test", style="bold")
-        for name, (validation, test) in results.items():
-            console.print(f"{name:{width}}  {validation:>10.1%}  {test:>6.1%}", highlight=False)
+        """Print how good the model and the baselines are."""
+        for key, heading, style in _shown(metrics):
+            rows = {
+                name: (parts["validation"][key], parts["test"][key])
+                for name, parts in _models(metrics).items()
+            }
+            for name, floor in metrics["baselines"].items():
+                rows[name] = (floor[f"validation_{key}"], floor[f"test_{key}"])
+            width = max(len(heading), *map(len, rows))
+            console.print(f"\n{heading:{width}}  validation    test", style="bold")
+            for name, (validation, test) in rows.items():
+                console.print(
+                    f"{name:{width}}  {validation:>10{style}}  {test:>6{style}}", highlight=False
+                )
 
     def verdict(self, run: "SentimentRun") -> Verdict | None:
-        """That a baseline has a higher accuracy on the validation rows."""
-        own = run.metrics["model"]["validation"]["accuracy"]
+        """That a baseline does better on the validation rows."""
+        key, _, style = _shown(run.metrics)[0]
+        own = run.metrics["model"]["validation"][key]
+        sign = -1 if key in _LOWER else 1
         floors = run.metrics["baselines"]
-        name = max(floors, key=lambda name: floors[name]["validation_accuracy"])
-        best = floors[name]["validation_accuracy"]
-        if best <= own:
+        name = max(floors, key=lambda name: sign * floors[name][f"validation_{key}"])
+        best = floors[name][f"validation_{key}"]
+        if sign * best <= sign * own:
             return None
-        problem = f"{name} does better on the validation rows: {best:.1%} against {own:.1%}"
-        return Verdict(problem, () if run.config.model.ngrams else ("--ngrams",))
+        problem = f"{name} does better on the validation rows: {best:{style}} against {own:{style}}"
+        combined = "gru_alone" in run.metrics or "shares" in run.metrics
+        return Verdict(problem, () if run.config.model.ngrams or combined else ("--ngrams",))
 
     def open_run(self, path: Path) -> "SentimentRun":
         """Open a run directory."""
@@ -82,13 +89,13 @@ class SentimentTask(Task):
 
     def servable(self, run: "SentimentRun") -> "SentimentServable":
         """The classifier with its signatures."""
-        from training.sentiment.servable import SentimentServable
+        from training.sentiment.served.servable import SentimentServable
 
         return SentimentServable(run)
 
     def scorer(self, run: "SentimentRun") -> "SentimentScorer":
         """What labels the texts of a table."""
-        from training.sentiment.predictions import SentimentScorer
+        from training.sentiment.served.scorer import SentimentScorer
 
         return SentimentScorer(run)
 
@@ -99,6 +106,32 @@ class SentimentTask(Task):
         if data is None:
             return held_out_outcomes(run, like)
         return file_outcomes(run, data, like, self.scorer(run))
+
+
+def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Measures to print: key, heading and format; the first one decides."""
+    kind = metrics.get("target", "class")
+    if kind == "number":
+        return [("mae", "mean absolute error", ".4g")]
+    if kind == "labels":
+        return [("micro_f1", "micro F1", ".1%"), ("macro_f1", "macro F1", ".1%")]
+    shown = [("accuracy", "accuracy", ".1%")]
+    counts = [of["train"] for of in metrics.get("data", {}).get("balance", {}).values()]
+    if metrics.get("metric", "accuracy") != "accuracy" or (
+        counts and max(counts) > _UNEQUAL * min(counts)
+    ):
+        shown.append(("macro_f1", "macro F1", ".1%"))
+    if metrics.get("metric") == "macro_f1":
+        shown.reverse()
+    return shown
+
+
+def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of what was trained, by what it is called."""
+    model = metrics["model"]
+    if "gru_alone" in metrics:
+        return {"GRU and n-grams": model, "GRU alone": metrics["gru_alone"]}
+    return {"GRU and n-grams" if "shares" in metrics else "GRU": model}
 
 
 TASK: Task = SentimentTask()

@@ -7,7 +7,7 @@ Classification", section 2.1, with counts of texts and one added to each.
 import numpy as np
 import scipy.sparse as sp
 
-from training.words.token_rows import TokenRows, word_counts
+from training.words.token_rows import TokenRows, members_of, word_counts
 from training.words.vocabulary import RESERVED
 
 
@@ -39,7 +39,7 @@ def word_ratios(rows: TokenRows, classes: int, words: int) -> np.ndarray:
         the reserved ids.
     """
     held = (word_counts(rows.ids, words) > 0).astype(np.float64)
-    of = [1] if classes == 2 else range(classes)
-    ratios = np.stack([log_count_ratios(held, rows.labels == k) for k in of], axis=1)
+    of = [1] if classes == 2 and rows.labels.ndim == 1 else range(classes)
+    ratios = np.stack([log_count_ratios(held, members_of(rows.labels, k)) for k in of], axis=1)
     ratios[: len(RESERVED)] = 0.0
     return ratios

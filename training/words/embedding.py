@@ -28,6 +28,7 @@ class WordEmbedding(keras.layers.Layer):
         trained_words: Ids below it have a trained vector; the others share the unknown word's.
         trained_size: Numbers in a trained vector; 0 for none.
         most_pieces: P, pieces of the word with the most; 0 for none.
+        train_fixed: Whether training changes the fixed vectors, too.
     """
 
     def __init__(
@@ -37,20 +38,21 @@ class WordEmbedding(keras.layers.Layer):
         trained_words: int,
         trained_size: int,
         most_pieces: int = 0,
+        train_fixed: bool = False,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size, self.fixed_size = vocabulary_size, fixed_size
         self.trained_words, self.trained_size = trained_words, trained_size
-        self.most_pieces = most_pieces
+        self.most_pieces, self.train_fixed = most_pieces, train_fixed
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
         """Make the tables (V, fixed_size), (trained_words, trained_size), (V, P)."""
         self.fixed = self.trained = self.pieces = None
         if self.fixed_size:
             shape = (self.vocabulary_size, self.fixed_size)
-            self.fixed = self.add_weight(shape, "zeros", trainable=False, name="fixed")
+            self.fixed = self.add_weight(shape, "zeros", trainable=self.train_fixed, name="fixed")
         if self.trained_size:
             shape = (self.trained_words, self.trained_size)
             self.trained = self.add_weight(shape, "uniform", name="trained")
@@ -113,4 +115,5 @@ class WordEmbedding(keras.layers.Layer):
             "trained_words": self.trained_words,
             "trained_size": self.trained_size,
             "most_pieces": self.most_pieces,
+            "train_fixed": self.train_fixed,
         }

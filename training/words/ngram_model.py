@@ -5,7 +5,7 @@ Classification", section 2: which n-grams a text holds, weighted by naive-Bayes 
 with logistic regression in place of the support vector machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,21 @@ import keras
 import numpy as np
 import scipy.sparse as sp
 import tensorflow as tf
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from training.words.count_ratios import log_count_ratios
-from training.words.token_rows import TokenRows
+from training.words.token_rows import TokenRows, members_of
 from training.words.vocabulary import PADDING
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
+_RIDGE_PENALTIES = (1.0, 10.0, 100.0)
+Score = Callable[[np.ndarray, np.ndarray], float]
+"""Of labels and logits; more is better."""
+
+
+def accuracy_score(labels: np.ndarray, logits: np.ndarray) -> float:
+    """Share of the rows (N,) whose likeliest class is the right one."""
+    return float(np.mean(logits.argmax(axis=1) == labels))
 
 
 @dataclass(frozen=True)
@@ -45,36 +53,67 @@ class NgramModel:
 
 
 def fit_ngrams(
-    train: TokenRows, validation: TokenRows, classes: int, vocabulary_size: int
+    train: TokenRows,
+    validation: TokenRows,
+    classes: int,
+    vocabulary_size: int,
+    score: Score = accuracy_score,
+    row_weights: np.ndarray | None = None,
 ) -> NgramModel:
     """Fit one logistic regression, or one per class against the rest where there are more.
 
     Args:
-        train: Rows of word ids to learn from.
+        train: Rows of word ids to learn from; of several labels each gets a regression.
         validation: Rows on which the penalty is chosen.
         classes: C.
         vocabulary_size: V, number of ids.
+        score: Of labels and logits; the penalty of the greatest is chosen.
+        row_weights: (N,) of the training rows; 1 each by default.
     """
-    keys = np.unique(np.concatenate([_keys(row, vocabulary_size) for row in train.ids]))
+    keys = _keys_of(train, vocabulary_size)
     x = _indicators(train.ids, vocabulary_size, keys)
     x_validation = _indicators(validation.ids, vocabulary_size, keys)
     best: tuple[float, NgramModel] | None = None
     for penalty in _INVERSE_PENALTIES:
-        if classes == 2:
-            weights, bias = _one_against_rest(x, train.labels == 1, penalty)
+        if classes == 2 and train.labels.ndim == 1:
+            weights, bias = _one_against_rest(x, train.labels == 1, penalty, row_weights)
             # Half of it for either class: their difference is the regression's own answer.
             columns, biases = np.stack([-weights, weights], 1) / 2, np.array([-bias, bias]) / 2
         else:
-            fits = [_one_against_rest(x, train.labels == k, penalty) for k in range(classes)]
+            fits = [
+                _one_against_rest(x, members_of(train.labels, k), penalty, row_weights)
+                for k in range(classes)
+            ]
             columns = np.stack([weights for weights, _ in fits], 1)
             biases = np.array([bias for _, bias in fits])
-        predicted = (x_validation @ columns + biases).argmax(axis=1)
-        accuracy = float(np.mean(predicted == validation.labels))
-        if best is None or accuracy > best[0]:
-            model = NgramModel(
-                vocabulary_size, keys, columns.astype(np.float32), biases.astype(np.float32)
-            )
-            best = accuracy, model
+        value = score(validation.labels, x_validation @ columns + biases)
+        if best is None or value > best[0]:
+            best = value, _model(vocabulary_size, keys, columns, biases)
+    assert best is not None
+    return best[1]
+
+
+def fit_ngram_numbers(
+    train: TokenRows, validation: TokenRows, vocabulary_size: int, score: Score
+) -> NgramModel:
+    """Fit a ridge regression of numbers on uni- and bigrams.
+
+    Args:
+        train: Rows of word ids, and numbers in standard units.
+        validation: Rows on which the penalty is chosen.
+        vocabulary_size: V, number of ids.
+        score: Of numbers and answers (N, 1); the penalty of the greatest is chosen.
+    """
+    keys = _keys_of(train, vocabulary_size)
+    x = _indicators(train.ids, vocabulary_size, keys)
+    x_validation = _indicators(validation.ids, vocabulary_size, keys)
+    best: tuple[float, NgramModel] | None = None
+    for penalty in _RIDGE_PENALTIES:
+        model = Ridge(penalty, solver="sparse_cg").fit(x, train.labels)
+        columns, biases = model.coef_[:, np.newaxis], np.array([model.intercept_])
+        value = score(validation.labels, x_validation @ columns + biases)
+        if best is None or value > best[0]:
+            best = value, _model(vocabulary_size, keys, columns, biases)
     assert best is not None
     return best[1]
 
@@ -136,12 +175,26 @@ class NgramLogits(keras.layers.Layer):
         }
 
 
+def _model(
+    vocabulary_size: int, keys: np.ndarray, columns: np.ndarray, biases: np.ndarray
+) -> NgramModel:
+    return NgramModel(vocabulary_size, keys, columns.astype(np.float32), biases.astype(np.float32))
+
+
+def _keys_of(train: TokenRows, vocabulary_size: int) -> np.ndarray:
+    return np.unique(np.concatenate([_keys(row, vocabulary_size) for row in train.ids]))
+
+
 def _one_against_rest(
-    x: sp.csr_matrix, is_class: np.ndarray, penalty: float
+    x: sp.csr_matrix, is_class: np.ndarray, penalty: float, row_weights: np.ndarray | None
 ) -> tuple[np.ndarray, float]:
     """Weights (K,) and bias of the regression."""
+    if is_class.all() or not is_class.any():  # every training row has the label, or none
+        bias = float(np.log((is_class.sum() + 1) / (len(is_class) - is_class.sum() + 1)))
+        return np.zeros(x.shape[1]), bias
     ratio = log_count_ratios(x, is_class)
-    model = LogisticRegression(C=penalty, max_iter=5000).fit(x @ sp.diags(ratio), is_class)
+    model = LogisticRegression(C=penalty, max_iter=5000)
+    model.fit(x @ sp.diags(ratio), is_class, row_weights)
     return model.coef_[0] * ratio, float(model.intercept_[0])
 
 

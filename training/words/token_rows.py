@@ -16,7 +16,13 @@ class TokenRows:
     ids: Sequence[np.ndarray]
     """N rows of word ids, each (T_i,) int32."""
     labels: np.ndarray
-    """(N,) int32: indices into the classes."""
+    """Indices into the classes, (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers
+    (N,) float32."""
+
+
+def members_of(labels: np.ndarray, number: int) -> np.ndarray:
+    """Which rows are of a class or have a label, (N,) bool."""
+    return np.asarray(labels == number if labels.ndim == 1 else labels[:, number] > 0.5)
 
 
 def word_counts(rows: Sequence[np.ndarray], words: int) -> sp.csr_matrix:

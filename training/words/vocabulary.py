@@ -4,6 +4,7 @@ Only string, lookup and ragged operations are used, all of which a stock TensorF
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import pandas as pd
 import tensorflow as tf
 
 from training.errors import DataError
+from training.words.cleaning import clean
 
 PADDING = 0
 UNKNOWN = 1
@@ -26,11 +28,12 @@ _LINE_BREAK = r"<br\s*/?>"
 _BLANK = r"[\s\p{Z}\p{Cc}]+"
 _APOSTROPHE = r"[’ʼ＇]"
 _UNSPACED_SCRIPT = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
+_UNSPACED_SCRIPTS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}]"
 _NEGATION = r"n't\b"
 _TOKEN = r"(n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{L}\p{N}\p{M}]+|\.{2,}|\S)"
 
 
-def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
+def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
     """Split texts into lower-case tokens.
 
     Words, punctuation marks and the parts of contractions (`do n't`, `it 's`, as in the Penn
@@ -39,16 +42,21 @@ def tokenize(text: tf.Tensor) -> tf.RaggedTensor:
 
     Args:
         text: (B,) string.
+        cleaned: Whether to clean texts before (`training.words.cleaning`). Each letter of Thai,
+            Lao, Burmese and Khmer, too, is then a token.
 
     Returns:
         (B, None) ragged string.
     """
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    if cleaned:
+        text = clean(text)
     text = tf.strings.regex_replace(text, _BLANK, " ")  # first: lower() stops at a NUL
     text = tf.strings.lower(text, encoding="utf-8")
     text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
     text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
-    text = tf.strings.regex_replace(text, _UNSPACED_SCRIPT, r" \0 ")
+    unspaced = _UNSPACED_SCRIPTS if cleaned else _UNSPACED_SCRIPT
+    text = tf.strings.regex_replace(text, unspaced, r" \0 ")
     text = tf.strings.regex_replace(text, _NEGATION, " n't")
     text = tf.strings.regex_replace(text, _TOKEN, r"\0 ")
     return tf.strings.split(text)
@@ -91,14 +99,15 @@ class TokenIndex(NamedTuple):
     """The places in `tokens` of each text's tokens, int32."""
 
 
-def index_tokens(texts: Sequence[str]) -> TokenIndex:
-    """Tokenize texts and number their tokens."""
+def index_tokens(texts: Sequence[str], cleaned: bool = False) -> TokenIndex:
+    """Tokenize texts, cleaned before or not, and number their tokens."""
     codes: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
     chunks = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_CHUNK)
     # Not in Python's threads: TensorFlow's eager tensors are not safe there, and crash at times.
-    for found in chunks.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE):
+    tokens = chunks.map(partial(tokenize, cleaned=cleaned), num_parallel_calls=tf.data.AUTOTUNE)
+    for found in tokens:
         local, seen = pd.factorize(found.flat_values.numpy())
         numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
         parts.append(numbers[local] if len(seen) else np.zeros(0, np.int32))
@@ -162,11 +171,12 @@ class TextPreprocessor(tf.Module):
     Args:
         vocabulary: The known words.
         max_tokens: Of longer texts the last so many tokens are kept.
+        cleaned: Whether texts are cleaned before.
     """
 
-    def __init__(self, vocabulary: Vocabulary, max_tokens: int):
+    def __init__(self, vocabulary: Vocabulary, max_tokens: int, cleaned: bool = False):
         super().__init__(name="text_preprocessor")
-        self.max_tokens = max_tokens
+        self.max_tokens, self.cleaned = max_tokens, cleaned
         words = vocabulary.tokens[len(RESERVED) :]
         ids = np.arange(len(RESERVED), len(vocabulary), dtype=np.int64)
         self._table = tf.lookup.StaticHashTable(
@@ -176,7 +186,8 @@ class TextPreprocessor(tf.Module):
 
     def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """The tokens that are read, (B, None) ragged string, of texts (B,) string."""
-        return tokenize(text)[:, -self.max_tokens :] if limit else tokenize(text)
+        tokens = tokenize(text, self.cleaned)
+        return tokens[:, -self.max_tokens :] if limit else tokens
 
     def ragged_ids(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """As the call, (B, None) ragged int32; empty texts have none."""

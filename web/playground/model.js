@@ -45,7 +45,7 @@ export function textInput(signatures) {
 /** Names of the classes, in the order of the scores; numbers where nobody says. */
 export function classNames(card, count) {
   const names = Array.isArray(card.classes) && card.classes.length === count ? card.classes : null;
-  return Array.from({ length: count }, (_, i) => (names ? String(names[i]) : `class ${i}`));
+  return Array.from({ length: count }, (_, i) => (names ? String(names[i]) : count === 1 ? "estimate" : `class ${i}`));
 }
 
 /** Golden rows of an input of a signature, none twice. */

@@ -26,7 +26,7 @@ export class TextView {
     this.panels = [new AnswerPanel(), new AnswerPanel()];
     const compare = h("select", { id: "compare", onchange: () => this.#compare(compare.value) },
       h("option", { value: "" }, "nothing"), choices.filter((one) => one.id !== target.id).map((one) => h("option", { value: one.id }, one.name)));
-    this.chart = new Chart({ title: "The answer after each word", height: 220, xLabel: (i) => this.words ? short(this.words.tokens[i] ?? "", 14) : "", format: (value) => number(value, 3), y: () => [0, 1], onSelect: (i) => this.#select(i) });
+    this.chart = new Chart({ title: "The answer after each word", height: 220, xLabel: (i) => this.words ? short(this.words.tokens[i] ?? "", 14) : "", format: (value) => number(value, 3), y: (low, high) => (low >= 0 && high <= 1 ? [0, 1] : [low - 0.05 * (high - low || 1), high + 0.05 * (high - low || 1)]), onSelect: (i) => this.#select(i) });
     this.wordBox = h("div", { class: "words", role: "group", "aria-label": "The words as the model reads them" });
     this.legend = h("p", { class: "soft small" });
     this.readout = h("p", { class: "readout mono", "aria-live": "off" });
@@ -144,7 +144,7 @@ export class TextView {
     const names = classNames(this.model.card, scores[0]?.length ?? 0);
     const last = scores.at(-1) ?? [];
     this.cls = last.indexOf(Math.max(...last));
-    const marks = words.attribution ?? scores.map((row, i) => row[this.cls] - (scores[i - 1]?.[this.cls] ?? 1 / row.length));
+    const marks = words.attribution ?? scores.map((row, i) => row[this.cls] - (scores[i - 1]?.[this.cls] ?? (row.length > 1 ? 1 / row.length : row[0])));
     this.marks = marks;
     const most = Math.max(1e-9, ...marks.map(Math.abs));
     this.legend.textContent = `${words.attribution ? "Marked by their attribution" : "Marked by what each word changed in the answer"} ${names[this.cls] ?? ""}: blue towards it, orange away from it.`;
@@ -179,7 +179,7 @@ export class TextView {
     this.gates?.select(i);
     const names = classNames(this.model.card, this.words.scores[i].length);
     const said = this.words.summary.map(({ name, values }) => `${name} ${values[i].toFixed(3)}`);
-    this.readout.textContent = `${i + 1} “${short(this.words.tokens[i], 30)}”  ${names[this.cls]} ${percent(this.words.scores[i][this.cls])} (${this.marks[i] < 0 ? "−" : "+"}${Math.abs(this.marks[i]).toFixed(3)})  ${said.join("  ")}`;
+    this.readout.textContent = `${i + 1} “${short(this.words.tokens[i], 30)}”  ${names[this.cls]} ${names.length > 1 ? percent(this.words.scores[i][this.cls]) : number(this.words.scores[i][this.cls])} (${this.marks[i] < 0 ? "−" : "+"}${Math.abs(this.marks[i]).toFixed(3)})  ${said.join("  ")}`;
   }
 }
 
@@ -197,10 +197,13 @@ class AnswerPanel {
 
   show(title, outputs, card) {
     this.last = [title, outputs, card];
-    const { label, probability, scores, ...others } = outputs;
+    const { label, labels, probability, scores, thresholds, value, quantiles, ...others } = outputs;
     this.heading.textContent = title;
     const row = Array.isArray(scores?.[0]) ? scores[0] : [];
-    const said = label?.[0] === undefined ? "" : [].concat(label[0]).join(", ");
+    const several = Array.isArray(labels?.[0]) ? labels[0].filter(Boolean).join(", ") || "no label" : "";
+    const estimate = typeof value?.[0] === "number" ? number(value[0]) : "";
+    const said = several || estimate || (label?.[0] === undefined ? "" : [].concat(label[0]).join(", "));
+    const bounds = estimate && Array.isArray(quantiles?.[0]) ? quantiles[0] : [];
     fill(this.label, said || (row.length ? "" : "–"), probability?.[0] !== undefined && !Array.isArray(probability[0]) ? h("span", { class: "soft" }, ` ${percent(probability[0])}`) : null);
     const names = classNames(card, row.length);
     let order = names.map((_, i) => i);
@@ -212,10 +215,20 @@ class AnswerPanel {
     fill(this.bars, order.map((i) => {
       const bar = h("span");
       bar.style.width = `${100 * Math.min(1, Math.max(0, row[i]))}%`;
-      return h("li", {}, h("span", { class: "name", title: names[i] }, names[i]), h("span", { class: "bar", "aria-hidden": "true" }, bar), h("span", { class: "number" }, percent(row[i])));
+      return h("li", {}, h("span", { class: "name", title: names[i] }, names[i]), h("span", { class: "bar", "aria-hidden": "true" }, bar, threshold(thresholds?.[0]?.[i])), h("span", { class: "number" }, percent(row[i])));
     }));
-    fill(this.rest, Object.entries(others).map(([name, value]) => [h("dt", {}, name), h("dd", {}, short(JSON.stringify(value?.[0] ?? value), 400))]));
+    const intervals = bounds.slice(0, Math.floor(bounds.length / 2)).map((low, i) => `${number(low)} to ${number(bounds.at(-1 - i))}`);
+    if (intervals.length) others.intervals = [intervals.join("; ")];
+    fill(this.rest, Object.entries(others).map(([name, item]) => [h("dt", {}, name), h("dd", {}, short(typeof item?.[0] === "string" ? item[0] : JSON.stringify(item?.[0] ?? item), 400))]));
   }
+}
+
+/** The mark on a bar from which on a label applies. */
+function threshold(value) {
+  if (typeof value !== "number") return null;
+  const mark = h("i", { class: "threshold" });
+  mark.style.left = `${100 * Math.min(1, Math.max(0, value))}%`;
+  return mark;
 }
 
 /** The gates along the words: summaries first, each unit on demand. */

@@ -79,7 +79,7 @@ export class Chart {
         { ...axis, space: 70, size: 30, values: (u, ticks) => ticks.map((x) => (Number.isInteger(x) ? this.xLabel(x) : "")) },
         { ...axis, size: 58, values: (u, ticks) => ticks.map((y) => this.format(y, 3)) },
       ],
-      cursor: { y: false, drag: { x: true, y: false }, points: { size: 7 } },
+      cursor: { y: false, drag: { x: true, y: false }, points: { size: 7, fill: (u, i) => (i ? paint(this.series[i - 1], i - 1) : "transparent"), stroke: () => colour("card") } },
       series: [{}, ...this.series.map((one, i) => ({
         label: one.label, show: one.shown, width: one.width ?? 1.75, dash: one.dash, spanGaps: false,
         stroke: () => (one.width === 0 ? "transparent" : paint(one, i)),

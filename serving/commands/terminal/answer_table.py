@@ -12,7 +12,7 @@ from serving.client.results import Forecast
 from serving.commands.terminal.safe_text import safe_text
 
 _WIDEST = 1 << 20
-_FIRST = ("label", "probability", "scores")
+_FIRST = ("label", "labels", "value", "probability", "scores")
 
 
 def print_answers(

@@ -11,6 +11,7 @@ from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.normalization import centered, normalize, normalize_backward, normalize_gates
 from keras_gru.kernel.sequence import gru_sequence
 from tests import oracle
+from tests.covering import covering
 from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, MASKS, problem
 
 B, T, D, U = 3, 5, 4, 6
@@ -32,10 +33,12 @@ def by_oracle(inputs, mask, go_backwards, **convention):
     )
 
 
-@pytest.mark.parametrize("how", RUNS)
-@pytest.mark.parametrize(("mask", "training"), [(None, True), ("interior and empty", False)])
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
-def test_every_way_equals_the_oracle(monkeypatch, reset_after, update_gate, mask, how, training):
+@pytest.mark.parametrize(
+    ("how", "masked", "reset_after", "update_gate"),
+    covering(3, RUNS, (False, True), (True, False), ("keep", "replace")),
+)
+def test_every_way_equals_the_oracle(monkeypatch, how, masked, reset_after, update_gate):
+    mask, training = ("interior and empty", False) if masked else (None, True)
     for name, value in SIZES.get(how, {}).items():
         monkeypatch.setattr(execution, name, value)
     inputs, _ = problem(B, T, D, U, reset_after=reset_after)
@@ -110,9 +113,10 @@ def test_gradients_by_finite_differences(reset_after, update_gate, recurrent_dro
         np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
-@pytest.mark.parametrize("dropped", [False, True])
-@pytest.mark.parametrize("how", ["eager", "graph", "keep", "cut"])
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+@pytest.mark.parametrize(
+    ("reset_after", "update_gate", "how", "dropped"),
+    covering(3, (True, False), ("keep", "replace"), RUNS[:4], (False, True)),
+)
 def test_layer_equals_the_loop_of_the_cell(monkeypatch, reset_after, update_gate, how, dropped):
     """`keras.layers.RNN(GRUCell)`: automatic differentiation of the cell, step by step."""
     for name, value in SIZES.get(how, {}).items():

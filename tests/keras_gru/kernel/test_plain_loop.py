@@ -8,6 +8,7 @@ from keras_gru.kernel import execution, forward_pass, plain_loop
 from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.plain_loop import infer_rows
 from keras_gru.kernel.sequence import gru_sequence
+from tests.covering import covering
 from tests.keras_gru.kernel.sequence_problem import CONVENTIONS, expected, problem
 
 # One block of rows, projected at once; two blocks, projected inside the loop.
@@ -68,9 +69,10 @@ def test_every_length_equals_the_oracle(ran, reset_after, update_gate, go_backwa
     assert ran
 
 
-@pytest.mark.parametrize("steps", [3, 8, 21])
-@pytest.mark.parametrize("zoneout", [None, "share", "shares"])
-@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize(
+    ("steps", "zoneout", "use_bias"),
+    covering(2, (3, 8, 21), (None, "share", "shares"), (True, False)),
+)
 def test_known_lengths_and_zoneout_equal_eager_code(ran, steps, zoneout, use_bias):
     inputs, _ = problem(4, steps, reset_after=True, use_bias=use_bias)
     shares = np.random.default_rng(0).uniform(size=(4, steps, 6))
@@ -97,21 +99,23 @@ def test_without_sequences_only_the_final_state_is_kept(ran):
     np.testing.assert_allclose(result[1], final, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("use_bias", [True, False])
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
-@pytest.mark.parametrize("blocks", [1, 2])
+# The largest product, the kernels and, by number of blocks, the columns of the recurrent kernels.
+CUTS = (
+    (72, [12, 6], {1: [12, 6], 2: [12, 6]}),
+    (40, [18], {1: [6, 6, 6], 2: [6, 6, 6]}),
+    (30, [18], {1: [4, 4, 4, 3, 3], 2: None}),
+)
+
+
 @pytest.mark.parametrize(
-    ("large", "kernels", "columns"),
-    [
-        (72, [12, 6], {1: [12, 6], 2: [12, 6]}),
-        (40, [18], {1: [6, 6, 6], 2: [6, 6, 6]}),
-        (30, [18], {1: [4, 4, 4, 3, 3], 2: None}),
-    ],
+    ("cut", "reset_after", "update_gate", "use_bias", "blocks"),
+    covering(3, CUTS, (True, False), ("keep", "replace"), (True, False), (1, 2)),
 )
 def test_weights_of_every_size_are_cut_and_equal_the_oracle(
-    monkeypatch, reset_after, update_gate, use_bias, blocks, large, kernels, columns
+    monkeypatch, cut, reset_after, update_gate, use_bias, blocks
 ):
     """Six units and four features: each gate has 36 recurrent weights and 24 input weights."""
+    large, kernels, columns = cut
     monkeypatch.setattr(execution, "SMALL_PLAIN_STATE", 0 if blocks == 2 else 1 << 30)
     monkeypatch.setattr(plain_loop, "LARGE_PRODUCT", large)
     seen = []

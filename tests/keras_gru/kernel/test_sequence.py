@@ -11,6 +11,7 @@ from keras_gru.kernel.sequence import gru_sequence
 from keras_gru.kernel.step import step
 from keras_gru.kernel.weights import merge_bias, split_gates, step_weights
 from tests import oracle
+from tests.covering import covering
 from tests.keras_gru.kernel.sequence_problem import (
     CONVENTIONS,
     MASKS,
@@ -30,9 +31,10 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("go_backwards", [False, True])
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize(("reset_after", "update_gate"), CONVENTIONS)
+@pytest.mark.parametrize(
+    ("reset_after", "update_gate", "mask", "go_backwards"),
+    covering(3, (True, False), ("keep", "replace"), list(MASKS), (False, True)),
+)
 def test_equals_oracle(reset_after, update_gate, mask, go_backwards):
     inputs, upstream = problem(reset_after=reset_after)
     mask = None if MASKS[mask] is None else np.array(MASKS[mask], bool)
@@ -84,10 +86,10 @@ def test_runs_the_same_everywhere(reset_after, run):
     assert_close(actual[2], grads, 1e-4)
 
 
-@pytest.mark.parametrize("go_backwards", [False, True])
-@pytest.mark.parametrize("recurrent_dropout", [False, True])
-@pytest.mark.parametrize("reset_after", [True, False])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("way", "reset_after", "recurrent_dropout", "go_backwards"),
+    covering(3, list(WAYS), (True, False), (False, True), (False, True)),
+)
 def test_every_way_of_xla_equals_plain_eager_code(
     monkeypatch, way, reset_after, recurrent_dropout, go_backwards
 ):

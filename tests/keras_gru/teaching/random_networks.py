@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from keras_gru.teaching.network import GATES
+BLOCKS = {"gru": "zrg", "rnn": "h", "lstm": "ifgo"}
 
 
 def random_fields(
-    seed=1, T=3, D=3, U=2, outputs=2, loss="cross_entropy", reset_after=False, **changes
+    seed=1, T=3, D=3, U=2, outputs=2, loss="cross_entropy", cell="gru", reset_after=False, **changes
 ):
     rng = np.random.default_rng(seed)
 
@@ -21,10 +21,15 @@ def random_fields(
         return {name: value.tolist() for name, value in parts.items()}
 
     targets = rng.dirichlet(np.ones(outputs), size=T).tolist()
+    conventions = {} if cell in ("rnn", "lstm") else {"update_gate": "keep"}
+    if cell == "gru":
+        conventions["reset_after"] = reset_after
+    if cell == "lstm":
+        conventions["initial_cell"] = rng.normal(size=U).tolist()
     return {
-        "update_gate": "keep",
-        "reset_after": reset_after,
-        "weights": {name: gate() for name in GATES},
+        "cell": cell,
+        **conventions,
+        "weights": {name: gate() for name in BLOCKS.get(cell, "zg")},
         "output": {
             "W": rng.normal(size=(outputs, U)).tolist(),
             "b": rng.normal(size=outputs).tolist(),
@@ -51,4 +56,16 @@ NETWORKS = {
     "squared_error": random_fields(8, loss="squared_error", activation="linear"),
     "relu": random_fields(9, activation="relu", recurrent_activation="sigmoid", reset_after=True),
     "sigmoid_candidate": random_fields(10, activation="sigmoid", reduction="sum"),
+    "rnn": random_fields(21, cell="rnn", T=4),
+    "rnn_sigmoid": random_fields(22, cell="rnn", activation="sigmoid", reduction="sum", U=3, D=2),
+    "rnn_last_step": random_fields(23, cell="rnn", targets=[None, None, [0, 1]]),
+    "lstm": random_fields(24, cell="lstm", T=4),
+    "lstm_sigmoid": random_fields(25, cell="lstm", activation="sigmoid", U=3, D=1),
+    "lstm_one_step": random_fields(26, cell="lstm", T=1, U=1, loss="squared_error"),
+    "mgu_keep": random_fields(27, cell="mgu"),
+    "mgu_replace": random_fields(28, cell="mgu", update_gate="replace", reduction="sum"),
+    "minimal_gru_keep": random_fields(29, cell="minimal_gru", U=3),
+    "minimal_gru_replace": random_fields(30, cell="minimal_gru", update_gate="replace"),
+    "coupled_gru_keep": random_fields(31, cell="coupled_gru", activation="relu"),
+    "coupled_gru_replace": random_fields(32, cell="coupled_gru", update_gate="replace", U=3),
 }

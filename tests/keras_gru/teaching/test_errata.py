@@ -4,6 +4,9 @@ Errata about printed numbers are confirmed in test_worked_examples.py, by a tape
 differences.
 """
 
+import re
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -16,8 +19,7 @@ from keras_gru.teaching.worked_example import load_example, load_examples
 from keras_gru.variants import MGUCell
 from tests import oracle
 from tests.keras_gru.plain_network import NUMPY, by_autodiff, forward, probe_shapes
-
-CONFIRMED = {}
+from tests.keras_gru.teaching.errata import confirms, derivative, random_gru
 
 
 @pytest.fixture
@@ -25,36 +27,19 @@ def rng():
     return np.random.default_rng(7)
 
 
-def confirms(*identifiers):
-    def register(test):
-        CONFIRMED.update(dict.fromkeys(identifiers, test.__name__))
-        return test
-
-    return register
-
-
-def derivative(function, at, step=1e-4):
-    """Jacobian of a vector function of an array by fourth-order central differences."""
-    columns = []
-    for index in np.ndindex(at.shape):
-        total = 0.0
-        for offset, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
-            moved = at.copy()
-            moved[index] += offset * step
-            total = total + weight * np.asarray(function(moved))
-        columns.append(total / (12 * step))
-    return np.stack(columns, axis=-1).reshape(*np.shape(columns[0]), *at.shape)
-
-
-def random_gru(rng, D=2, U=3):
-    return [rng.normal(size=(D, 3 * U)), rng.normal(size=(U, 3 * U)), rng.normal(size=3 * U)]
-
-
-def test_every_erratum_is_confirmed():
+def test_every_erratum_is_confirmed_and_numbered():
+    confirmed = set()
+    for path in Path(__file__).parent.glob("test_errata*.py"):
+        for identifiers in re.findall(r"@confirms\(([^)]*)\)", path.read_text("utf-8")):
+            confirmed |= set(re.findall(r'"([^"]+)"', identifiers))
+    found = []
     for example in load_examples():
         for erratum in example.errata:
             numeric = any(claim.get("erratum") == erratum["id"] for claim in example.claims)
-            assert numeric or erratum["id"] in CONFIRMED, erratum["id"]
+            assert numeric or erratum["id"] in confirmed, erratum["id"]
+            found.append(erratum["id"])
+    assert len(set(found)) == len(found)
+    assert confirmed <= set(found)
 
 
 @confirms("EX-12")

@@ -1,17 +1,23 @@
 import copy
 import json
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from keras_gru import GRU
+from keras_gru import GRU, MGU, CoupledGRU
 from keras_gru.kernel.weights import Gates
-from keras_gru.teaching.network import GATES, parse_network, read_network
+from keras_gru.teaching.cells.registry import CELLS
+from keras_gru.teaching.network import parse_network, read_network
 from keras_gru.teaching.network_fields import NetworkError
 from keras_gru.teaching.trace import trace
 from tests import oracle
 from tests.keras_gru.plain_network import by_autodiff, by_differences
 from tests.keras_gru.teaching.random_networks import NETWORKS, random_fields
+
+GATES = ("z", "r", "g")
+COMMON = {"h_new", "y", "loss", "dh", "dx", "dh_output", "dh_future", "dh_new"}
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -27,25 +33,20 @@ def test_every_quantity_equals_the_derivative_of_the_plain_forward_pass(name, di
             if quantity in ours:
                 np.testing.assert_allclose(ours[quantity], value, atol=tolerance, err_msg=quantity)
                 compared.add(quantity)
-    assert {
-        "z",
-        "r",
-        "g",
-        "h_new",
-        "y",
-        "loss",
-        "dh",
-        "dx",
-        "dh_direct",
-        "dh_gates",
-        "dU_g",
-    } <= compared
+    assert compared >= COMMON
+    lines = network.cell.forward_lines(network) + network.cell.backward_lines(network)
+    parts = ("xW_", "hU_", "slope_")
+    unchecked = {line.name for line in lines if not line.name.startswith(parts)} - compared
+    assert not unchecked
     assert set(totals) <= set(found.totals)
     for quantity, value in totals.items():
         np.testing.assert_allclose(found.totals[quantity], value, atol=tolerance, err_msg=quantity)
 
 
-@pytest.mark.parametrize("name", [n for n in NETWORKS if NETWORKS[n].get("activation") is None])
+@pytest.mark.parametrize(
+    "name",
+    [n for n, f in NETWORKS.items() if f["cell"] == "gru" and f.get("activation") is None],
+)
 def test_states_and_gradients_equal_the_oracle(name):
     network = parse_network(NETWORKS[name])
     found = trace(network)
@@ -77,7 +78,57 @@ def test_states_and_gradients_equal_the_oracle(name):
 
 
 def test_gates_have_the_order_of_the_layer():
-    assert Gates._fields == GATES
+    assert Gates._fields == GATES == tuple(CELLS["gru"].blocks)
+
+
+LAYERS = {
+    "rnn": (keras.layers.SimpleRNN, {}, {}),
+    "lstm": (keras.layers.LSTM, {}, {}),
+    "mgu": (MGU, {"update_gate": "keep"}, {"update_gate": "keep"}),
+    "minimal_gru": (MGU, {"gate_candidate": False}, {"update_gate": "replace"}),
+    "coupled_gru": (CoupledGRU, {}, {"update_gate": "replace"}),
+}
+
+
+@pytest.mark.parametrize("cell", LAYERS)
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+def test_weights_of_every_cells_layer_run_as_they_are(cell, activation):
+    """States, final gradients and the order of the blocks, beside layers of Keras and our own."""
+    layer_class, options, fields = LAYERS[cell]
+    layer = layer_class(2, activation=activation, return_sequences=True, dtype="float64", **options)
+    rng = np.random.default_rng(3)
+    inputs = rng.normal(size=(1, 4, 3))
+    layer.build(inputs.shape)
+    weights = [rng.normal(size=weight.shape) for weight in layer.get_weights()]
+    layer.set_weights(weights)
+    V, targets = rng.normal(size=(2, 2)), rng.normal(size=(4, 2))
+    network = parse_network(
+        {
+            "cell": cell,
+            "activation": activation,
+            **fields,
+            "weights": {
+                name: weight.tolist()
+                for name, weight in zip(
+                    ("kernel", "recurrent_kernel", "bias"), weights, strict=True
+                )
+            },
+            "inputs": inputs[0].tolist(),
+            "output": {"W": V.T.tolist(), "loss": "squared_error"},
+            "targets": targets.tolist(),
+            "reduction": "sum",
+        }
+    )
+    found = trace(network)
+    with tf.GradientTape() as tape:
+        states = layer(tf.constant(inputs))
+        loss = 0.5 * tf.reduce_sum((states[0] @ V - targets) ** 2)
+    np.testing.assert_allclose([step["h_new"] for step in found.steps], states[0], atol=1e-12)
+    for letter, gradient in zip("WUb", tape.gradient(loss, layer.trainable_weights), strict=True):
+        ours = [found.totals[f"d{letter}_{block}"] for block in network.blocks]
+        np.testing.assert_allclose(np.concatenate(ours, axis=-1), gradient, atol=1e-12)
+    V_count = V.size + 2
+    assert network.parameter_count() == layer.count_params() + V_count
 
 
 @pytest.mark.parametrize("reset_after", [False, True])
@@ -211,7 +262,12 @@ BAD = [
     (("output", "W"), [[1.0]], r"output.W: expected shape \(any, 2\), got \(1, 1\)"),
     (("learning_rate",), 0, r"learning_rate: expected a positive number, got 0"),
     (("tokens",), ["good"], r"tokens: expected a list of 3 strings"),
-    (("colour",), 1, r"network: expected only update_gate, .*, got 'colour'"),
+    (("colour",), 1, r"network: expected only cell, update_gate, .*, got 'colour'"),
+    (("cell",), "esn", r"cell: expected one of gru, rnn, lstm, .*, got 'esn'"),
+    (("cell",), "rnn", r"update_gate: expected nothing for the cell 'rnn', got 'keep'"),
+    (("cell",), "mgu", r"reset_after: expected nothing for the cell 'mgu', got False"),
+    (("initial_cell",), [0, 0], r"initial_cell: expected nothing for the cell 'gru', got \[0, 0\]"),
+    (("note",), 3, r"note: expected a string, got 3"),
 ]
 
 
@@ -237,7 +293,7 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(NetworkError, match=r"network.json: expected a JSON file"):
         read_network(path)
     path.write_text("[1, 2]")
-    with pytest.raises(NetworkError, match=r"network: expected an object with update_gate"):
+    with pytest.raises(NetworkError, match=r"network: expected an object with cell, update_gate"):
         read_network(path)
     path.write_text(json.dumps({"network": NETWORKS["relu"], "claims": []}))
     assert read_network(path).activation == "relu"

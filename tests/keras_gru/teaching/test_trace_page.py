@@ -11,7 +11,11 @@ from keras_gru.teaching.network import parse_network
 from keras_gru.teaching.trace_page import network_content, write_trace_page
 from keras_gru.teaching.worked_example import example_paths, load_example
 
-NETWORKS = [name for name in example_paths() if load_example(name).network() is not None]
+NETWORKS = [
+    name
+    for name in example_paths()
+    if (network := load_example(name).network()) is not None and network.cell_name == "gru"
+]
 
 
 def data_of(path):
@@ -30,6 +34,15 @@ def test_every_worked_example_has_its_page(name, tmp_path, capsys):
     assert data["network"] == network_content(example.network())
     assert len(data["verdicts"]) == len(example.verdicts)
     assert [one["id"] for one in data["errata"]] == [one["id"] for one in example.errata]
+
+
+def test_a_variant_has_its_page_and_another_cell_has_none(tmp_path, capsys):
+    path = tmp_path / "out.html"
+    assert main(["trace", "--cell", "gru", "--html", str(path)]) == 0
+    expected = load_example("de_to_p").network("gru")
+    assert data_of(path)["network"] == network_content(expected)
+    assert main(["trace", "--cell", "lstm", "--html", str(path)]) == 2
+    assert "--html: expected the cell 'gru', got 'lstm'" in capsys.readouterr().err
 
 
 def test_what_a_text_prints_stands_at_its_place(tmp_path):

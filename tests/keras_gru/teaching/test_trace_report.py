@@ -11,8 +11,10 @@ from rich.console import Console
 
 from keras_gru.__main__ import main
 from keras_gru.teaching.network import parse_network
+from keras_gru.teaching.paths import last_paths
 from keras_gru.teaching.trace import trace
-from keras_gru.teaching.trace_report import Layout, gate_bar, render, signed_bar
+from keras_gru.teaching.trace_report import render
+from keras_gru.teaching.value_table import Layout, gate_bar, signed_bar
 from keras_gru.teaching.worked_example import load_example
 from tests.keras_gru.teaching.random_networks import NETWORKS, random_fields
 
@@ -64,6 +66,56 @@ def test_every_kind_of_network_fits_the_terminal(name, width):
     assert numbers_after("new state h′", text)[0] == pytest.approx(first, abs=5e-5)
 
 
+@pytest.mark.parametrize("name", ["rnn", "lstm", "keep_before", "coupled_gru_keep"])
+def test_the_table_of_deltas_and_the_paths_are_those_of_the_trace(name):
+    network = parse_network(NETWORKS[name])
+    found = trace(network)
+    text = printed(network, 120)
+    deltas = text.split("Gradients of the states")[1].split("Paths from")[0]
+    for quantity, label in (("dh_output", "own loss"), ("dh_future", "later losses")):
+        rows = [line for line in deltas.splitlines() if label in line]
+        for row, step in zip(rows, reversed(found.steps), strict=True):
+            np.testing.assert_allclose(numbers_after(label, row), step[quantity], atol=5e-5)
+    split = last_paths(found)
+    paths = text.split("Paths from")[1]
+    for path in split.paths:
+        between = split.step - path.step
+        way = "direct" if between == 0 else f"over {between} step"
+        length = np.linalg.norm(path.jacobian, 2)
+        assert numbers_after(f"k = {path.step}: {way}", paths)[0] == pytest.approx(length, abs=5e-5)
+    symbol = network.cell.symbol(f"U_{network.blocks[0]}")
+    section = paths.split(f"δ{symbol} from the loss")[1]
+    total = sum(split.shares(f"U_{network.blocks[0]}"))
+    for row in total:
+        assert re.search(r"\s+".join(f"{value:.5f}" for value in row + 0.0), section)
+
+
+def test_the_note_says_why_the_target_stands_under_negative(capsys):
+    assert main(["trace", "good_movie"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert 'Why the target stands under "negative"' in said
+    assert main(["trace", "good_movie", "--variant", "target_labelled_positive"]) == 0
+    other = " ".join(capsys.readouterr().out.split())
+    assert "Why the target" not in other
+    assert "what the labels mean" in other
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "mgu", "minimal_gru", "coupled_gru"])
+def test_the_command_takes_a_cell(cell, capsys):
+    assert main(["trace", "--cell", cell, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    variant = None if cell == "rnn" else cell
+    network = load_example("de_to_p").network(variant)
+    assert network.cell_name == cell
+    found = trace(network)
+    np.testing.assert_array_equal(content["steps"][1]["h_new"], found.steps[1]["h_new"])
+    split = last_paths(found)
+    weight = f"U_{network.blocks[0]}"
+    assert [path["from"] for path in content["paths"]["paths"]] == [1, 0]
+    shares = [path[f"d{weight}"] for path in content["paths"]["paths"]]
+    np.testing.assert_allclose(shares, split.shares(weight))
+
+
 def test_units_without_room_are_counted():
     network = parse_network(random_fields(U=12, D=9))
     text = printed(network, 100)
@@ -109,6 +161,9 @@ def test_trace_command_reads_a_file(capsys, tmp_path):
             ["trace", "walk_through", "--variant", "x"],
             "variant: walk_through has no variants, got 'x'",
         ),
+        (["trace", "good_movie", "--cell", "lstm"], "--cell: expected a cell that good_movie has"),
+        (["trace", "de_to_p", "--cell", "gru", "--variant", "deep"], "--cell: expected this or"),
+        (["trace", "--exercise", "0"], "--exercise: expected 1 blank or more, got 0"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message, capsys):
@@ -129,6 +184,11 @@ def test_list_command_counts_the_lines(capsys):
     example = load_example("good_movie")
     line = next(line for line in out.splitlines() if line.startswith("good_movie"))
     assert int(line.split()[1]) == len(example.verdicts)
+    texts = " ".join(out.split("The texts")[1].split("Variants")[0].split())
+    assert "gru_architecture GRU Architecture: " in texts
+    variants = out.split("Variants")[1]
+    assert "target_labelled_positive" in variants
+    assert "lstm_sigmoid" in variants
 
 
 def test_the_committed_document_is_up_to_date(tmp_path, capsys):

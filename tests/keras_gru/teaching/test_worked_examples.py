@@ -12,7 +12,7 @@ from keras_gru import GRU
 from keras_gru.kernel.step import step, step_backward
 from keras_gru.kernel.weights import Gates, split_gates, step_weights
 from keras_gru.teaching.expression import evaluate
-from keras_gru.teaching.network import GATES
+from keras_gru.teaching.trace import trace
 from keras_gru.teaching.worked_example import (
     AGREES,
     CARRIED,
@@ -26,6 +26,8 @@ from tests.keras_gru.plain_network import by_autodiff, by_differences
 
 EXAMPLES = {example.name: example for example in load_examples()}
 WITH_NETWORK = [name for name, example in EXAMPLES.items() if example.network() is not None]
+OF_GRU = [name for name in WITH_NETWORK if EXAMPLES[name].network().cell_name == "gru"]
+GATES = ("z", "r", "g")
 VERDICTS = [(name, i) for name, example in EXAMPLES.items() for i in range(len(example.verdicts))]
 
 
@@ -47,7 +49,7 @@ def test_all_four_texts_are_covered():
         "gru_architecture",
         "rnn_lstm_gru_notes",
     }
-    assert len(EXAMPLES) == 11
+    assert len(EXAMPLES) == 12
     assert len(VERDICTS) > 450
 
 
@@ -205,7 +207,22 @@ def in_layer(verdict, found):
         return None
 
 
-@pytest.mark.parametrize("name", WITH_NETWORK)
+@pytest.mark.parametrize("variant", [None, *EXAMPLES["de_to_p"].variants])
+@pytest.mark.parametrize("confirmation", [autodiff, differences])
+def test_every_cell_completes_the_word_as_autodiff_and_differences_do(variant, confirmation):
+    network = EXAMPLES["de_to_p"].network(variant)
+    found = trace(network)
+    steps, totals = confirmation("de_to_p", variant)
+    for ours, theirs in zip((*found.steps, found.totals), (*steps, totals), strict=True):
+        shared = set(ours) & set(theirs)
+        assert shared
+        for quantity in shared:
+            np.testing.assert_allclose(
+                ours[quantity], theirs[quantity], atol=1e-10, err_msg=quantity
+            )
+
+
+@pytest.mark.parametrize("name", OF_GRU)
 def test_the_layer_prints_the_same_numbers_in_float32(name):
     compared = 0
     for verdict in EXAMPLES[name].verdicts:

@@ -91,7 +91,7 @@ def ask(base, config, capsys):
 def test_over_rest(ask, config, name, kind):
     send = {**NEVER, **{key: send for key, (send, _) in STRANGE.items()}, **TOO_LARGE}[kind]
     before = read_model_config(str(config))
-    limits = ("--timeout", "1.5", "--max_answer_bytes", str(1 << 20))
+    limits = ("--timeout", "0.8", "--max_answer_bytes", str(1 << 20))
     with bare(send) as url:
         status, complained, took = ask(name, url, *limits)
     assert status == NO_ANSWER[name], complained
@@ -130,7 +130,7 @@ def test_lies_over_rest(ask, name, kind):
 def test_a_server_that_is_down(ask, config, name):
     before = read_model_config(str(config))
     for url in ("http://localhost:1", "grpc://localhost:1"):
-        status, complained, _ = ask(name, url, "--timeout", "1.5")
+        status, complained, _ = ask(name, url, "--timeout", "0.8")
         assert status == NO_ANSWER[name], complained
         assert "no server answers at" in complained
     assert read_model_config(str(config)) == before

@@ -183,7 +183,7 @@ def test_a_warmup_does_not_wait_for_a_batch_to_fill(models, tmp_path):
     )
     flags = (
         "--model_name=m", f"--model_base_path={tmp_path}/base", "--enable_batching",
-        f"--batching_parameters_file={parameters}",
+        f"--batching_parameters_file={parameters}", "--drain_seconds=1",
     )  # fmt: skip
     with running(tmp_path / "log", *flags) as server, connect(server.rest) as client:
         # Full batches run at once; requests that do not fill one still wait for others.

@@ -35,7 +35,7 @@ from serving.release.golden import (
     replay,
 )
 from serving.storage.publishing import LOCK, publisher
-from training.sentiment.servable import SentimentServable
+from training.sentiment.served.servable import SentimentServable
 
 
 @pytest.fixture(scope="module", params=["one", "both"])

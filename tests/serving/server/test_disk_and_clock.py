@@ -54,7 +54,7 @@ def test_full_disk(models, tmp_path, tiny_disk):
         with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 512)
-        wait_until(lambda: "entries lost so far" in server.log.read_text(), server)
+        wait_until(lambda: "lost so far" in server.log.read_text(), server)
         wait_until(lambda: "No space left on device" in server.log.read_text(), server)
         before, size = seen.counted, access.stat().st_size
         wait_until(lambda: seen.counted > before + 20, server)

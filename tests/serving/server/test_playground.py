@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -10,6 +12,8 @@ import pytest
 from serving.commands.playground import find_models
 from serving.errors import InvalidArgument
 from serving.server.playground.routes import ASSETS, FILES
+from tests import waiting
+from tests.ports import free_ports
 from tests.serving.conftest import running
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -66,6 +70,13 @@ def test_what_a_version_brings_along(client):
     golden = client.get("/playground/golden.json", params={"model": "text", "version": 1})
     assert golden.text == '[{"inputs": {"x": [NaN]}}]'
     assert client.get("/playground/server.json").json()["tokens"] is False
+
+
+def test_a_version_that_brings_nothing(tmp_path, models):
+    flags = (f"--model_base_path={models / 'echo'}", "--model_name=echo", "--enable_playground")
+    with running(tmp_path / "log", *flags) as server:
+        url = f"{server.rest}/playground/card.json?model=echo&version=123"
+        assert httpx.get(url, trust_env=False).json() is None
 
 
 @pytest.mark.parametrize(
@@ -142,3 +153,23 @@ def test_assets_are_small():
         text = page.read_text("utf-8")
         assert f"uPlot {version}" in text
         assert "Permission is hereby granted" in text
+
+
+def test_the_command_serves_a_folder(base_path, tmp_path):
+    (rest_port,) = free_ports(1)
+    command = [sys.executable, "-m", "serving", "playground", str(base_path.parent)]
+    flags = ["--no-browser", f"--rest_api_port={rest_port}", "--trial_load=never"]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen([*command, *flags], stdout=log, stderr=log)
+    try:
+        url = f"http://localhost:{rest_port}/playground/"
+        waiting.wait_until(lambda: url in (tmp_path / "log").read_text(), 120)
+        with httpx.Client(base_url=url, trust_env=False, timeout=20) as client:
+            assert client.get("").status_code == 200
+            about = client.get("server.json").json()
+            assert "gru_serve:" in client.get(about["metrics_path"]).text
+            names = [model["name"] for model in client.get("/models").json()["models"]]
+            assert names == ["text"]
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0

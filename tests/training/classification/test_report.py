@@ -33,6 +33,6 @@ def test_summary_tells_what_the_temperature_changed(tiny_run):
 def test_pictures_of_the_report_are_there(tiny_run):
     text = (tiny_run.path / "report.md").read_text("utf-8")
     shown = [part.split(")")[0] for part in text.split("](")[1:]]
-    assert len(shown) == 5
+    assert len(shown) == 6
     for name in shown:
         assert (tiny_run.path / name).read_bytes().startswith(b"\x89PNG")

@@ -57,7 +57,7 @@ def test_texts_of_a_hundred_thousand_words(tmp_path, suffix):
 
 def test_named_columns_win_over_known_names(tmp_path):
     path = write(tmp_path / "a.csv", "text,label,body,kind\nx,1,hello,greeting\n")
-    assert read_text_file(path, "body", "kind") == [("hello", "greeting", 2)]
+    assert read_text_file(path, "body", "kind") == [("hello", "greeting", 2, {})]
 
 
 def test_labels_that_are_no_strings_keep_their_json_form(tmp_path):
@@ -176,4 +176,4 @@ def test_damaged_gzip(tmp_path, content):
 
 def test_blank_lines_before_the_header_and_between_rows_are_skipped(tmp_path):
     path = write(tmp_path / "a.csv", "\n\ntext,label\n\nhello,1\n")
-    assert read_text_file(path) == [("hello", "1", 5)]
+    assert [row[:3] for row in read_text_file(path)] == [("hello", "1", 5)]

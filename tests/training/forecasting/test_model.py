@@ -148,11 +148,42 @@ def test_normalisation_by_numpy(kind):
         np.testing.assert_allclose(got, np.broadcast_to(wanted, got.shape), rtol=1e-4, atol=1e-4)
 
 
+def test_stacked_forecaster_equals_a_hand_written_one():
+    model = build(architecture="one_shot", normalisation="none", layers=2, dropout=0.3)
+    layers = [model.get_layer(name).get_weights() for name in ("gru_1", "gru")]
+    kernel, bias = model.get_layer("head").get_weights()
+    for row, (place, channel) in itertools.product(range(2), enumerate((2, 0))):
+        states = [np.zeros(6), np.zeros(6)]
+        for value in HISTORY[row, :, channel : channel + 1].astype(np.float64):
+            states[0] = gru_step(value, states[0], *layers[0])
+            states[1] = gru_step(states[0], states[1], *layers[1])
+        expected = states[1] @ kernel + bias
+        np.testing.assert_allclose(model(HISTORY)[row, :, place, 0], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_dropout_acts_between_stacked_layers(architecture):
+    model = build(architecture=architecture, layers=3, dropout=0.5)
+    between = [model.get_layer(f"dropout_{number}") for number in (1, 2)]
+    assert [layer.rate for layer in between] == [0.5, 0.5]
+    top = "segment_gru" if architecture == "segment" else "gru"
+    reads = model.get_layer(top).input
+    below = keras.Model(model.input, reads)
+    drawn = below(HISTORY, training=True).numpy()
+    assert 0.4 < np.mean(drawn == 0) < 0.6
+    assert np.count_nonzero(below(HISTORY, training=False)) == drawn.size
+
+
+@pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("independent", [True, False])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_every_architecture_is_saved_whole(tmp_path, architecture, independent):
+def test_every_architecture_is_saved_whole(tmp_path, architecture, independent, layers):
     model = build(
-        architecture=architecture, channel_independent=independent, loss="quantile", dropout=0.2
+        architecture=architecture,
+        channel_independent=independent,
+        layers=layers,
+        loss="quantile",
+        dropout=0.2,
     )
     assert model(HISTORY).shape == (5, 11, 2, 3)
     model.save(tmp_path / "m.keras")
@@ -222,6 +253,8 @@ def test_arguments_that_do_not_fit():
         build(segment=30)
     with pytest.raises(ConfigError, match="--units must be even"):
         ForecasterConfig(units=5)
+    with pytest.raises(ConfigError, match="--layers must be at least 1, got 0"):
+        ForecasterConfig(layers=0)
     with pytest.raises(ConfigError, match=r"--dropout must be at least 0 and below 1, got 1\.0"):
         ForecasterConfig(dropout=1.0)
     with pytest.raises(ValueError, match=r"targets must lie in 0 to 2 \(channels 3\), got \(3,\)"):

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.serving.full_disk import largest_file
 from training.errors import CheckpointError
@@ -11,8 +12,10 @@ from training.loop.checkpoint import Checkpoint, checkpoint_path, read_settings
 from training.loop.fit import fit, make_eval_step, make_train_step
 from training.loop.fit_state import FitState
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model
-from training.sentiment.pipeline import BATCH_SIGNATURE, accuracy, cross_entropy
+from training.sentiment.network.model import build_sentiment_model
+from training.sentiment.targets.classes import accuracy, cross_entropy
+
+BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 
 RNG = np.random.default_rng(3)
 ROWS = [RNG.integers(1, 20, length).astype(np.int32) for length in RNG.integers(1, 9, 24)]

@@ -8,10 +8,13 @@ import tensorflow as tf
 
 from training.errors import DivergenceError
 from training.loop.batches import Batch, LengthBucketedBatches
-from training.loop.fit import evaluate, fit, make_eval_step, make_train_step
+from training.loop.evaluation import evaluate
+from training.loop.fit import fit, make_eval_step, make_train_step
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model
-from training.sentiment.pipeline import BATCH_SIGNATURE, accuracy, cross_entropy
+from training.sentiment.network.model import build_sentiment_model
+from training.sentiment.targets.classes import accuracy, cross_entropy
+
+BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 
 RNG = np.random.default_rng(1)
 LENGTHS = [1, 2, 3, 5, 8, 13, 4, 4, 1, 6]

@@ -9,8 +9,9 @@ import pytest
 from training.data.digest import data_digest
 from training.errors import ConfigError, DataError
 from training.sentiment.config import SentimentDataConfig
-from training.sentiment.data import fixed_folds, hold_out, load_sentiment_data
-from training.sentiment.sources.corpora import Row
+from training.sentiment.data import load_sentiment_data
+from training.sentiment.rows import Row
+from training.sentiment.split import fixed_folds, hold_out
 
 
 def write_csv(path, rows):

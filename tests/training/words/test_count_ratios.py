@@ -3,7 +3,7 @@ import pytest
 
 from training.errors import ConfigError
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model, initialise_words
+from training.sentiment.network.model import build_sentiment_model, initialise_words
 from training.words.count_ratios import word_ratios
 from training.words.token_rows import TokenRows
 

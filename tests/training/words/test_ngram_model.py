@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from training.sentiment.combination import combine, fit_shares
 from training.sentiment.config import ClassifierConfig
-from training.sentiment.model import build_sentiment_model
-from training.sentiment.steps import SentimentSteps
+from training.sentiment.network.combination import combine, fit_shares
+from training.sentiment.network.model import build_sentiment_model
+from training.sentiment.network.steps import SentimentSteps
 from training.words.ngram_model import NgramLogits, fit_ngrams
 from training.words.token_rows import TokenRows
 

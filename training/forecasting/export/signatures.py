@@ -168,8 +168,8 @@ class ForecastingSignatures(tf.Module):
         known = tf.debugging.Assert(tf.logical_not(tf.reduce_any(empty)), [message], name="known")
         with tf.control_dependencies([known, _finite("history", history)]):
             history = tf.identity(history)
-        answers: dict[str, Any] = self._one(history)
-        return answers
+        answer: dict[str, Any] = self._one(history)
+        return answer
 
     def gates(self, history: Any) -> dict[str, Any]:
         """Show what the gates did at each segment or step.

@@ -19,10 +19,13 @@ class ForecasterConfig:
     steps, then all horizons at once; seq2seq: a second GRU that is fed its own forecasts."""
     units: int = 128
     """Size of the GRU's state."""
+    layers: int = 1
+    """GRU layers stacked on each other, with --dropout between them."""
     segment: int | None = None
     """Steps per segment, of architecture segment; default: some seasons, or a part of one."""
     dropout: float = 0.1
-    """Share of the features before the last layer dropped while training."""
+    """Share of the features dropped while training, between stacked GRUs and before the last
+    layer."""
     channel_independent: bool = True
     """Forecast each target from its own past alone, all with the same weights; other columns are
     then not read. Otherwise one network reads all columns together."""
@@ -76,7 +79,11 @@ class ForecasterConfig:
             )
 
     def __post_init__(self) -> None:
-        for flag, value in (("--units", self.units), ("--segment", self.segment)):
+        for flag, value in (
+            ("--units", self.units),
+            ("--layers", self.layers),
+            ("--segment", self.segment),
+        ):
             if value is not None and value < 1:
                 raise ConfigError(f"{flag} must be at least 1, got {value}")
         if self.architecture == "segment" and self.units % 2:

@@ -144,7 +144,7 @@ def _segment(
     inputs, made = shape.lookback // w, math.ceil(shape.horizon / w)
     independent = config.channel_independent and config.channel_embedding
     x = ops.reshape(x[:, -inputs * w :], (-1, inputs, w * x.shape[-1]))
-    x = keras.layers.Dense(config.units, "relu", name="embedding")(x)
+    x = _lower_layers(config, keras.layers.Dense(config.units, "relu", name="embedding")(x))
     states = SegmentGRU(
         config.units, made, len(shape.targets) if independent else 1, name="segment_gru"
     )(x)
@@ -155,7 +155,7 @@ def _segment(
 def _one_shot(
     config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, _: int
 ) -> Any:
-    state = GRU(config.units, name="gru")(x)
+    state = GRU(config.units, name="gru")(_lower_layers(config, x))
     answers = _head(config, shape.horizon * values * outputs)(_dropout(config)(state))
     return ops.reshape(answers, (-1, shape.horizon, values, outputs))
 
@@ -163,7 +163,7 @@ def _one_shot(
 def _seq2seq(
     config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, point: int
 ) -> Any:
-    state = GRU(config.units, name="gru")(x)
+    state = GRU(config.units, name="gru")(_lower_layers(config, x))
     # Relative to the level, as the forecasts are that follow; with differences x is not.
     last = x[:, -1] if config.channel_independent else _columns(x, shape.targets)[:, -1]
     first = ops.zeros_like(last) if config.normalisation == "difference" else last
@@ -177,6 +177,14 @@ def _seq2seq(
         zero_head=config.linear_skip,
         name="decoder",
     )(state, first)
+
+
+def _lower_layers(config: ForecasterConfig, x: Any) -> Any:
+    """What the top GRU reads: (R, N, D), or the outputs (R, N, U) of the GRUs below it."""
+    for number in range(1, config.layers):
+        x = GRU(config.units, return_sequences=True, name=f"gru_{number}")(x)
+        x = keras.layers.Dropout(config.dropout, name=f"dropout_{number}")(x)
+    return x
 
 
 def _dropout(config: ForecasterConfig) -> keras.layers.Layer:

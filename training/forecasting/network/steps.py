@@ -15,7 +15,7 @@ from training.forecasting.network.config import ForecasterConfig, ForecastShape
 
 
 class Opened(NamedTuple):
-    """Every step of the GRU over a history: N segments or ticks, U units; all (B, N, R, U)."""
+    """Every step of the top GRU over a history: N segments or ticks, U units; (B, N, R, U)."""
 
     update_gate: Any
     """z; near 1 it keeps the state."""
@@ -40,8 +40,9 @@ class ForecasterSteps:
         self._normalisation = model.get_layer("normalisation")
         segment = config.architecture == "segment"
         self._embedding = model.get_layer("embedding") if segment else None
-        gru = model.get_layer("segment_gru").encoder if segment else model.get_layer("gru")
-        self._cell = gru.cell
+        top = model.get_layer("segment_gru").encoder if segment else model.get_layer("gru")
+        lower = (model.get_layer(f"gru_{number}") for number in range(1, config.layers))
+        self._cells = [gru.cell for gru in (*lower, top)]
         self._head = model.get_layer("head") if config.architecture == "one_shot" else None
         self._rows = len(shape.targets) if config.channel_independent else 1
 
@@ -61,10 +62,11 @@ class ForecasterSteps:
     def state_size(self) -> int:
         """Size S of the state that `advance` carries.
 
-        The GRU's states, the last value seen of each column, and whether there was one. Zeros are
-        a new beginning.
+        The states of all GRUs, the last value seen of each column, and whether there was one.
+        Zeros are a new beginning.
         """
-        return self._rows * self._config.units + 2 * self._shape.channels
+        layers = self._config.layers
+        return layers * self._rows * self._config.units + 2 * self._shape.channels
 
     def open(self, history: Any) -> Opened:
         """Gates and states of the encoder.
@@ -81,20 +83,28 @@ class ForecasterSteps:
             assert w is not None
             count = self._shape.lookback // w
             x = self._embedding(tf.reshape(x[:, -count * w :], (-1, count, w * x.shape[-1])))
-        run = self._run(x, return_sequences=True, return_gates=True)
+        *lower, top = self._cells
+        for cell in lower:
+            x = self._run(cell, x, return_sequences=True).states
+        run = self._run(top, x, return_sequences=True, return_gates=True)
         assert run.gates is not None
         return Opened(*(self._by_row(v) for v in (run.gates.z, run.gates.r, run.states)))
 
     def forecasts(self, history: Any) -> Any:
         """The answer after each tick of (B, T, C), (B, T, H, K, Q); for models that stream."""
-        states = self._run(self._inputs(history), return_sequences=True).states
-        assert states is not None
+        states = self._inputs(history)
+        for cell in self._cells:
+            states = self._run(cell, states, return_sequences=True).states
         levels = history if self._config.normalisation == "difference" else None
         return self._answer(self._by_row(states), levels)
 
     def forecast(self, history: Any) -> Any:
         """The model's answer (B, H, K, Q) to all of (B, T, C), T >= 1; for models that stream."""
-        final = self._run(self._inputs(history)).final
+        *lower, top = self._cells
+        x = self._inputs(history)
+        for cell in lower:
+            x = self._run(cell, x, return_sequences=True).states
+        final = self._run(top, x).final
         levels = history[:, -1:] if self._config.normalisation == "difference" else None
         return self._answer(self._by_row(final[:, tf.newaxis]), levels)[:, 0]
 
@@ -109,19 +119,25 @@ class ForecasterSteps:
         Returns:
             The forecast (B, H, K, Q) after everything read so far, and the state after it (B, S).
         """
-        channels, units = self._shape.channels, self._config.units
-        h, last, seen = tf.split(state, [self._rows * units, channels, channels], axis=-1)
+        channels, width = self._shape.channels, self._rows * self._config.units
+        *before, last, seen = tf.split(
+            state, [*[width] * len(self._cells), channels, channels], axis=-1
+        )
         known = tf.logical_not(tf.math.is_nan(value))
         value = tf.where(known, value, last)
         difference = self._config.normalisation == "difference"
         read = tf.where(seen > 0, value - last, tf.zeros_like(value)) if difference else value
         x = self._by_target(read[:, tf.newaxis])  # (B·R, 1, D)
-        h = self._run(x, tf.reshape(h, (-1, units))).final
+        states = []
+        for cell, h in zip(self._cells, before, strict=True):
+            h = self._run(cell, x, tf.reshape(h, (-1, self._config.units))).final
+            states.append(tf.reshape(h, (-1, width)))
+            x = h[:, tf.newaxis]
         forecast = self._answer(
             self._by_row(h[:, tf.newaxis]), value[:, tf.newaxis] if difference else None
         )[:, 0]
         seen = tf.maximum(seen, tf.cast(known, seen.dtype))
-        after = tf.concat([tf.reshape(h, (-1, self._rows * units)), value, seen], axis=-1)
+        after = tf.concat([*states, value, seen], axis=-1)
         return forecast, after
 
     def _inputs(self, history: Any) -> Any:
@@ -140,10 +156,14 @@ class ForecasterSteps:
         x = tf.reshape(x, (-1, self._rows, tf.shape(x)[1], self._config.units))
         return tf.transpose(x, (0, 2, 1, 3))
 
+    @staticmethod
     def _run(
-        self, x: Any, h: Any = None, return_sequences: bool = False, return_gates: bool = False
+        cell: Any,
+        x: Any,
+        h: Any = None,
+        return_sequences: bool = False,
+        return_gates: bool = False,
     ) -> functional.Sequence:
-        cell = self._cell
         return functional.sequence(
             x,
             h,

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from training.data.file_content import read_bytes
 from training.errors import DataError
+from training.sentiment.rows import Row
 
 CLASSES = ("negative", "positive")
 _DIGESTS = {
@@ -40,21 +40,6 @@ _DIGESTS = {
 }
 """SHA-256 of the files, unzipped, from which the figures in the documentation come."""
 _IMDB_HEADER = ["id", "label", "rating", "movie", "text"]
-
-
-class Row(NamedTuple):
-    """One labelled text."""
-
-    text: str
-    label: int
-    """0 negative, 1 positive."""
-    group: str | None = None
-    """Rows of one group must stay in one part of a split (IMDB: the movie)."""
-
-
-def text_key(text: str) -> str:
-    """What two texts have in common that count as the same: all but case and blanks."""
-    return " ".join(text.casefold().split())
 
 
 @dataclass(frozen=True)

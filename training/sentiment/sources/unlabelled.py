@@ -54,7 +54,7 @@ def require_prose(path: Path) -> None:
     if holds_vectors(lines):
         raise DataError(
             f"--unlabelled: expected one text per line; {path} holds word vectors, as GloVe's "
-            f"({lines[-1]:.32} ...), and only vectors learned here can be used"
+            f"({lines[-1]:.32} ...); give it as --vectors"
         )
 
 

@@ -74,6 +74,7 @@ KINDS = [
     {"architecture": "seq2seq", "channel_independent": False},
     {"loss": "quantile", "linear_skip": True},
     STREAMS,
+    {"layers": 2, "dropout": 0.3},
 ]
 
 
@@ -150,12 +151,18 @@ def test_a_row_does_not_depend_on_its_neighbours():
     np.testing.assert_allclose(forecaster.ask(holed)["quantiles"], alone, rtol=1e-6)
 
 
-@pytest.mark.parametrize("independent", [True, False])
-@pytest.mark.parametrize("normalisation", ["none", "difference"])
-def test_steps_equal_the_sequence_on_the_same_ticks(normalisation, independent):
-    forecaster = forecaster_with(
-        architecture="one_shot", normalisation=normalisation, channel_independent=independent
-    )
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalisation": normalisation, "channel_independent": independent}
+        for normalisation in ("none", "difference")
+        for independent in (True, False)
+    ]
+    + [{"normalisation": "difference", "layers": 3}],
+    ids=str,
+)
+def test_steps_equal_the_sequence_on_the_same_ticks(options):
+    forecaster = forecaster_with(architecture="one_shot", **options)
     ticks = np.concatenate([RAW, RAW[:, ::-1] + 1], axis=1)  # more than the look-back
     ticks[0, 4:7, 0] = np.nan
     ticks[1, -1] = np.nan
@@ -206,6 +213,15 @@ def test_gates_follow_the_equations_of_the_cell(options):
             np.testing.assert_allclose(z[row, t, place], update, rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(r[row, t, place], reset, rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(h[row, t, place], state, rtol=1e-4, atol=1e-5)
+
+
+def test_gates_of_a_stack_are_those_of_its_top_layer():
+    forecaster = forecaster_with(architecture="one_shot", layers=2)
+    states = keras.Model(forecaster.model.input, forecaster.model.get_layer("gru").output)
+    standardised = ((RAW - MEAN) / DEVIATION).astype(np.float32)
+    shown = forecaster.signatures["gates"](history=tf.constant(RAW))
+    last = states(standardised).numpy().reshape(4, 2, 6)
+    np.testing.assert_allclose(shown["state"][:, -1], last, rtol=1e-4, atol=1e-5)
 
 
 def test_gates_of_a_stream_show_the_forecast_after_each_tick():

@@ -44,9 +44,9 @@ def test_sst2_keeps_its_official_parts_and_bare_quotes(tmp_path):
         (tmp_path / f"stsa.binary.{part}.txt").write_text(rows, newline="\n")
     (tmp_path / "glue_train.tsv").write_bytes(b'label\tsentence\r\n1\t"quote\r\n0\tx \r\n')
     corpus = read_corpus(tmp_path)
-    assert corpus.train == [('"a fine', 1, None), ("b", 0, None)]
-    assert corpus.validation == [("c d", 0, None)]
-    assert corpus.test == [("e\u0085f", 1, None)]
+    assert [row[:3] for row in corpus.train] == [('"a fine', 1, None), ("b", 0, None)]
+    assert [row[:3] for row in corpus.validation] == [("c d", 0, None)]
+    assert [row[:3] for row in corpus.test] == [("e\u0085f", 1, None)]
     phrases = read_corpus(tmp_path, phrases=True)
     assert [row[:2] for row in phrases.train] == [('"quote', 1), ("x", 0)]
 
@@ -55,7 +55,7 @@ def test_imdb_reads_quotes_breaks_and_movies(tmp_path):
     row = ("pos/0", "1", "9", "tt1", 'He said "wow.<br />Next\u0085line')
     write_imdb(tmp_path, [row], [row])
     corpus = read_corpus(tmp_path)
-    assert corpus.train == [('He said "wow.<br />Next\u0085line', 1, "tt1")]
+    assert [row[:3] for row in corpus.train] == [('He said "wow.<br />Next\u0085line', 1, "tt1")]
     assert corpus.validation is None
 
 

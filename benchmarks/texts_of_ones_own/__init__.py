@@ -1,0 +1,1 @@
+"""Default settings on texts that no preset knows, beside simple models."""

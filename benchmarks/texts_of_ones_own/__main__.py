@@ -1,0 +1,133 @@
+"""Default settings on five data sets that no preset knows, beside simple models: a table.
+
+    python -m benchmarks.texts_of_ones_own --data ../shared/data --runs-dir runs/own
+
+Each set is written as a file, trained on with each seed as `gru-train sentiment --data FILE` would
+do it, and given to TF-IDF with a logistic regression and to the fastText package (pip install
+fasttext-wheel; left out without it) in the same parts. These have their settings chosen on the
+validation rows by macro F1; ours are the defaults. What is there already is not trained again.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.texts_of_ones_own.rivals import fasttext_averages, tfidf
+from benchmarks.texts_of_ones_own.sets import SETS, write_set
+from training.classification.averages import f1, micro_f1
+from training.sentiment.config import SentimentConfig, SentimentDataConfig
+from training.sentiment.data import load_sentiment_data
+from training.sentiment.pipeline import train_sentiment
+from training.sentiment.run import SentimentRun
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train what is missing, print the table; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.texts_of_ones_own",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), metavar="FOLDER")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="SEED")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs/own"), metavar="FOLDER")
+    arguments = parser.parse_args(argv)
+    console = Console(stderr=True, soft_wrap=True)
+    rows = []
+    for name in arguments.sets:
+        path = write_set(name, arguments.data, arguments.runs_dir / "data")
+        measured = [
+            _seed(name, path, seed, arguments.runs_dir, console) for seed in arguments.seeds
+        ]
+        rows.append({"set": name, "seeds": measured})
+    print(markdown(rows))
+    return 0
+
+
+def _seed(name: str, path: Path, seed: int, runs_dir: Path, console: Console) -> dict[str, Any]:
+    """What everybody achieves on one set with one seed; kept beside the runs."""
+    kept = runs_dir / f"{name}-s{seed}.json"
+    if kept.is_file():
+        found: dict[str, Any] = json.loads(kept.read_text("utf-8"))
+        return found
+    config = SentimentConfig(data=SentimentDataConfig(data=path))
+    config = replace(
+        config,
+        training=replace(config.training, seed=seed),
+        run=replace(config.run, runs_dir=runs_dir, name=f"{name}-s{seed}"),
+    )
+    place = runs_dir / f"{name}-s{seed}"
+    run = SentimentRun.open(place) if place.exists() else train_sentiment(config, resume=True)
+    data = load_sentiment_data(config.data, seed)
+    found = {
+        "ours": _ours(run),
+        "tfidf": tfidf(data),
+        "fasttext": fasttext_averages(data, seed),
+        "seconds": run.metrics["seconds"],
+        "rows": {part: len(rows) for part, rows in data.parts().items()},
+        "classes": len(data.classes),
+    }
+    kept.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    console.print(
+        f"{name}, seed {seed}: "
+        + ", ".join(
+            f"{who} {found[who]['macro_f1']:.2%}"
+            for who in ("ours", "tfidf", "fasttext")
+            if found[who]
+        )
+        + f", {found['seconds']:.0f} s",
+        highlight=False,
+    )
+    return found
+
+
+def _ours(run: SentimentRun) -> dict[str, float]:
+    """F1 of what the run answered to its test rows."""
+
+    def held(answers: Sequence[Any]) -> np.ndarray:
+        names = [answer if isinstance(answer, list) else [answer] for answer in answers]
+        return np.array([[name in row for name in run.classes] for row in names])
+
+    rows = list(run.test_predictions())
+    truth, said = held([row.label for row in rows]), held([row.predicted for row in rows])
+    return {"macro_f1": float(f1(truth, said).mean()), "micro_f1": micro_f1(truth, said)}
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [
+        "| set | classes | training rows | measure | defaults | TF-IDF | fastText | a run |",
+        "|---|---:|---:|---|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        seeds = row["seeds"]
+        for key, name in (("macro_f1", "macro F1"), ("micro_f1", "micro F1")):
+            if key == "micro_f1" and row["set"] != "labels":
+                continue
+            cells = [
+                _spread([seed[who][key] for seed in seeds]) if seeds[0][who] else ""
+                for who in ("ours", "tfidf", "fasttext")
+            ]
+            seconds = statistics.mean(seed["seconds"] for seed in seeds)
+            lines.append(
+                f"| {row['set']} | {seeds[0]['classes']} | {seeds[0]['rows']['train']:,} | {name} "
+                f"| {' | '.join(cells)} | {seconds:.0f} s |"
+            )
+    return "\n".join(lines)
+
+
+def _spread(values: Sequence[float]) -> str:
+    mean = f"{100 * statistics.mean(values):.2f}"
+    return mean if len(values) == 1 else f"{mean} ± {100 * statistics.stdev(values):.2f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,244 @@
+"""A trace with blanks: the reader calculates, the exercise checks and gives hints."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keras_gru.teaching.cells.cell import Line
+from keras_gru.teaching.network import Network
+from keras_gru.teaching.network_fields import Array
+from keras_gru.teaching.trace import Trace
+from keras_gru.teaching.value_table import number
+
+Ask = Callable[[str], str]
+"""Shows a prompt and returns the reader's line.
+
+Raises EOFError where there is no more input.
+"""
+Say = Callable[[str], None]
+
+DECIMALS = 3
+_TRIES = 2
+_OUTPUT = {
+    "cross_entropy": ("y = softmax(o)", "−Σ target log y"),
+    "binary_cross_entropy": ("y = σ(o)", "−Σ [target log y + (1 − target) log(1 − y)]"),
+    "squared_error": ("y = o", "½ Σ (y − target)²"),
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of the calculation."""
+
+    section: str
+    line: Line
+    values: Array
+
+
+@dataclass
+class Score:
+    """How an exercise went."""
+
+    blanks: int
+    first: int = 0
+    """Right at the first try."""
+    second: int = 0
+    shown: int = 0
+    skipped: int = 0
+
+    def __str__(self) -> str:
+        done = self.first + self.second + self.shown + self.skipped
+        text = f"{self.first + self.second} of {self.blanks} right"
+        if self.second:
+            text += f", {self.second} of them at the second try"
+        for count, name in ((self.shown, "shown"), (self.skipped, "skipped")):
+            if count:
+                text += f", {count} {name}"
+        return text + (f", {self.blanks - done} left" if done < self.blanks else "") + "."
+
+
+def items(found: Trace) -> Iterator[Item]:
+    """Every line of the calculation, in the order in which it is done on paper."""
+    network = found.network
+    for t, step in enumerate(found.steps):
+        section = f"Forward, {_title(network, t)}"
+        lines = network.cell.forward_lines(network)
+        if "y" in step:
+            predicted, lost = _OUTPUT[network.loss]
+            lines.append(Line("16", "scores o = h′V + b_y", "logits"))
+            lines.append(Line("16", "prediction y", "y", formula=predicted))
+        if "loss" in step:
+            lines.append(Line("17", "loss of this step", "loss", formula=lost))
+        yield from (Item(section, line, np.atleast_1d(step[line.name])) for line in lines)
+    if not network.targets:
+        return
+    for t, step in reversed(list(enumerate(found.steps))):
+        section = f"Backward, {_title(network, t)}"
+        lines = network.cell.backward_lines(network)
+        if "d_logits" in step:
+            lines.insert(0, Line("18", "δo = c (y − target)", "d_logits"))
+        yield from (Item(section, line, step[line.name]) for line in lines)
+
+
+def blanks(lines: Sequence[Item], count: int) -> set[int]:
+    """Which lines to leave out: spread evenly over those that need a calculation."""
+    worth = [i for i, item in enumerate(lines) if item.line.equation and np.any(item.values)]
+    chosen = np.linspace(0, len(worth) - 1, min(count, len(worth)))
+    return {worth[round(position)] for position in chosen}
+
+
+def run_exercise(found: Trace, count: int, ask: Ask, say: Say) -> Score:
+    """Go through a trace line by line, and ask for what is left blank.
+
+    Args:
+        found: The trace.
+        count: Lines to leave blank, at most.
+        ask: Where answers come from.
+        say: Where lines go to.
+
+    Returns:
+        How it went; complete or until the input or the reader's patience ended.
+    """
+    lines = list(items(found))
+    left_out = blanks(lines, count)
+    score = Score(len(left_out))
+    say(_given(found.network))
+    say(
+        f"\n{len(left_out)} blanks, to {DECIMALS} decimals; numbers apart by spaces. "
+        "? for a hint, an empty line to skip, Ctrl-C to stop."
+    )
+    section = ""
+    try:
+        for index, item in enumerate(lines):
+            if item.section != section:
+                section = item.section
+                say(f"\n{section}")
+            if index not in left_out:
+                say(_shown(item, _numbers(item.values)))
+                continue
+            say(_shown(item, " ".join("____" for _ in item.values)))
+            _ask_for(item, ask, say, score)
+    except (EOFError, KeyboardInterrupt) as end:
+        say(f"\nStopped. {score}")
+        if isinstance(end, KeyboardInterrupt):
+            raise
+        return score
+    say(f"\n{score}")
+    return score
+
+
+def _ask_for(item: Item, ask: Ask, say: Say, score: Score) -> None:
+    tries = 0
+    while True:
+        text = ask("  > ").strip()
+        if text == "?":
+            say(f"  {_hint(item)}")
+            continue
+        if not text:
+            say(f"  Skipped: {_numbers(item.values)}")
+            score.skipped += 1
+            return
+        answer = _parsed(text)
+        if answer is None or len(answer) != len(item.values):
+            expected = f"{len(item.values)} number{'s' if len(item.values) > 1 else ''}"
+            say(f"  Expected {expected} such as {number(0.25, DECIMALS)}, got {text!r:.60}.")
+            continue
+        wrong = ~close_enough(answer, item.values)
+        if not np.any(wrong):
+            say("  Right.")
+            score.first += tries == 0
+            score.second += tries > 0
+            return
+        tries += 1
+        if tries == _TRIES:
+            say(f"  It is {_numbers(item.values)}. {_hint(item)}")
+            score.shown += 1
+            return
+        say(f"  {_complaint(answer, item.values, wrong)} {_hint(item)}")
+
+
+def close_enough(answer: Array, values: Array) -> NDArray[np.bool_]:
+    """Right to three decimals, or to a thousandth of a large value."""
+    tolerance = np.maximum(1.1 * 10.0**-DECIMALS, 1e-3 * np.abs(values))
+    # A small gradient is not zero: half of it is still asked for.
+    small = np.abs(values) < 2e-3
+    return np.asarray(np.abs(answer - values) <= np.where(small, 0.55 * 10.0**-DECIMALS, tolerance))
+
+
+def _complaint(answer: Array, values: Array, wrong: NDArray[np.bool_]) -> str:
+    if np.all(close_enough(-answer, values)):
+        return "The sign is the other way round."
+    if len(values) == 1:
+        return "Not yet."
+    places = ", ".join(str(index + 1) for index in np.flatnonzero(wrong))
+    return f"Not yet: number {places} of {len(values)}."
+
+
+def _hint(item: Item) -> str:
+    line = item.line
+    formula = f": {line.formula}" if line.formula else ""
+    return f"Hint: equation ({line.equation}) of DERIVATION.md, {line.label}{formula}."
+
+
+def _parsed(text: str) -> Array | None:
+    parts = re.split(r"[\s,;]+", text.strip("[]() ").replace("−", "-"))
+    try:
+        answer = np.array([float(part) for part in parts])
+    except ValueError:
+        return None
+    return answer if np.all(np.isfinite(answer)) else None
+
+
+def _shown(item: Item, values: str) -> str:
+    equation = f"({item.line.equation})" if item.line.equation else ""
+    return f"{equation:6} {item.line.label:30} {values}"
+
+
+def _numbers(values: Array) -> str:
+    return " ".join(number(value, DECIMALS + 1) for value in values)
+
+
+def _title(network: Network, t: int) -> str:
+    return f'step {t}: "{network.tokens[t]}"' if network.tokens else f"step {t}"
+
+
+def _given(network: Network) -> str:
+    """Inputs, targets and weights, from which everything follows."""
+    lines = [f"{network.cell.title}; {network.cell.convention(network)}.", "Given:"]
+    for t, x in enumerate(network.inputs):
+        target = network.targets[t] if network.targets else None
+        aim = "" if target is None else f", target {_numbers_given(target)}"
+        lines.append(f"  {_title(network, t)}: x {_numbers_given(x)}{aim}")
+    for block in network.blocks:
+        for letter, arrays in (
+            ("W", network.kernel),
+            ("U", network.recurrent_kernel),
+            ("b", network.bias),
+            ("c", network.recurrent_bias),
+        ):
+            if letter == "c" and not network.reset_after:
+                continue
+            symbol = network.cell.symbol(f"{letter}_{block}")
+            lines += _matrix_given(symbol, arrays[block])
+    if network.output_kernel is not None and network.output_bias is not None:
+        lines += _matrix_given("V", network.output_kernel)
+        lines += _matrix_given("b_y", network.output_bias)
+        mean = f"the {network.reduction} of the losses is differentiated"
+        lines.append(f"  loss {network.loss}; {mean}" if network.targets else "")
+    return "\n".join(line for line in lines if line)
+
+
+def _matrix_given(symbol: str, values: Array) -> list[str]:
+    rows = np.atleast_2d(values)
+    indent = " " * (len(symbol) + 5)
+    return [
+        (f"  {symbol} = " if index == 0 else indent) + _numbers_given(row)
+        for index, row in enumerate(rows)
+    ]
+
+
+def _numbers_given(values: Array) -> str:
+    return " ".join(f"{value:g}" for value in values)

@@ -1,0 +1,77 @@
+"""Models that answer several labels, or a number: exported, and served over both transports."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from serving.__main__ import main
+from serving.client import connect
+from serving.client.results import Estimate, TextLabels
+from serving.export.run import export_run
+from tests.serving.conftest import running
+from tests.training.sentiment.targets.runs import train_labels, train_number
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {"labels": train_labels(folder), "number": train_number(folder)}
+
+
+@pytest.fixture(scope="module")
+def served(runs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    entries = []
+    for name, run in runs.items():
+        export_run(run.path, folder / name)  # verified in a process of its own
+        entries.append(
+            f'config {{ name: "{name}" base_path: "{folder / name}" model_platform: "tensorflow" }}'
+        )
+    config = folder / "models.config"
+    config.write_text(f"model_config_list {{ {' '.join(entries)} }}")
+    with running(folder / "log", f"--model_config_file={config}") as server:
+        yield server
+
+
+@pytest.mark.parametrize("transport", ["rest", "grpc"])
+def test_answers_are_those_of_the_runs(served, runs, transport, tmp_path, capsys):
+    with connect(getattr(served, transport)) as client:
+        rows = list(runs["labels"].test_predictions())
+        texts = np.array([row.text.encode() for row in rows], object)
+        found = TextLabels.from_outputs(client.predict({"text": texts}, "labels"))
+        assert [sorted(each.labels) for each in found] == [row.predicted for row in rows]
+        classified = client.classify([{"text": rows[0].text}], "labels", signature="classify")
+        assert dict(classified[0]) == pytest.approx(
+            dict(zip(runs["labels"].classes, rows[0].scores, strict=True)), abs=1e-5
+        )
+        rows = list(runs["number"].test_predictions())
+        texts = np.array([row.text.encode() for row in rows], object)
+        numbers = Estimate.from_outputs(client.predict({"text": texts}, "number"))
+        assert [each.value for each in numbers] == pytest.approx(
+            [row.predicted for row in rows], rel=1e-4
+        )
+        np.testing.assert_allclose(
+            [each.quantiles for each in numbers], [row.scores for row in rows], rtol=1e-4, atol=1e-3
+        )
+        (value,) = client.regress([{"text": rows[0].text}], "number", signature="regress")
+        assert value == pytest.approx(rows[0].predicted, rel=1e-4)
+    _score_a_file(getattr(served, transport), runs, tmp_path)
+
+
+def _score_a_file(url, runs, tmp_path):
+    for name, run in runs.items():
+        rows = list(run.test_predictions())
+        data, output = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.parquet"
+        data.write_text("".join(json.dumps({"text": row.text}) + "\n" for row in rows))
+        arguments = ["--url", url, "--model", name, "--data", str(data), "--output", str(output)]
+        assert main(["predict", *arguments, "--keep", ""]) == 0
+        table = pq.read_table(output)
+        if name == "labels":
+            assert table.column_names == ["labels", *run.classes]
+            answered = [sorted(each) for each in table["labels"].to_pylist()]
+            assert answered == [row.predicted for row in rows]
+        else:
+            assert table.column_names[:2] == ["value", "lower_95"]
+            np.testing.assert_allclose(table["value"], [row.predicted for row in rows], rtol=1e-4)

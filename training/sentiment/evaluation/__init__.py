@@ -1,0 +1,1 @@
+"""What a text classifier achieved, beside simple models: figures, pictures, the report."""

@@ -1,0 +1,72 @@
+"""Writes the report of a sentiment run: predictions, numbers, pictures, a summary."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from training.plots import learning_curves
+from training.runs.directory import RunWriter
+from training.sentiment.evaluation.baselines import BaselineResult
+from training.sentiment.evaluation.calibrated import calibrate
+from training.sentiment.evaluation.class_report import class_results
+from training.sentiment.evaluation.labels_report import labels_results
+from training.sentiment.evaluation.metrics import baseline_summary, data_summary
+from training.sentiment.evaluation.number_report import number_results
+from training.sentiment.evaluation.results import Results
+from training.sentiment.evaluation.trained import TrainedClassifier
+from training.sentiment.network.logits import predict_logits
+
+_RESULTS = {"class": class_results, "labels": labels_results, "number": number_results}
+
+
+def write_report(
+    writer: RunWriter,
+    trained: TrainedClassifier,
+    floors: Sequence[BaselineResult],
+    summary: Mapping[str, Any],
+) -> None:
+    """Calibrate and test the model, and write the files of the run that describe it.
+
+    Args:
+        writer: Of the run.
+        trained: The model and its data.
+        floors: Majority class, bag of words, and any further simple models.
+        summary: Of the training, from `training.runs.summary.run_summary`.
+    """
+    target = trained.target
+    labels = {part: trained.rows[part].labels for part in ("validation", "test")}
+    logits = {part: predict_logits(trained.model, trained.rows[part].ids) for part in labels}
+    calibrated = calibrate(
+        target, trained.config.decision, labels["validation"], logits["validation"]
+    )
+    calibrated.write(writer)
+    results: Results = _RESULTS[target.kind](writer, trained, calibrated, floors, logits)
+    shared = {
+        "task": "sentiment",
+        "target": target.kind,
+        "metric": target.metric.name,
+        "data": data_summary(trained.data, trained.vocabulary_size),
+    }
+    own = {
+        "speed": trained.speed(),
+        "baselines": baseline_summary(floors),
+        **summary,
+    }
+    metrics = {**shared, **results.metrics, **own}
+    writer.write_text(
+        "test_predictions.jsonl",
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in results.predictions),
+    )
+    answered = {floor.name: np.asarray(floor.test_predictions).tolist() for floor in floors}
+    writer.write_json("test_baselines.json", answered)
+    result = trained.result
+    learning_curves.draw_curves(
+        result.epochs,
+        result.best_epoch,
+        ("loss", trained.target.objective().shown),
+        writer.path / "curves.png",
+    )
+    writer.write_text("report.md", results.markdown(metrics))
+    writer.write_json("metrics.json", metrics)

@@ -1,0 +1,49 @@
+"""A trained classifier, as its report is written from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from training.loop.fit import FitResult
+from training.sentiment.config import SentimentConfig
+from training.sentiment.data import SentimentData
+from training.sentiment.targets.target import Target
+from training.words.token_rows import TokenRows
+from training.words.vocabulary import TextPreprocessor
+
+
+class Alone(NamedTuple):
+    """A GRU without the n-gram regression that answers with it."""
+
+    logits: dict[str, np.ndarray]
+    """Of the validation and test rows, (N, C) each."""
+    shares: tuple[float, float]
+    """Of the GRU and of the regression in the combined logits."""
+
+
+@dataclass(frozen=True)
+class TrainedClassifier:
+    """A classifier and what it was made of."""
+
+    data: SentimentData
+    target: Target
+    rows: Mapping[str, TokenRows]
+    """The parts of the data as word ids: train, validation, test."""
+    preprocessor: TextPreprocessor
+    vocabulary_size: int
+    model: keras.Model
+    """With the weights of the best epoch."""
+    alone: Alone | None
+    """Of a combined model."""
+    result: FitResult
+    config: SentimentConfig
+
+    def speed(self) -> dict[str, float]:
+        """Of an epoch, validation included; of those after the first, in which XLA compiles."""
+        epochs = self.result.epochs
+        seconds = float(np.median([epoch.seconds for epoch in epochs[1:] or epochs]))
+        tokens = sum(len(ids) for ids in self.rows["train"].ids)
+        return {"seconds_per_epoch": seconds, "tokens_per_second": tokens / seconds}

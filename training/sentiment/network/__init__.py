@@ -1,0 +1,1 @@
+"""The network of a text classifier, and what it is made of."""

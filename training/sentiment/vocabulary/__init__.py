@@ -1,0 +1,1 @@
+"""The words that a text classifier knows, and their vectors."""
