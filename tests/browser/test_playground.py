@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shlex
 import ssl
 import subprocess
 import sys
@@ -88,6 +89,7 @@ def test_the_answer_follows_as_you_type(show, server):
     assert re.search(r"unit \d+: ", page.locator("details .readout").inner_text())
     page.get_by_text("Numbers as a table").click()
     rows = page.locator("figure table tbody tr")
+    until(page, "document.querySelectorAll('figure table tbody tr').length > 0")
     assert rows.count() == len(words)
     assert rows.last.inner_text().split()[0] == words[-1]
 
@@ -131,6 +133,7 @@ def test_a_point_is_dragged_and_a_gap_filled(show, server):
     def forecast():
         if not page.locator("figure details").get_attribute("open"):
             page.get_by_text("Numbers as a table").click()
+        until(page, "document.querySelectorAll('figure table tbody tr').length > 0")
         rows = page.locator("figure table tbody tr").all_inner_texts()
         return [row.split("\t")[-1] for row in rows[-HORIZON:]]
 
@@ -243,7 +246,8 @@ def test_versions_checks_rates_and_programs(show, server):
         for tab in page.get_by_role("tab").all():
             tab.click()
             tabs[tab.inner_text()] = page.locator("#snippet").inner_text()
-        text = json.loads(re.search(r"-d '(.*)'", tabs["curl"])[1])["inputs"]["text"]
+        body = shlex.split(tabs["curl"].replace("\\\n", ""))[3]
+        text = json.loads(body)["inputs"]["text"]
         expected = client.predict({"text": text}, "texts")
     curl = subprocess.run(["sh", "-c", tabs["curl"]], capture_output=True, check=True)
     assert json.loads(curl.stdout)["outputs"]["scores"][0] == pytest.approx(expected["scores"][0])
