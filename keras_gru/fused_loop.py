@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,6 +17,8 @@ from keras_gru.kernel.weights import Gates
 
 Tensor = Any
 
+# Whether the layer is called within a `keras.RematScope` that it was made in.
+_recomputes: ContextVar[bool] = ContextVar("keras_gru_recomputes", default=False)
 # Passes gates from `inner_loop` to the `GRU.call` around it: RNN.call in between does not return
 # them, and an attribute of the layer would be shared between threads.
 _gates: ContextVar[tuple[Tensor, ...]] = ContextVar("keras_gru_gates", default=())
@@ -56,6 +59,26 @@ class FusedLoop:
         if self.use_cudnn is True:
             return "cudnn"
         return "fused" if self._can_fuse else "loop"
+
+    def rematerialized_call(self, layer_call: Any, *args: Any, **kwargs: Any) -> Any:
+        """What Keras calls for a layer made in a `keras.RematScope`.
+
+        The fused sequence computes its segments again with the dropout masks that it had. Keras'
+        way would draw others, and takes no keyword arguments in a graph.
+        """
+        rematerialized = super().rematerialized_call(layer_call, *args, **kwargs)  # type: ignore[misc]
+        if rematerialized is layer_call or self.path == "loop":
+            return rematerialized
+
+        @functools.wraps(layer_call)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            token = _recomputes.set(True)
+            try:
+                return layer_call(*args, **kwargs)
+            finally:
+                _recomputes.reset(token)
+
+        return call
 
     @property
     def _can_fuse(self) -> bool:
@@ -110,6 +133,7 @@ class FusedLoop:
                 return_sequences=self.return_sequences,
                 return_gates=self.return_gates,
                 training=bool(training),
+                recompute=_recomputes.get(),
                 path=self.path,
             )
         self.last_path = result.path

@@ -32,7 +32,7 @@ class WarmProcess:
     Args:
         module: To run.
         arguments: On its command line.
-        stdout: A path or an open file, to which is appended, or `subprocess.DEVNULL`.
+        stdout: An open file, to which is appended, or `subprocess.DEVNULL`.
         stderr: The same; it may be the same file.
 
     Attributes:
@@ -43,25 +43,14 @@ class WarmProcess:
         with _environment(), _discarded_stderr():
             forkserver.ensure_running()
         paths = [
-            os.devnull if file == subprocess.DEVNULL else str(getattr(file, "name", file))
-            for file in (stdout, stderr)
+            os.devnull if file == subprocess.DEVNULL else file.name for file in (stdout, stderr)
         ]
-        for path in paths:
-            Path(path).touch()
         environment = {**os.environ, **ENVIRONMENT}
         self._process = _context.Process(
             target=_run, args=(module, [str(each) for each in arguments], *paths, environment)
         )
         self._process.start()
         self.pid = self._process.pid
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if error is not None:
-            self.kill()
-        self.wait()
 
     @property
     def returncode(self):

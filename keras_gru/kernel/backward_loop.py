@@ -12,13 +12,13 @@ import tensorflow as tf
 
 from keras_gru.kernel.loop import run_steps, share_reader, state_array, time_reader
 from keras_gru.kernel.normalization import normalize_backward
+from keras_gru.kernel.products import masked_states
 from keras_gru.kernel.recurrence import (
     Mode,
     Rows,
     Shared,
     Trajectory,
     batch_major,
-    multiplied_states,
     recall,
     without_masked,
 )
@@ -76,6 +76,7 @@ def backward(
     rows: Rows,
     shared: Shared,
     run: Trajectory,
+    before: Tensor,
     d_outputs: Tensor | None,
     d_final: Tensor,
     mode: Mode,
@@ -85,19 +86,19 @@ def backward(
     Args:
         rows: As given to `forward`; the inputs are not read.
         shared: As given to `forward`; the kernel is not read.
-        run: What `forward` left, with `states`, and with `saved` or `projected`, or both with layer
-            normalisation.
+        run: What `forward` left, with `saved` or `projected`, or both with layer normalisation.
+        before: States before the steps, (T, B, U).
         d_outputs: Gradient with respect to the states after the steps, (B, T, U), or None.
         d_final: Gradient with respect to `run.final`, (B, U).
         mode: As given to `forward`.
     """
     convention, transposed = mode.convention, shared.weights.transposed()
-    kept = run.saved or recall(rows, shared, run, mode)
+    kept = run.saved or recall(rows, shared, before, run.projected, mode)
+    direction = mode.direction if shared.direction is None else shared.direction
     capacity = tf.shape(kept[0])[0]
     read_upstream = time_reader(d_outputs)
     read_mask = time_reader(rows.mask)
     read_share = share_reader(rows.zoneout)
-    states: Any = run.states
     fields = shared.fields(convention)
     normalized = shared.input_gain is not None
 
@@ -105,7 +106,7 @@ def backward(
         dh, arrays, sums = state
         # tf.gather, not v[t]: see `run_steps`.
         saved = Saved(**{name: tf.gather(v, t) for name, v in zip(fields, kept, strict=True)})
-        h = tf.gather(states, t + mode.before)
+        h = tf.gather(before, t)
         if read_upstream is not None:
             dh += read_upstream(t)  # (6)
         dh_kept = None if read_share is None else dh * read_share(t)
@@ -135,14 +136,14 @@ def backward(
         take_step,
         (d_final, arrays, sums if normalized else ()),
         mode.unroll,
-        not mode.go_backwards,
+        -direction,
     )
     stacked = [array.stack() for array in arrays]
     x, more = Gates(*stacked[:3]), stacked[3:]
     mask = None if rows.mask is None else tf.transpose(rows.mask)
     reset_states = None
     if not convention.reset_after:
-        reset_states = without_masked(kept[1] * multiplied_states(rows, run, mode).g, mask)
+        reset_states = without_masked(kept[1] * masked_states(before, rows.recurrent_mask).g, mask)
     if not normalized:
         return Deltas(x, more[0] if more else None, dh0, reset_states)
     d_inputs, d_gain = _through_normalized_inputs(x, run.projected, mask, shared.input_gain)

@@ -119,12 +119,13 @@ def _deltas(
             cut_rows(operands, constants, extent), runs, d_outputs, d_final, strict=True
         ):
             rows = rows._replace(inputs=None)
-            kept = kept._replace(final=None, outputs=None)
-            tensors = (rows, shared, kept, d_out, d_last)
-            deltas = run(backward, tensors, constants.mode)
-            before = extent.without_padded_steps(states_of(kept.states, constants.mode.before))
+            before = states_of(kept.states, constants.mode.before)
+            kept = kept._replace(final=None, outputs=None, states=None)
+            tensors = (rows, shared, kept, before, d_out, d_last)
+            deltas = run(backward, tensors, constants.loop_mode)
             deltas = deltas.of_each_step(extent.without_padded_steps)
-            results.append((deltas, masked_states(before, rows.recurrent_mask)))
+            seen = masked_states(extent.without_padded_steps(before), rows.recurrent_mask)
+            results.append((deltas, seen))
         return results
 
     structure: list[Any] = []

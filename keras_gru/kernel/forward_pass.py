@@ -84,6 +84,11 @@ class Constants(NamedTuple):
         compiled = self.plan.path == "xla"
         return Mode(self.convention, self.go_backwards, compiled, self.plan.unroll)
 
+    @property
+    def loop_mode(self) -> Mode:
+        """The same for a loop that reads `shared_by_rows`."""
+        return self.mode._replace(go_backwards=False) if self.plan.compiles_blocks else self.mode
+
 
 def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
     """Outputs (B, T, U) if wanted, and the final state, keeping nothing for a backward pass."""
@@ -166,9 +171,10 @@ def run_forward(
     rows = cut_rows(operands._replace(inputs=inputs), constants, extent)
     recall = keep_saved and constants.plan.recall
     # XLA takes two passes to transpose and TensorFlow one, but that is an operation of its own.
-    later = extent.blocks > 1 and keep_outputs
+    # And layers with and without outputs can share what XLA compiles.
+    later = keep_outputs and (extent.blocks > 1 or (keep_saved and constants.plan.compiles_blocks))
     keep = Keep(keep_outputs and not later, keep_saved or later, keep_saved and not recall)
-    runs = [run(forward, (row, shared), constants.mode, keep) for row in rows]
+    runs = [run(forward, (row, shared), constants.loop_mode, keep) for row in rows]
     if not (recall or (keep_saved and shared.input_gain is not None)):
         return runs
     return [kept._replace(projected=row.inputs) for kept, row in zip(runs, rows, strict=True)]
@@ -217,6 +223,7 @@ def shared_by_rows(operands: Operands, constants: Constants, extent: Extent) -> 
         kernel=operands.kernel if in_loop else None,
         projection_bias=wide(projection_bias) if in_loop or input_gain is not None else None,
         input_gain=input_gain,
+        direction=tf.constant(constants.mode.direction) if constants.plan.compiles_blocks else None,
     )
 
 

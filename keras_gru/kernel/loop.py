@@ -11,22 +11,24 @@ Tensor = Any
 
 
 def run_steps(
-    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, backwards: bool
+    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, direction: Any
 ) -> Any:
     """Take all steps in either direction, `unroll` of them per iteration, then one by one.
 
-    The loop counts in the direction it runs. If it computed an index from the number of steps,
-    XLA would take that number for a constant wherever the index begins a slice, and compile anew
-    for every number; hence also `tf.gather` in place of slices.
+    The loop counts in the direction it runs. If it computed an index from the number of steps or
+    from the direction, XLA would take those for constants wherever the index begins a slice, and
+    compile anew for each of them; hence also `tf.gather` in place of slices.
 
     Args:
         steps: Number of steps, a scalar.
         take_step: From the step t and the state before it to the state after it.
         state: Before the first step taken.
         unroll: Steps per iteration.
-        backwards: From the last step to the first.
+        direction: 1, or -1 from the last step to the first; an int or a scalar.
     """
-    sign = -1 if backwards else 1
+    if not isinstance(direction, int):
+        return _run_steps_either_way(steps, take_step, state, unroll, direction)
+    sign, backwards = direction, direction < 0
 
     def several(count: int) -> Callable[..., Any]:
         def iteration(t: Tensor, state: Any) -> Any:
@@ -46,6 +48,29 @@ def run_steps(
     if unroll > 1:
         _, state = tf.while_loop(left(1), several(1), (t, state), maximum_iterations=unroll - 1)
     return state
+
+
+def _run_steps_either_way(
+    steps: Tensor, take_step: Callable[..., Any], state: Any, unroll: int, direction: Tensor
+) -> Any:
+    """As `run_steps`. The last step and the one before it tell the next."""
+
+    def several(count: int) -> Callable[..., Any]:
+        def iteration(taken: Tensor, before: Tensor, t: Tensor, state: Any) -> Any:
+            for _ in range(count):
+                state = take_step(t, state)
+                before, t = t, 2 * t - before
+            return taken + count, before, t, state
+
+        return iteration
+
+    first = tf.where(direction > 0, tf.zeros_like(steps), steps - 1)
+    run: Any = (tf.zeros_like(steps), first - direction, first, state)
+    for count in (unroll, 1) if unroll > 1 else (1,):
+        run = tf.while_loop(
+            lambda taken, *_, count=count: taken <= steps - count, several(count), run
+        )
+    return run[-1]
 
 
 def time_reader(sequences: Tensor | None) -> Callable[[Tensor], Tensor] | None:

@@ -16,7 +16,6 @@ import tensorflow as tf
 from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.loop import run_steps, share_reader, state_array, time_reader
 from keras_gru.kernel.normalization import normalize_gates
-from keras_gru.kernel.products import masked_states
 from keras_gru.kernel.step import Saved, step
 from keras_gru.kernel.weights import GATE_COUNT, Gates, StepWeights, split_gates
 
@@ -51,6 +50,8 @@ class Shared(NamedTuple):
         kernel: Packed input kernel (D, 3U), to project the inputs step by step, or None.
         projection_bias: (3U,), with `kernel` or `input_gain`, or None.
         input_gain: (3U,), with layer normalisation of inputs projected by a centred kernel.
+        direction: 1, or -1 from the last step to the first, a scalar: so that both share what XLA
+            compiles. None if `Mode` says it.
     """
 
     steps: Tensor
@@ -58,6 +59,7 @@ class Shared(NamedTuple):
     kernel: Tensor | None
     projection_bias: Tensor | None
     input_gain: Tensor | None = None
+    direction: Tensor | None = None
 
     def fields(self, convention: Convention) -> tuple[str, ...]:
         """Of `Saved`, those that a backward pass needs."""
@@ -69,7 +71,7 @@ class Mode(NamedTuple):
 
     Attributes:
         convention: Which GRU.
-        go_backwards: From the last step to the first.
+        go_backwards: From the last step to the first; not read where `Shared.direction` is given.
         compiled: Written for XLA, which wants one slice per gate; else for TensorFlow's executor,
             which wants few operations.
         unroll: Steps per iteration of the loop.
@@ -79,6 +81,11 @@ class Mode(NamedTuple):
     go_backwards: bool
     compiled: bool
     unroll: int
+
+    @property
+    def direction(self) -> int:
+        """1, or -1 from the last step to the first."""
+        return -1 if self.go_backwards else 1
 
     @property
     def before(self) -> int:
@@ -125,7 +132,9 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     read_input = _input_reader(rows, shared, mode)
     read_mask = time_reader(rows.mask)
     read_share = share_reader(rows.zoneout)
-    first = shared.steps if mode.go_backwards else 0
+    direction = mode.direction if shared.direction is None else shared.direction
+    # Without the initial state where only the states after the steps are wanted.
+    after = (direction + 1) // 2 if keep.states else 0
     fields = shared.fields(mode.convention) if keep.saved else ()
 
     def take_step(t: Tensor, run: Any) -> Any:
@@ -138,7 +147,7 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
             None if read_share is None else read_share(t),
         )
         h_new.set_shape(h0.shape)
-        states = tuple(array.write(t + mode.after, h_new) for array in states)
+        states = tuple(array.write(t + after, h_new) for array in states)
         saved = tuple(
             array.write(t, getattr(values, name)) for array, name in zip(saved, fields, strict=True)
         )
@@ -147,35 +156,37 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     if tf.get_static_value(shared.steps) == 1 and not (keep.states or keep.saved):  # streaming
         final, _, _ = take_step(tf.constant(0), (h0, (), ()))  # no loop, no arrays
         return Trajectory(final, final[:, tf.newaxis] if keep.outputs else None, None, ())
-    states = (
-        (state_array(capacity + 1, h0).write(first, h0),) if keep.outputs or keep.states else ()
-    )
+    states: tuple[Any, ...] = ()
+    if keep.states:
+        first = (1 - direction) // 2 * shared.steps
+        states = (state_array(capacity + 1, h0).write(first, h0),)
+    elif keep.outputs:
+        states = (state_array(capacity, h0),)
     saved = tuple(state_array(capacity, h0) for _ in fields)
     final, states, saved = run_steps(
-        shared.steps, take_step, (h0, states, saved), mode.unroll, mode.go_backwards
+        shared.steps, take_step, (h0, states, saved), mode.unroll, direction
     )
     stacked = states[0].stack() if states else None
+    outputs = None
+    if keep.outputs:
+        outputs = batch_major(states_of(stacked, mode.after) if keep.states else stacked)
     return Trajectory(
         final=final,
-        outputs=batch_major(states_of(stacked, mode.after)) if keep.outputs else None,
+        outputs=outputs,
         states=stacked if keep.states else None,
         saved=tuple(array.stack() for array in saved),
     )
 
 
-def multiplied_states(rows: Rows, run: Trajectory, mode: Mode) -> Gates:
-    """The states before each step, as each gate's matmul sees them, (T, B, U)."""
-    return masked_states(states_of(run.states, mode.before), rows.recurrent_mask)
-
-
-def recall(rows: Rows, shared: Shared, run: Trajectory, mode: Mode) -> tuple[Tensor, ...]:
+def recall(
+    rows: Rows, shared: Shared, before: Tensor, inputs: Tensor, mode: Mode
+) -> tuple[Tensor, ...]:
     """`Trajectory.saved` of all steps at once.
 
-    Given the states, no step waits for another.
+    Given the states before them (T, B, U), no step waits for another.
     """
-    before = states_of(run.states, mode.before)
     steps, batch, units = (tf.shape(before)[0], tf.shape(before)[1], before.shape[-1])
-    x = tf.reshape(batch_major(projected(run.projected, shared)), [-1, GATE_COUNT * units])
+    x = tf.reshape(batch_major(projected(inputs, shared)), [-1, GATE_COUNT * units])
     masks = rows.recurrent_mask and Gates(*(tf.tile(m, [steps, 1]) for m in rows.recurrent_mask))
     h = tf.reshape(before, [-1, units])
     _, saved = step(split_gates(x), h, shared.weights, mode.convention, masks)

@@ -8,6 +8,7 @@ when). Numbers in parentheses are those of DERIVATION.md.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -31,6 +32,11 @@ NO_FORWARD_MODE = (
     "code, with the whole computation inside the accumulator. Call it without tf.function, or "
     "compute second derivatives with nested tf.GradientTapes."
 )
+
+
+# Segments of a sequence whose forward pass runs again for the gradients: what is kept at a time is
+# that of one of them, and each costs a few operations in the graph.
+SEGMENTS = 10
 
 
 class Sequence(NamedTuple):
@@ -68,6 +74,7 @@ def gru_sequence(
     return_sequences: bool = True,
     return_gates: bool = False,
     training: bool = True,
+    recompute: bool = False,
     path: str = "auto",
 ) -> Sequence:
     """Run a GRU over a sequence.
@@ -95,6 +102,8 @@ def gru_sequence(
         return_gates: Whether the gates of all steps are wanted.
         training: Keep what the backward pass needs. Gradients are right without it as well; the
             forward pass then runs a second time when they are asked for.
+        recompute: Keep the states between some segments of the sequence, nothing else, and run the
+            forward pass of each segment again for its gradients: less memory for more time.
         path: See `execution.plan`.
 
     Returns:
@@ -128,7 +137,8 @@ def gru_sequence(
         plan=plan,
     )
     keep_outputs = return_sequences or return_gates
-    states, final = _recur(operands, constants, keep_outputs, training)
+    run = _recur_in_segments if recompute and training else _recur
+    states, final = run(operands, constants, keep_outputs, training and not recompute)
     gates = _gates(operands, constants, states) if return_gates else None
     if go_backwards and processing_order:
         states = None if states is None else tf.reverse(states, [1])
@@ -157,7 +167,9 @@ def _recur(
         def gradient(*upstream: Tensor) -> list[Tensor]:
             if pack_tangents([*present, *upstream]).tangents:
                 raise NotImplementedError(NO_FORWARD_MODE)
-            return gradients(operands, constants, extent, runs, keep_outputs, upstream)
+            # What is computed anew waits for what asks for it, or all of it would be there at once.
+            with tf.control_dependencies([] if runs else upstream):
+                return gradients(operands, constants, extent, runs, keep_outputs, upstream)
 
         return outputs, gradient
 
@@ -171,6 +183,33 @@ def _recur(
     else:
         outputs = recur(*(v for v in operands if v is not None))
     return (outputs[0] if keep_outputs else None), outputs[-1]
+
+
+def _recur_in_segments(
+    operands: Operands, constants: Constants, keep_outputs: bool, training: bool
+) -> tuple[Tensor | None, Tensor]:
+    """As `_recur`, for one segment after the other."""
+    steps = operands.inputs.shape[1]
+    count = SEGMENTS if steps is None else min(SEGMENTS, steps)
+    steps = tf.shape(operands.inputs)[1] if steps is None else steps
+    ends = [steps * k // count for k in range(count + 1)]
+    pairs = list(itertools.pairwise(ends))
+
+    def cut(values: Tensor | None, begin: Any, end: Any) -> Tensor | None:
+        """Of (B, T, …)."""
+        return values if values is None or values.shape.rank == 0 else values[:, begin:end]
+
+    state, outputs = operands.initial_state, []
+    for pair in reversed(pairs) if constants.go_backwards else pairs:
+        segment = operands._replace(inputs=cut(operands.inputs, *pair), initial_state=state)
+        rows = constants._replace(
+            mask=cut(constants.mask, *pair), zoneout=cut(constants.zoneout, *pair)
+        )
+        states, state = _recur(segment, rows, keep_outputs, training)
+        outputs.append(states)
+    if not keep_outputs:
+        return None, state
+    return tf.concat(outputs[::-1] if constants.go_backwards else outputs, 1), state
 
 
 def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:

@@ -1,3 +1,4 @@
+import os
 import shlex
 import signal
 import subprocess
@@ -10,8 +11,6 @@ import numpy as np
 import pytest
 
 from tests.training.conftest import write_waves
-from tests.waiting import wait_until
-from tests.warm_process import WarmProcess
 from training.__main__ import main
 from training.loop.checkpoint import Checkpoint
 from training.loop.fit_state import FitState
@@ -137,14 +136,25 @@ def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
-    arguments = ["sentiment", "--epochs", "500", "--patience", "500", "--reviews", "1000",
-                 "--runs-dir", str(tmp_path), "--name", "a"]  # fmt: skip
-    out, err = tmp_path / "out", tmp_path / "err"
-    with WarmProcess("training", *arguments, stdout=out, stderr=err) as process:
-        wait_until(lambda: process.poll() is not None or "epoch   2/500" in out.read_text(), 300)
-        process.send_signal(signal.SIGINT)
-    assert process.returncode == 130, err.read_text()
-    assert "the best so far, is kept" in out.read_text()
+    command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
+               "500", "--reviews", "1000", "--runs-dir", str(tmp_path), "--name", "a"]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("epoch   2/500"):
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the best so far, is kept" in out
     run = SentimentRun.open(tmp_path / "a")
     assert run.metrics["interrupted"] is True
     assert 2 <= run.metrics["epochs"] < 500
@@ -161,8 +171,9 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     checkpoint = tmp_path / ".broken.checkpoint"
     arguments = ["sentiment", *settings, "--name", "broken"]
     for _ in range(2):
-        nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with WarmProcess("training", *arguments, **nowhere) as process:
+        with subprocess.Popen([sys.executable, "-m", "training", *arguments],
+                              cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:  # fmt: skip
             before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
             while not checkpoint.exists() or checkpoint.stat().st_mtime_ns == before:
                 assert process.poll() is None
@@ -226,17 +237,18 @@ def test_a_wrong_name_to_resume_is_answered_without_tensorflow(tmp_path):
 
 def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
     runs = tmp_path / "Zoë's runs"
-    arguments = ["sentiment", "--epochs", "500", "--patience", "500", *TINY[:2],
-                 "--runs-dir", str(runs)]  # fmt: skip
-    out, err = tmp_path / "out", tmp_path / "err"
-    with WarmProcess("training", *arguments, stdout=out, stderr=err) as process:
+    command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
+               "500", *TINY[:2], "--runs-dir", str(runs)]  # fmt: skip
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
         while not (found := list(runs.glob(".*.checkpoint"))):
             assert process.poll() is None
             time.sleep(0.05)
         process.terminate()
+        said = process.stderr.read()
     assert process.returncode == 130
     name = found[0].name.removeprefix(".").removesuffix(".checkpoint")
-    (line,) = err.read_text().splitlines()
+    (line,) = said.splitlines()
     assert shlex.split(line.partition("To continue it: ")[2])[:3] == [
         "gru-train", "resume", str(runs / name)]  # fmt: skip
 

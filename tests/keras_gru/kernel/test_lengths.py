@@ -120,9 +120,9 @@ def test_random_lengths_compile_little():
         timeout=300,
     )
     programs = run.stderr.count("] Compiled __inference")
-    # Forward and backward pass of each direction: for the first length, which the graph knows, and
-    # padded. One more to see whether XLA works.
-    assert 5 <= programs <= 9, run.stderr[-2000:]
+    # Forward and backward pass, shared by both directions: for the first length, which the graph
+    # knows, and padded. One more to see whether XLA works.
+    assert 3 <= programs <= 5, run.stderr[-2000:]
 
 
 @pytest.mark.parametrize("options", [{}, {"reset_after": False}, {"go_backwards": True}])

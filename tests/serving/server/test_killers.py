@@ -4,6 +4,9 @@ A server in a process of its own gets it, since what is looked for ends processe
 """
 
 import http.client
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,9 +22,8 @@ from serving.codecs.dtypes import DTYPES
 from serving.engine.tflite_session import MODEL_FILE
 from serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
-from tests.serving.conftest import running
+from tests.serving.conftest import REPOSITORY, running
 from tests.serving.saved_models import ECHOED, Affine, save_grow
-from tests.warm_process import WarmProcess
 
 PATIENCE = 60.0
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
@@ -183,24 +185,25 @@ def lite(tmp_path):
     return tmp_path
 
 
-def fuzzed(folder, fuzzer, count, directories):
+def fuzzed(fuzzer, count, directories):
     """The output of a fuzzer, a process that may die."""
-    out, err = folder / "out", folder / "err"
-    arguments = ("0", count, *directories)
-    with WarmProcess(f"tests.serving.{fuzzer}", *arguments, stdout=out, stderr=err) as process:
-        status = process.wait()
-    lines = out.read_text().splitlines() or ["nothing"]
-    assert status == 0, f"ended by request {lines[-1]}: {err.read_text()[-2000:]}"
+    command = [sys.executable, "-m", f"tests.serving.{fuzzer}", "0", str(count), *directories]
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=os.environ | quiet, capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.splitlines() or ["nothing"]
+    assert done.returncode == 0, f"ended by request {lines[-1]}: {done.stderr[-2000:]}"
     return lines
 
 
 @pytest.mark.slow
-def test_what_the_codecs_let_through(models, grow, lite, figures, tmp_path):
+def test_what_the_codecs_let_through(models, grow, lite, figures):
     """The fuzzer of `native_fuzz`, on real sessions."""
     directories = [next(base.iterdir()) for base in (models / "echo", models / "text", grow)]
     directories.append(lite)
     count = hostile.inputs(300, 20_000)
-    lines = fuzzed(tmp_path, "native_fuzz", count, directories)
+    lines = fuzzed("native_fuzz", count, directories)
     answered = [int(line.split()[1]) for line in lines if line.startswith("answered ")]
     figures(f"{count} requests to each of {len(directories)} models, {answered} of them answered")
     assert len(answered) == len(directories)
@@ -210,11 +213,11 @@ def test_what_the_codecs_let_through(models, grow, lite, figures, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_merged_into_batches(models, grow, figures, tmp_path):
+def test_what_is_merged_into_batches(models, grow, figures):
     """The fuzzer `batch_fuzz`: each request gets the answer that it gets alone."""
     directories = [next(base.iterdir()) for base in (models / "affine", models / "text", grow)]
     rounds = hostile.inputs(10, 200)
-    lines = fuzzed(tmp_path, "batch_fuzz", rounds, directories)
+    lines = fuzzed("batch_fuzz", rounds, directories)
     outcomes = [line for line in lines if line.startswith("outcome ")]
     figures(f"{rounds} rounds with each of {len(directories)} models: {'; '.join(outcomes)}")
     assert len(outcomes) == len(directories)

@@ -86,7 +86,7 @@ def test_the_forecast_is_that_of_the_exported_signature(fitted, frame):
             )
         )
         for column, values in served.items():
-            np.testing.assert_allclose(rows[column], values, rtol=1e-5)
+            np.testing.assert_allclose(rows[column], values, rtol=1e-5, atol=1e-4)  # some near 0
 
 
 def test_tables_of_other_libraries_indexes_and_long_ones_are_read_alike(fitted, frame):

@@ -1,10 +1,12 @@
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.training.conftest import write_waves
-from tests.waiting import wait_until
-from tests.warm_process import WarmProcess
 from training.__main__ import main
 from training.forecasting.run import ForecastingRun
 
@@ -85,14 +87,26 @@ def test_help_teaches_and_presets_change_the_defaults(capsys):
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
-    arguments = ["forecasting", *TINY, "--epochs", "5000", "--patience", "5000", "--name", "a",
-                 "--data", str(data), "--runs-dir", str(tmp_path / "runs")]  # fmt: skip
-    out, err = tmp_path / "out", tmp_path / "err"
-    with WarmProcess("training", *arguments, stdout=out, stderr=err) as process:
-        wait_until(lambda: process.poll() is not None or "epoch    2/5000" in out.read_text(), 300)
-        process.send_signal(signal.SIGINT)
-    assert process.returncode == 130, err.read_text()
-    assert "the best so far, is kept" in out.read_text()
+    command = [sys.executable, "-m", "training", "forecasting", *TINY, "--epochs", "5000",
+               "--patience", "5000", "--data", str(data), "--runs-dir", str(tmp_path / "runs"),
+               "--name", "a"]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("epoch    2/5000"):
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "the best so far, is kept" in out
     run = ForecastingRun.open(tmp_path / "runs" / "a")
     assert run.metrics["interrupted"] is True
     assert 2 <= run.metrics["epochs"] < 5000

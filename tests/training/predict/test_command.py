@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.ctrl_c import WITH_CTRL_C
 from tests.waiting import wait_until
-from tests.warm_process import WarmProcess
 from training.__main__ import main
 from training.scoring.engine import score_table
 from training.sentiment.task import TASK
@@ -118,15 +118,17 @@ def test_killed_and_run_again_it_gives_the_same_file(tiny_run, tmp_path, texts):
     data = write(tmp_path / "in.csv", [f"{text} {i}" for i in range(1500) for text in texts])
     whole, killed = tmp_path / "whole.csv", tmp_path / "killed.csv"
     assert predict(tiny_run.path, data, whole, "--text-column", "body", "--keep", "id") == 0
-    command = ("predict", tiny_run.path, "--data", data, "--output", killed,
-               "--text-column", "body", "--keep", "id")  # fmt: skip
+    command = [*WITH_CTRL_C, "-m", "training", "predict", str(tiny_run.path), "--data", str(data),
+               "--output", str(killed), "--text-column", "body", "--keep", "id"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     for ending, status in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
         begun = len(list(tmp_path.glob(".killed.csv.partial-*/*.parquet")))
-        err = tmp_path / f"err{status}"
-        with WarmProcess("training", *command, stdout=subprocess.DEVNULL, stderr=err) as process:
+        with subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        ) as process:
             wait_until(lambda: len(list(tmp_path.glob(".killed.csv.partial-*/*.parquet"))) > begun)  # noqa: B023
             process.send_signal(ending)
-        said = err.read_text()
+            said = process.stderr.read()
         assert process.returncode == status, said
         assert not killed.exists()
     assert "Run the same command again to continue" in said
