@@ -15,7 +15,12 @@ from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.network_fields import NetworkError
 from keras_gru.teaching.trace_command import add_trace
 from keras_gru.teaching.worked_example import load_examples
-from keras_gru.teaching.worked_example_report import summary_table, variants_table, write_markdown
+from keras_gru.teaching.worked_example_report import (
+    summary_table,
+    texts_table,
+    variants_table,
+    write_markdown,
+)
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
 
@@ -109,6 +114,8 @@ def _list(options: argparse.Namespace) -> int:  # noqa: ARG001
     examples = load_examples()
     console = Console()
     console.print(summary_table(examples))
+    console.print("\nThe texts that they quote:")
+    console.print(texts_table())
     console.print("\nVariants, for trace NAME --variant VARIANT:")
     console.print(variants_table(examples))
     return 0

@@ -5,8 +5,8 @@ The rule, in this order:
 1. In a function that XLA compiles as a whole (`jit_compile=True`): inline, in one block.
 2. In eager code, in a graph traced for export, for a single step and where XLA does not work: plain
    operations. In a graph, a large batch is cut into two blocks of rows, which run side by side;
-   an inference in an export is one loop over all rows (`exported_loop`), in a function that all
-   layers and signatures of a size share.
+   an inference in an export is one loop, whatever the rows (`exported_loop`), in a function that
+   all layers and signatures of a size share.
 3. In a graph traced for ONNX or TensorFlow Lite ("foreign"): plain operations, one step per
    iteration of one loop (`foreign_loop`), which is what converters can read.
 4. In any other graph: each block of rows in an XLA function of its own ("nested"), one per core.
@@ -55,6 +55,8 @@ TYPICAL_STEPS = 100
 # more than it saves. Recorded, an inference in ms with one and two blocks: 32,100,64,128 (2¹² of
 # them) 4.05 and 4.23; 256,24,7,64 (2¹⁴) 2.47 and 2.55; 64,200,128,256 (2¹⁴) 36.1 and 32.6.
 SMALL_PLAIN_STATE = 1 << 12
+# The same of an inference in an export, which chooses anew for every request.
+SMALL_EXPORTED_STATE = 1 << 12
 # From that many units per feature on, XLA projects the inputs faster in the loop than before it,
 # since the result is much larger than its inputs. No figures recorded.
 UNITS_PER_FEATURE = 8
@@ -185,6 +187,14 @@ def plan(path: str, rows: int | None, steps: int | None, features: int, units: i
         exported=exported,
         foreign=False,
     )
+
+
+def exported_blocks(rows: Any, units: int) -> Any:
+    """Blocks of rows of an inference in an export; an int if the number of rows is one."""
+    if isinstance(rows, int):
+        return PLAIN_BLOCKS if rows > 1 and rows * units >= SMALL_EXPORTED_STATE else 1
+    large = tf.logical_and(rows > 1, rows * units >= SMALL_EXPORTED_STATE)
+    return tf.where(large, PLAIN_BLOCKS, 1)
 
 
 def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:

@@ -51,6 +51,16 @@ def summary_table(examples: Sequence[WorkedExample]) -> Table:
     return table
 
 
+def texts_table() -> Table:
+    """One line per text: its title, and what a reader knows it by."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for text in TEXTS:
+        table.add_row(text.name, f"{text.title}: {text.about}")
+    return table
+
+
 def variants_table(examples: Sequence[WorkedExample]) -> Table:
     """One line per variant of an example's network."""
     table = Table(box=None, pad_edge=False, show_header=False)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,17 @@ def browser():
         )
         yield chromium
         chromium.close()
+
+
+def until(page, expression, arg=None, seconds=60):
+    """Wait until an expression, or a function of `arg`, is true in the page.
+
+    Playwright's own way evaluates strings in the page, which the playground's policy forbids.
+    """
+    deadline = time.monotonic() + seconds
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < deadline, (expression, arg, page.locator("main").inner_text())
+        page.wait_for_timeout(20)
 
 
 class Visit:
@@ -165,6 +177,12 @@ def flags(models, tmp_path_factory):
         "--allow_version_labels_for_unavailable_models",
         "--enable_playground",
     )
+
+
+@pytest.fixture(scope="session")
+def few_flags(models):
+    """Flags of a server that starts at once."""
+    return ("--model_name=several", f"--model_base_path={models['several']}", "--enable_playground")
 
 
 @pytest.fixture(scope="session")

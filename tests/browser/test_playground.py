@@ -17,7 +17,7 @@ from tests.serving.certificate import certificate
 from tests.serving.conftest import running
 
 from .big_models import SERIES, TOPICS
-from .conftest import REPOSITORY
+from .conftest import REPOSITORY, until
 from .hostile_names import CLASSES, COLUMNS, HOSTILE, HOSTILE_MODEL
 
 HORIZON, LOOKBACK = 12, 48
@@ -41,7 +41,7 @@ def show(visit, server):
         ready = {"text": "#text", "forecast": "#value", "model": "#snippet"}[view]
         found.page.wait_for_selector(ready, state="attached")
         if view != "model":
-            found.page.wait_for_function("document.querySelector('.status').textContent")
+            until(found.page, "document.querySelector('.status').textContent")
         return found
 
     return show
@@ -59,18 +59,22 @@ def test_the_answer_follows_as_you_type(show, server):
     page.locator("#text").fill("")
     text = "The plot is dull, but the ending is wonderful."
     page.locator("#text").press_sequentially(text, delay=5)
-    page.wait_for_function("[...document.querySelectorAll('[data-i]')].length > 5")
+    until(page, "[...document.querySelectorAll('[data-i]')].length > 5")
     with connect(server.rest) as client:
         scores = client.predict({"text": [text]}, "texts")["scores"][0]
         gates = client.predict({"text": [text]}, "texts", signature="gates")
     shown = [f"{100 * score:.1f} %" for score in scores]
-    page.wait_for_function(
+    until(page,
         "want => [...document.querySelectorAll('.bars .number')].map(e => e.textContent).join() "
         "== want", arg=",".join(shown),
     )  # fmt: skip
     assert list(answers(page)) == list(CLASSES)
-    words = page.locator("[data-i]").all_inner_texts()
-    assert words == [token.decode() for token in gates["tokens"][0]]
+    words = [token.decode() for token in gates["tokens"][0]]
+    until(
+        page,
+        "want => [...document.querySelectorAll('[data-i]')].map(e => e.textContent).join() == want",
+        arg=",".join(words),
+    )
     page.locator("[data-i]").nth(3).hover()
     read = page.locator(".readout").first.inner_text()
     assert read.startswith(f"4 “{words[3]}”")
@@ -94,10 +98,10 @@ def test_examples_and_two_versions_side_by_side(show):
     example.click()
     assert page.locator("#text").input_value() == example.get_attribute("title")
     page.locator("#compare").select_option("label:stable")
-    page.wait_for_function("document.querySelectorAll('.answer-card:not([hidden]) li').length == 4")
+    until(page, "document.querySelectorAll('.answer-card:not([hidden]) li').length == 4")
     headings = page.locator(".answer-card h2").all_inner_texts()
     assert headings == ["Version 2", "stable (version 1)"]
-    page.wait_for_function("document.querySelectorAll('.legend li').length >= 4")
+    until(page, "document.querySelectorAll('.legend li').length >= 4")
 
 
 def test_nothing_moves_while_you_type(show):
@@ -121,7 +125,7 @@ def test_a_point_is_dragged_and_a_gap_filled(show, server):
         body = re.search(r"-d '(.*)'", page.locator("#snippet").inner_text())[1]
         page.get_by_role("link", name="Forecast").click()
         page.wait_for_selector("#value")
-        page.wait_for_function("document.querySelector('.status').textContent")
+        until(page, "document.querySelector('.status').textContent")
         return json.loads(body)["inputs"]["history"][0]
 
     def forecast():
@@ -149,7 +153,7 @@ def test_a_point_is_dragged_and_a_gap_filled(show, server):
             page.mouse.up()
             break
         page.mouse.up()
-    page.wait_for_function("!document.querySelector('.chart.dragging')")
+    until(page, "!document.querySelector('.chart.dragging')")
     page.wait_for_timeout(200)
     after, second = asked(), forecast()
     moved = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
@@ -187,7 +191,7 @@ def test_a_table_in_and_the_forecast_out(show, server):
     names = ("time", COLUMNS[1], COLUMNS[0])
     page.locator("#csv").fill(table(names=names, row3={COLUMNS[0]: ""}))
     page.get_by_role("button", name="Use this table").click()
-    page.wait_for_function("document.querySelector('#value').value === '547'")
+    until(page, "document.querySelector('#value').value === '547'")
     with page.expect_download() as download:
         page.get_by_role("button", name="Forecast as CSV").click()
     rows = list(csv.reader(download.value.path().open(newline="")))
@@ -202,7 +206,7 @@ def test_a_table_in_and_the_forecast_out(show, server):
     assert low == pytest.approx(answer["quantiles"][0, :, 0, 0])
     page.locator("#column").fill(COLUMNS[1])
     page.locator("#column").press("Tab")
-    page.wait_for_function("document.querySelector('#value').value === '24.7'")
+    until(page, "document.querySelector('#value').value === '24.7'")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +232,7 @@ def test_versions_checks_rates_and_programs(show, server):
     page = show("texts", "model").page
     page.get_by_role("button", name="Ask the golden requests").click()
     page.wait_for_selector("text=are answered as at export")
-    page.wait_for_function("parseInt(document.querySelector('.tile b').textContent) > 0")
+    until(page, "parseInt(document.querySelector('.tile b').textContent) > 0")
     states = page.get_by_role("region", name="Versions of texts").inner_text()
     assert "AVAILABLE" in states
     assert "stable" in states
@@ -272,14 +276,14 @@ def test_a_changed_answer_is_found(show, server):
     page.wait_for_selector("text=1 outputs are not as at export")
 
 
-def test_tokens(visit, flags, tmp_path):
+def test_tokens(visit, few_flags, tmp_path):
     (tmp_path / "tokens").write_text(TOKEN)
     key, cert = certificate(tmp_path)
     ssl_config = tmp_path / "ssl.config"
     quoted = [json.dumps(path.read_text()) for path in (key, cert)]
     ssl_config.write_text(f"server_key: {quoted[0]}\nserver_cert: {quoted[1]}\n")
     more = (f"--auth_token_file={tmp_path / 'tokens'}", f"--rest_ssl_config_file={ssl_config}")
-    with running(tmp_path / "log", *flags, *more, ready=False) as server:
+    with running(tmp_path / "log", *few_flags, *more, ready=False) as server:
         origin = f"https://localhost:{server.rest_port}"
         context = ssl.create_default_context(cafile=str(cert))
         for _ in range(600):
@@ -288,7 +292,7 @@ def test_tokens(visit, flags, tmp_path):
                 break
             except OSError:
                 time.sleep(0.1)
-        url = address(server, "texts", "text", "https")
+        url = address(server, "several", "text", "https")
         found = visit(url, origin, ignore_https_errors=True)
         found.expected = 99
         page = found.page
@@ -297,7 +301,7 @@ def test_tokens(visit, flags, tmp_path):
         page.wait_for_selector("text=did not accept that one")
         page.locator("#token").fill(TOKEN)
         page.get_by_role("button", name="Use it").click()
-        page.wait_for_function("document.querySelectorAll('.bars li').length == 2")
+        until(page, "document.querySelectorAll('.bars li').length == 3")
         kept = page.evaluate("[document.cookie, JSON.stringify(localStorage), "
                              "JSON.stringify(sessionStorage), location.href].join()")  # fmt: skip
         assert TOKEN not in kept
@@ -309,10 +313,10 @@ def test_tokens(visit, flags, tmp_path):
         page.wait_for_selector("text=wants a token, and none was given")
 
 
-def test_a_server_that_goes_away(visit, flags, tmp_path):
-    with running(tmp_path / "log", *flags) as server:
-        found = visit(address(server, "texts", "text"), server.rest)
-        found.page.wait_for_function("document.querySelectorAll('.bars li').length == 2")
+def test_a_server_that_goes_away(visit, few_flags, tmp_path):
+    with running(tmp_path / "log", *few_flags) as server:
+        found = visit(address(server, "several", "text"), server.rest)
+        until(found.page, "document.querySelectorAll('.bars li').length == 3")
     found.expected = 9
     found.page.locator("#text").fill("still there?")
     found.page.wait_for_selector("text=The server does not answer")
@@ -338,7 +342,7 @@ def test_forty_classes_and_ten_thousand_words(show):
     assert "note" in page.locator(".answer-card .facts").first.inner_text()  # another output
     page.locator("#text").fill(" ".join(f"w{i % 700}" for i in range(10_000)))
     page.get_by_role("button", name="Show words and gates of this long text").click()
-    page.wait_for_function("document.querySelectorAll('[data-i]').length == 10000", timeout=60000)
+    until(page, "document.querySelectorAll('[data-i]').length == 10000")
     page.locator("[data-i]").nth(9_999).scroll_into_view_if_needed()
     page.locator("[data-i]").nth(9_999).hover()
     assert page.locator(".readout").first.inner_text().startswith("10000 ")
@@ -349,13 +353,13 @@ def test_forty_classes_and_ten_thousand_words(show):
 def test_several_labels_and_estimates(show):
     page = show("several", "text").page
     page.locator("#text").fill("the refund for billing")
-    page.wait_for_function("document.querySelector('.answer').textContent == 'billing, refund'")
+    until(page, "document.querySelector('.answer').textContent == 'billing, refund'")
     assert page.locator(".threshold").count() == 3
     page.locator("#text").fill("hello")
-    page.wait_for_function("document.querySelector('.answer').textContent == 'no label'")
+    until(page, "document.querySelector('.answer').textContent == 'no label'")
     page = show("estimate", "text").page
     page.locator("#text").fill("hello")
-    page.wait_for_function("document.querySelector('.answer').textContent == '5'")
+    until(page, "document.querySelector('.answer').textContent == '5'")
     assert "3 to 7; 4 to 6" in page.locator(".answer-card .facts").first.inner_text()
 
 
@@ -367,10 +371,10 @@ def test_a_thousand_series(show, visit, server):
     lines = [",".join(str(i + t) for i in range(SERIES)) for t in range(8)]
     page.locator("#csv").fill("\n".join([head, *lines]))
     page.get_by_role("button", name="Use this table").click()
-    page.wait_for_function("document.querySelector('.status').textContent.includes('Forecast in')")
+    until(page, "document.querySelector('.status').textContent.includes('Forecast in')")
     page.locator("#column").fill("series 777")
     page.locator("#column").press("Tab")
-    page.wait_for_function("document.querySelector('#value').value === '784'")
+    until(page, "document.querySelector('#value').value === '784'")
     assert found.fits()
 
 

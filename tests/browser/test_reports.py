@@ -12,7 +12,7 @@ from keras_gru.teaching.network import ACTIVATIONS, LOSSES, parse_network
 from keras_gru.teaching.trace import trace
 from keras_gru.teaching.trace_page import network_content, write_trace_page
 
-from .conftest import REPOSITORY
+from .conftest import REPOSITORY, until
 from .hostile_names import CLASSES, COLUMNS
 
 pytestmark = pytest.mark.browser
@@ -196,7 +196,7 @@ def numbers(page):
     box = page.locator("details:has(#json)")
     if box.get_attribute("open") is None:
         box.locator("summary").click()
-    page.wait_for_function("document.querySelector('#json').textContent")
+    until(page, "document.querySelector('#json').textContent")
     return json.loads(page.locator("#json").inner_text())
 
 

@@ -62,14 +62,7 @@ export const metrics = (path) => send(path);
 const named = (target) => `model=${encodeURIComponent(target.model)}&version=${target.version}`;
 
 /** A file that came with a version, or null where it has none. */
-async function extra(name, target) {
-  try {
-    return parse(await send(`${name}.json?${named(target)}`));
-  } catch (error) {
-    if (error.status === 404) return null;
-    throw error;
-  }
-}
+const extra = async (name, target) => parse(await send(`${name}.json?${named(target)}`));
 
 export const card = (target) => extra("card", target);
 export const golden = (target) => extra("golden", target);

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from serving.codecs.json_predict import encode_error
 from serving.config.flags import Flags
-from serving.errors import InvalidArgument, NotFound, ServingError
+from serving.errors import InvalidArgument, ServingError
 
 if TYPE_CHECKING:
     from serving.repository.repository import Repository
@@ -81,7 +81,7 @@ def _file(name: str, kind: str) -> Callable[[Request], Response]:
 
 
 def _extra(name: str, repository: Repository) -> Callable[[Request], Response]:
-    """A file of `assets.extra/` of the version that a query names; of one that serves only."""
+    """A file of `assets.extra/` of the version that a query names, which must serve; else null."""
 
     def extra(request: Request) -> Response:
         try:
@@ -104,7 +104,7 @@ def _read(directory: Path, name: str) -> bytes:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError:
-        raise NotFound(f"this version has no {name}") from None
+        return b"null"
     if len(content) > _MOST_BYTES:
         raise InvalidArgument(f"{name} is larger than {_MOST_BYTES >> 20} MiB")
     return content

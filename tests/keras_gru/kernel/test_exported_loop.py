@@ -128,6 +128,41 @@ def test_any_number_of_rows():
     assert run(tf.zeros((1, 1, 4))).shape == (1, 1, 8)
 
 
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("rows", [None, 7])
+def test_blocks_of_rows_equal_one_block(monkeypatch, rows, return_sequences):
+    """Masks, shares of zoneout and initial states are cut as the rows are, in either direction."""
+    monkeypatch.setattr(execution, "SMALL_EXPORTED_STATE", 1)
+    rng = np.random.default_rng(0)
+    inputs, _ = problem(7, 10, reset_after=True)
+    options = {
+        "mask": rng.uniform(size=(7, 10)) < 0.7,
+        "zoneout": rng.uniform(size=(7, 10, 6)),
+        "go_backwards": True,
+        "return_sequences": return_sequences,
+        "training": False,
+    }
+    weights = [inputs[name] for name in ("kernel", "recurrent_kernel", "bias")]
+
+    def run(x, h0, mask, zoneout):
+        given = options | {"mask": mask, "zoneout": zoneout}
+        result = gru_sequence(x, h0, *weights, Convention(), **given)
+        return [v for v in (result.states, result.final) if v is not None]
+
+    arguments = inputs["x"], inputs["h0"], options["mask"], options["zoneout"]
+    specs = [tf.TensorSpec((rows, *v.shape[1:]), v.dtype) for v in arguments]
+    graph = exported(run, *specs)
+    operations = [
+        node.op for f in graph.graph.as_graph_def().library.function for node in f.node_def
+    ]
+    assert sum("While" in operation for operation in operations) == 2
+    eager = gru_sequence(inputs["x"], inputs["h0"], *weights, Convention(), **options)
+    actual = graph(*map(tf.constant, arguments))
+    np.testing.assert_allclose(actual[-1], eager.final, rtol=0, atol=1e-13)
+    if return_sequences:
+        np.testing.assert_allclose(actual[0], eager.states, rtol=0, atol=1e-13)
+
+
 def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path):
     """No conditionals; the number of functions does not grow with the number of layers."""
 
@@ -147,8 +182,8 @@ def test_an_export_has_one_loop_per_direction_and_one_function_for_all(tmp_path)
         library = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0].graph_def.library
         operations = [node.op for f in library.function for node in f.node_def]
         assert not {"If", "StatelessIf"} & set(operations)
-        # One for the embedding's number of features, one for that of the layers.
-        assert sum("While" in operation for operation in operations) == min(layers, 2)
+        # One for the features of the embedding, one for those of the layers: over steps and blocks.
+        assert sum("While" in operation for operation in operations) == 2 * min(layers, 2)
         return len(library.function)
 
     assert functions(2) == functions(4)

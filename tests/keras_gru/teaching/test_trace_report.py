@@ -184,6 +184,8 @@ def test_list_command_counts_the_lines(capsys):
     example = load_example("good_movie")
     line = next(line for line in out.splitlines() if line.startswith("good_movie"))
     assert int(line.split()[1]) == len(example.verdicts)
+    texts = " ".join(out.split("The texts")[1].split("Variants")[0].split())
+    assert "gru_architecture GRU Architecture: " in texts
     variants = out.split("Variants")[1]
     assert "target_labelled_positive" in variants
     assert "lstm_sigmoid" in variants

@@ -72,6 +72,13 @@ def test_what_a_version_brings_along(client):
     assert client.get("/playground/server.json").json()["tokens"] is False
 
 
+def test_a_version_that_brings_nothing(tmp_path, models):
+    flags = (f"--model_base_path={models / 'echo'}", "--model_name=echo", "--enable_playground")
+    with running(tmp_path / "log", *flags) as server:
+        url = f"{server.rest}/playground/card.json?model=echo&version=123"
+        assert httpx.get(url, trust_env=False).json() is None
+
+
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [

@@ -59,3 +59,27 @@ def test_presets_are_found_on_a_command_line():
     assert named.data.data is not None
     with pytest.raises(ConfigError, match=r"--preset must be one of co2, etth1-96, .*got 'nope'"):
         preset_in(["--preset", "nope"], PRESETS, ForecastingConfig())
+
+
+@pytest.mark.parametrize(
+    ("lookback", "season", "segment"),
+    [
+        (336, 24, 48),
+        (210, 7, 42),
+        (72, 24, 24),  # less than five of them: three
+        (36, 12, 12),
+        (21, 7, 7),
+        (24, 12, 6),
+        (156, 52, 26),
+        (336, 144, 48),
+        (100, 1, 12),  # no season
+        (2, 7, 1),
+    ],
+)
+def test_segments_follow_from_the_season(lookback, season, segment):
+    chosen = ForecasterConfig().for_series(lookback, season, targets=3)
+    assert chosen.segment == segment
+    assert chosen.channel_embedding is True
+    chosen.require_lookback(lookback)
+    assert ForecasterConfig(segment=5).for_series(lookback, season, 3).segment == 5
+    assert ForecasterConfig().for_series(lookback, season, 33).channel_embedding is False

@@ -22,7 +22,7 @@ class ForecasterConfig:
     layers: int = 1
     """GRU layers stacked on each other, with --dropout between them."""
     segment: int | None = None
-    """Steps per segment, of architecture segment; default: a divisor of the season."""
+    """Steps per segment, of architecture segment; default: some seasons, or a part of one."""
     dropout: float = 0.1
     """Share of the features dropped while training, between stacked GRUs and before the last
     layer."""
@@ -126,8 +126,10 @@ class ForecastShape:
 
 
 def _segment(lookback: int, season: int) -> int:
-    """The longest divisor of the season of which three fit into what is read."""
+    """The most seasons, or the longest part of one, of which there are several in what is read."""
+    most = min(_LONGEST_SEGMENT, lookback // 5)
+    if season <= most and season > 1:
+        return most // season * season
     longest = max(1, min(_LONGEST_SEGMENT, lookback // 3))
-    divisors = [steps for steps in range(1, longest + 1) if season % steps == 0]
-    whole = max(divisors)
-    return whole if 4 * whole > longest or whole == season else max(1, lookback // 8)
+    part = max(steps for steps in range(1, longest + 1) if season % steps == 0)
+    return part if 4 * part > longest else max(1, lookback // 8)

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from training.forecasting.combination.plan import Plan
 from training.forecasting.combination.training import Share
@@ -56,13 +55,13 @@ def show_shares(shares: Sequence[Share], console: Console) -> None:
     """Say how well each part validates, and what it weighs."""
     if not shares:
         return
-    table = Table(box=None, header_style="bold")
-    table.add_column("part", no_wrap=True)
-    table.add_column("validation MSE", justify="right", no_wrap=True)
-    table.add_column("weight", justify="right", no_wrap=True)
-    table.add_column("", style="dim", no_wrap=True)
+    width = max(len(share.name) for share in shares)
+    console.print(f"\n{'part':{width}}  validation MSE  weight", style="bold", soft_wrap=True)
     for share in sorted(shares, key=lambda share: share.validation_mse):
         weight = f"{share.weight:.2f}" if share.weight else "-"
-        table.add_row(share.name, f"{share.validation_mse:.4f}", weight, share.detail)
-    wide = console.options.update(max_width=1000)
-    console.print(table, width=max(console.width, console.measure(table, options=wide).maximum))
+        console.print(
+            f"{share.name:{width}}  {share.validation_mse:>14.4f}  {weight:>6}  {share.detail}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
