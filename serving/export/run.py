@@ -31,6 +31,7 @@ from serving.storage.digests import write_digests
 from serving.storage.publishing import PublishError, publisher, put_in_place
 from training.config import to_dict
 from training.errors import TrainingError
+from training.native.signatures import NativeModel
 from training.runs.directory import RunDirectory, TaskRun
 from training.servable import Servable
 from training.task import TASKS, find_task
@@ -134,7 +135,7 @@ def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[st
     write_golden(aside, [golden_request(each) for each in golden])
     write_records(aside, [warmup_record(each) for each in servable.warmup()])
     clock.note("warmup requests")
-    native = write_native(aside, servable.native())
+    native = write_native(aside, _native(servable))
     clock.note("graphs of ONNX")
     card = {"task": run.task, **servable.card(), **_provenance(run), "streaming_parity": parity}
     card["onnx"] = {"signatures": sorted(native.signatures), "left_to_tensorflow": native.left}
@@ -148,6 +149,15 @@ def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[st
     write_digests(aside)
     clock.note("checking in a fresh process")
     return sorted(servable.signatures), parity
+
+
+def _native(servable: Servable) -> NativeModel:
+    """The graphs of ONNX; a fault in what writes them costs no export, and is listed."""
+    try:
+        return servable.native()
+    except Exception as error:
+        reason = f"writing its graph failed: {type(error).__name__}: {error}"
+        return NativeModel(left=dict.fromkeys(servable.signatures, reason))
 
 
 def _parity(servable: Servable) -> dict[str, Any] | None:
