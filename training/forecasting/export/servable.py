@@ -47,7 +47,7 @@ class ForecastingServable(Servable):
             _one_series(run, self._model),
         )
         module = ForecastingSignatures(*parts)
-        self._native = ForecastingNative(*parts)
+        self._parts = parts
         super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
         if run.series.panel:  # of a series that has ended the answer is NaN, which compares to none
@@ -121,7 +121,7 @@ class ForecastingServable(Servable):
 
     def native(self) -> NativeModel:
         """The signatures as graphs of ONNX."""
-        return self._native.by_name()
+        return ForecastingNative(*self._parts).by_name()
 
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card."""
