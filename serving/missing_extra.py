@@ -10,15 +10,20 @@ _OWN = ("keras_gru", "training", "serving")
 # What `serving` imports besides these comes with the clients.
 _EXTRAS = {
     "flatbuffers": "serve",
-    "grpc_health": "serve",
-    "grpc_reflection": "serve",
+    "grpc_health": "serve-light",
+    "grpc_reflection": "serve-light",
     "matplotlib": "plot",
     "pyarrow": "tables",
-    "starlette": "serve",
+    "onnxruntime": "serve-light",
+    "starlette": "serve-light",
     "tensorflow": "serve",
-    "uvicorn": "serve",
+    "uvicorn": "serve-light",
 }
-_DISTRIBUTIONS = {"google": "protobuf", "grpc": "grpcio"}
+_DISTRIBUTIONS = {
+    "google": "protobuf",
+    "google_crc32c": "google-crc32c",
+    "grpc": "grpcio",
+}
 
 
 def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from training.native.signatures import NativeModel
+
 WARMUP_BATCHES = (1, 2, 8, 32)
 """Rows of the requests with which a server of an exported model warms up."""
 
@@ -70,6 +72,11 @@ class Servable(ABC):
         None, the default, where the model has no signature that reads on from a state.
         """
         return None
+
+    def native(self) -> NativeModel:
+        """The signatures as graphs of ONNX, those that ONNX can express; by default none."""
+        reason = "its task writes no graph of ONNX"
+        return NativeModel(left=dict.fromkeys(self.signatures, reason))
 
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card, as JSON values."""

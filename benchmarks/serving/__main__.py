@@ -2,10 +2,11 @@
 
     python -m benchmarks.serving [--seconds 3] [--rounds 3] [--out build/bench-serving]
 
-First the server is started again and again, beside a process that only imports TensorFlow and loads
-the model. Then all servers run at once on this machine, load goes to one at a time, in interleaved
-rounds; the table shows medians. Before any timing the answers of all servers are compared with the
-model's. Writes a table to the terminal, and `serving.json` and `serving.png` into the folder.
+First the server is started again and again, with either runtime, beside a process that only imports
+TensorFlow and loads the model. Then all servers run at once on this machine, load goes to one at a
+time, in interleaved rounds; the table shows medians. Before any timing the answers of all servers
+are compared with the model's. Writes a table to the terminal, and `serving.json` and `serving.png`
+into the folder.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="of all measurements (default: 3)")
     parser.add_argument("--out", type=Path, default=Path("build/bench-serving"), help="folder")
     parser.add_argument("--no-rivals", action="store_true", help="leave other servers out")
+    parser.add_argument("--only-own", action="store_true", help="leave empty servers out as well")
     arguments = parser.parse_args()
     missing = missing_tools()
     if missing:
@@ -56,14 +58,20 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         bench = Bench(Path(folder), stack)
         print("starting servers ...")
-        starts = bench.starts(arguments.rounds)
+        starts, memory = bench.starts(arguments.rounds)
+        batching = ("--enable_batching", bench.batching_parameters())
         targets = [
             bench.bare(),
+            bench.bare("onnx"),
             *bench.own("default flags"),
-            *bench.own("batching", "--enable_batching", bench.batching_parameters()),
+            *bench.own("TensorFlow", "--runtime=tensorflow"),
+            *bench.own("batching", *batching),
+            *bench.own("TensorFlow, batching", *batching, "--runtime=tensorflow"),
             *(bench.empty(kind) for kind in ("grpc-aio", "grpc-threads", "asgi")),
         ]
-        if not arguments.no_rivals:
+        if arguments.only_own:
+            targets = targets[:-3]
+        if not (arguments.no_rivals or arguments.only_own):
             targets += filter(None, map(bench.rival, RIVALS))
         for step in rounds(targets, arguments.rounds, arguments.seconds):
             print(f"\r\033[K  {step}", end="", flush=True)
@@ -73,6 +81,7 @@ def main() -> int:
         "versions": bench.versions,
         "left_out": bench.left_out,
         "start_seconds": starts,
+        "resident_mb": memory,
         "loads": {
             target.name: [
                 {"clients": load[0], "rows": load[1], "rounds": [asdict(one) for one in several]}

@@ -1,6 +1,6 @@
 """The model without any server around it, as fast as threads can call it.
 
-    python bare_session.py SAVED_MODEL
+    python bare_session.py SAVED_MODEL [RUNTIME]
 
 reads lines `THREADS ROWS SECONDS` and writes a line of JSON for each.
 """
@@ -14,6 +14,8 @@ from pathlib import Path
 
 from benchmarks.serving.model import tokens
 from serving.engine.predictor import Predictor
+from serving.engine.runtime import open_version
+from serving.engine.session_options import SessionOptions
 
 
 def measure(predictor: Predictor, threads: int, rows: int, seconds: float) -> dict[str, float]:
@@ -42,7 +44,9 @@ def measure(predictor: Predictor, threads: int, rows: int, seconds: float) -> di
 
 def main() -> None:
     """Answer the lines of standard input."""
-    predictor = Predictor(Path(sys.argv[1]))
+    runtime = sys.argv[2] if len(sys.argv) > 2 else "tensorflow"
+    opened = open_version(Path(sys.argv[1]), runtime, ("serve",), SessionOptions())
+    predictor = Predictor(opened.session)
     for line in sys.stdin:
         threads, rows, seconds = line.split()
         print(json.dumps(measure(predictor, int(threads), int(rows), float(seconds))), flush=True)

@@ -32,7 +32,7 @@ class Artifacts:
 
 
 def save(directory: Path) -> Artifacts:
-    """Make the model: tokens (B, T) int32 -> scores (B, 2) float32.
+    """Make the model: tokens (B, T) int32 -> scores (B, 2) float32, for both runtimes.
 
     Its weights are random, from a fixed seed: speed does not depend on what it has learned.
     """
@@ -40,11 +40,18 @@ def save(directory: Path) -> Artifacts:
     import tensorflow as tf
 
     from keras_gru import GRU
+    from keras_gru.convert.onnx_graph import OnnxGraph, Value
+    from keras_gru.convert.onnx_model import add_model
+    from serving.engine.golden import write_golden
+    from serving.export.native import write_native
+    from serving.export.requests import golden_request
+    from training.native.signatures import NativeModel, NativeSignature
+    from training.servable import Request
 
     keras.utils.set_random_seed(1)
-    tokens = keras.Input((None,), dtype="int32", name="tokens")
-    state = GRU(UNITS)(keras.layers.Embedding(VOCABULARY, 32)(tokens))
-    model = keras.Model(tokens, keras.layers.Dense(2, activation="softmax")(state))
+    ids = keras.Input((None,), dtype="int32", name="tokens")
+    state = GRU(UNITS)(keras.layers.Embedding(VOCABULARY, 32)(ids))
+    model = keras.Model(ids, keras.layers.Dense(2, activation="softmax")(state))
     artifacts = Artifacts(directory / NAME, directory / NAME / "1", directory / "model.keras")
     model.save(artifacts.keras_file)
     archive = keras.export.ExportArchive()
@@ -55,6 +62,18 @@ def save(directory: Path) -> Artifacts:
         input_signature=[tf.TensorSpec([None, None], tf.int32, name="tokens")],
     )
     archive.write_out(str(artifacts.saved_model), verbose=False)
+    scores = model.predict_on_batch(tokens(2))
+    request = Request("serving_default", {"tokens": tokens(2)}, {"scores": scores})
+    write_golden(artifacts.saved_model, [golden_request(request)])
+    graph = OnnxGraph()
+    given = Value(graph.input("tokens", "int32", (None, None)), 2)
+    (answer,) = add_model(graph, model, [given])
+    graph.output("scores", answer.name, "float32", (None, 2))
+    signature = NativeSignature("scores", {"scores": "scores"})
+    write_native(
+        artifacts.saved_model,
+        NativeModel({"scores": graph.model("scores")}, {"serving_default": signature}),
+    )
     return artifacts
 
 

@@ -47,6 +47,13 @@ _RATIOS = (
         5.0,
     ),
 )
+_AGAINST_BARE = (
+    ("ONNX Runtime's call, one row", "bare onnx session, threads", (1, 1), "p50", 0.3),
+    ("one request at a time over gRPC", OWN + "gRPC, default flags", (1, 1), "p50", 1.0),
+    ("one request at a time over REST", OWN + "REST, default flags", (1, 1), "p50", 0.8),
+    ("4 clients, 32 rows over gRPC", OWN + "gRPC, default flags", (4, 32), "rate", 1.1),
+    ("4 clients, 32 rows over REST", OWN + "REST, default flags", (4, 32), "rate", 1.1),
+)
 _ADDED = (("gRPC", 500), ("REST", 900))
 _FRAMEWORKS = ("MLServer", "BentoML", "KServe")
 
@@ -121,13 +128,33 @@ def goals(results: dict[str, Any]) -> Iterator[str]:
             f"32 clients, one row: REST with batching / {best}, the fastest framework: "
             f"{ratio:.2f} (goal: above 1)"
         )
-    bare_start, start = (
-        statistics.median(results["start_seconds"][name]) for name in ("import and load", "server")
-    )
-    yield (
-        f"first answer {start:.2f} s after the process starts, {start - bare_start:.2f} s more "
-        f"than TensorFlow's import and the loading of the model take alone (goal: 1)"
-    )
+    yield from _runtimes(medians)
+    bare_start = statistics.median(results["start_seconds"]["import and load"])
+    for name, memory in results["resident_mb"].items():
+        start = statistics.median(results["start_seconds"][name])
+        yield (
+            f"{name}: first answer {start:.2f} s after the process starts (TensorFlow's import and "
+            f"the loading of the model alone: {bare_start:.2f} s), "
+            f"{statistics.median(memory):.0f} MB resident"
+        )
+
+
+def _runtimes(medians: _Medians) -> Iterator[str]:
+    """What ONNX Runtime makes of it, against TensorFlow: times and rates as ratios."""
+    bare = "bare session, threads"
+    for text, name, load, what, goal in _AGAINST_BARE:
+        first, second = medians.get(name, load), medians.get(bare, load)
+        if first and second:
+            ratio = first[what] / second[what]
+            yield f"{text}, {what} against the bare session: {ratio:.2f} (goal: {goal})"
+    for transport, goal in (("REST", 1.3), ("gRPC", 1.15)):
+        first = medians.get(f"{OWN}{transport}, batching", (32, 1))
+        second = medians.get(f"{OWN}{transport}, TensorFlow, batching", (32, 1))
+        if first and second:
+            yield (
+                f"32 clients, one row, batching, {transport}: {first['rate'] / second['rate']:.2f} "
+                f"times the rate with TensorFlow (goal: {goal})"
+            )
 
 
 def save_plot(results: dict[str, Any], file: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Bench:
                 path.write_bytes(make(rows))
                 self.bodies[form, rows] = path
 
-    def bare(self) -> Target:
+    def bare(self, runtime: str = "tensorflow") -> Target:
         """The model itself, called from as many threads as there are clients."""
         process = self._start(
             [
@@ -79,6 +80,7 @@ class Bench:
                 "-m",
                 "benchmarks.serving.bare_session",
                 str(self.artifacts.saved_model),
+                runtime,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -90,7 +92,8 @@ class Bench:
             process.stdin.flush()
             return Measured(**json.loads(process.stdout.readline()))
 
-        return Target("bare session, threads", load, ((1, 1), (4, 32)))
+        name = "bare session" if runtime == "tensorflow" else f"bare {runtime} session"
+        return Target(f"{name}, threads", load, ((1, 1), (4, 32)))
 
     def own(self, label: str, *flags: str) -> tuple[Target, Target]:
         """This project's server: over gRPC, and over REST."""
@@ -104,15 +107,22 @@ class Bench:
             Target(f"this server, REST, {label}", self._http(rest_port, _PREDICT, "rows")),
         )
 
-    def starts(self, count: int) -> dict[str, list[float]]:
-        """The time of this server's first answer, beside what every server has to do."""
+    def starts(self, count: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+        """Seconds to the first answer, and resident memory then in MB, by runtime.
 
-        def start() -> float:
-            process, *_, seconds = self._serve()
+        Beside the seconds of what no server with TensorFlow can do without.
+        """
+        memory: dict[str, list[float]] = {}
+
+        def start(runtime: str) -> float:
+            process, *_, seconds = self._serve(f"--runtime={runtime}")
+            memory.setdefault(f"server, {runtime}", []).append(_resident(process.pid))
             _stop(process)
             return seconds
 
-        return start_seconds(start, self.artifacts.saved_model, _environment(), count)
+        servers = {f"server, {name}": partial(start, name) for name in ("tensorflow", "auto")}
+        seconds = start_seconds(servers, self.artifacts.saved_model, _environment(), count)
+        return seconds, memory
 
     def batching_parameters(self) -> str:
         """The flag for throughput: half of the clients' batch forms while the other half's runs."""
@@ -228,6 +238,13 @@ class Bench:
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+def _resident(pid: int) -> float:
+    """Memory of a process, in MB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(kib) * 1024 / 1e6
 
 
 def _free_ports(count: int) -> list[int]:

@@ -19,23 +19,28 @@ print("loaded", flush=True)
 
 
 def start_seconds(
-    server: Callable[[], float], saved_model: Path, environment: dict[str, str], rounds: int
+    servers: dict[str, Callable[[], float]],
+    saved_model: Path,
+    environment: dict[str, str],
+    rounds: int,
 ) -> dict[str, list[float]]:
-    """Start both in turn.
+    """Start all in turn.
 
     Args:
-        server: Starts a server and stops it; returns the seconds until its first answer.
+        servers: By name, what starts a server and stops it; returns the seconds until its first
+            answer.
         saved_model: What the server loads.
         environment: Of the processes.
         rounds: How often; one more goes before that does not count.
 
     Returns:
-        Seconds of each round: ``"import and load"`` and ``"server"``.
+        Seconds of each round: ``"import and load"``, and those of the servers.
     """
-    times: dict[str, list[float]] = {"import and load": [], "server": []}
+    times: dict[str, list[float]] = {name: [] for name in ("import and load", *servers)}
     for _ in range(rounds + 1):
         times["import and load"].append(_load(saved_model, environment))
-        times["server"].append(server())
+        for name, start in servers.items():
+            times[name].append(start())
     return {name: seconds[1:] for name, seconds in times.items()}
 
 

@@ -14,6 +14,8 @@ from keras_gru.convert.gru_weights import Array
 # The oldest with LayerNormalization; ONNX Runtime has read it since 1.12.
 OPSET = 17
 IR_VERSION = 8
+ML_OPSET = 2
+"""Of the domain ai.onnx.ml, if the graph has a node of it."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Value:
 class OnnxGraph:
     """Nodes and constants, in the order in which they are added.
 
+    Attributes:
+        prefixes: Names of masks that leave the first steps of each row, and behind which nothing
+            is read: rows padded at the end. A GRU then needs their lengths alone.
+
     Raises:
         ImportError: The package `onnx` is missing.
     """
@@ -51,6 +57,7 @@ class OnnxGraph:
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
         self._taken: Counter[str] = Counter()
+        self.prefixes: set[str] = set()
 
     def add(
         self, operator: str, *inputs: str, count: int = 1, name: str = "", **attributes: Any
@@ -95,24 +102,42 @@ class OnnxGraph:
         self._nodes.append(self._onnx.helper.make_node("Identity", [source], [name], name))
         self._outputs.append(self._described(name, dtype, shape))
 
+    def inner(self) -> OnnxGraph:
+        """A graph for the body of a loop or a branch; it may use the names of this one."""
+        inner = OnnxGraph()
+        inner._taken = self._taken
+        return inner
+
+    def graph(self, name: str) -> Any:
+        """What was added so far, a `GraphProto`; also the body of a loop in another graph."""
+        return self._onnx.helper.make_graph(
+            self._nodes, name, self._inputs, self._outputs, self._constants
+        )
+
+    def model(self, name: str) -> Any:
+        """The checked model, a `ModelProto`.
+
+        Raises:
+            onnx.checker.ValidationError: The graph is not valid.
+        """
+        onnx = self._onnx
+        opsets = {"": OPSET, **{node.domain: ML_OPSET for node in self._nodes if node.domain}}
+        model = onnx.helper.make_model(
+            self.graph(name),
+            opset_imports=[onnx.helper.make_opsetid(*opset) for opset in opsets.items()],
+            ir_version=IR_VERSION,
+            producer_name="keras_gru",
+        )
+        onnx.checker.check_model(model, full_check=True)
+        return model
+
     def write(self, path: str | Path, name: str) -> None:
         """Check the model and write it.
 
         Raises:
             onnx.checker.ValidationError: The graph is not valid.
         """
-        onnx = self._onnx
-        graph = onnx.helper.make_graph(
-            self._nodes, name, self._inputs, self._outputs, self._constants
-        )
-        model = onnx.helper.make_model(
-            graph,
-            opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
-            producer_name="keras_gru",
-        )
-        onnx.checker.check_model(model, full_check=True)
-        onnx.save(model, str(path))
+        self._onnx.save(self.model(name), str(path))
 
     def _described(self, name: str, dtype: str, shape: tuple[int | None, ...]) -> Any:
         element = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

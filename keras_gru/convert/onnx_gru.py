@@ -77,15 +77,15 @@ def run_gru(
         _learned(graph, layer, sequences) if state is None else state
         for layer, state in zip(layers, states, strict=True)
     ]
-    x, steps, lengths = sequences.name, None, ""
-    if sequences.mask is not None:
+    x, steps, lengths, total = sequences.name, None, "", None
+    if sequences.mask in graph.prefixes:
+        total, lengths = _lengths(graph, sequences.mask)
+    elif sequences.mask is not None:
         steps = _steps(graph, sequences.mask)
         valid = graph.add("Unsqueeze", steps.mask, graph.constant([2]))
         x = graph.add("Where", valid, x, graph.constant(float32(0)))  # 0 · NaN would be NaN
         x = graph.add("GatherND", x, steps.order, batch_dims=1)
-        count = graph.add("Squeeze", steps.total, graph.constant([1]))
-        count = graph.add("Max", count, graph.constant([1]))  # no row may be empty
-        lengths = graph.add("Cast", count, to=_INT32)
+        total, lengths = steps.total, _no_row_empty(graph, steps.total)
     outputs, finals = graph.add(
         "GRU",
         graph.add("Transpose", x, perm=[1, 0, 2]),
@@ -104,6 +104,7 @@ def run_gru(
             _direction(graph, finals, i, 0),
             initial[i],
             steps,
+            total,
         )
         for i, layer in enumerate(layers)
     ]
@@ -150,6 +151,20 @@ def _direction(graph: OnnxGraph, values: str, index: int, axis: int) -> str:
     return str(graph.add("Gather", values, graph.constant(np.int64(index)), axis=axis))
 
 
+def _lengths(graph: OnnxGraph, mask: str) -> tuple[str, str]:
+    """The number of steps that a mask leaves, (B, 1) and as the node takes it."""
+    total = graph.add(
+        "ReduceSum", graph.add("Cast", mask, to=_INT64), graph.constant([1]), keepdims=1
+    )
+    return total, _no_row_empty(graph, total)
+
+
+def _no_row_empty(graph: OnnxGraph, total: str) -> str:
+    """`sequence_lens` (B,): the node takes no row without a step."""
+    count = graph.add("Squeeze", total, graph.constant([1]))
+    return str(graph.add("Cast", graph.add("Max", count, graph.constant([1])), to=_INT32))
+
+
 def _steps(graph: OnnxGraph, mask: str) -> _Steps:
     valid = graph.add("Cast", mask, to=_INT64)
     axis = graph.constant(np.int64(1))
@@ -175,11 +190,16 @@ def _shown(
     state: str,
     initial: str | None,
     steps: _Steps | None,
+    total: str | None,
 ) -> Run:
     """What Keras shows of a node's outputs (B, T, U) and final state."""
+    if total is None:
+        return Run(outputs, state, state)
+    zero, one, nothing = graph.constant([0]), graph.constant([1]), graph.constant(float32(0))
+    ran = graph.add("Greater", total, zero)
+    state = graph.add("Where", ran, state, nothing if initial is None else initial)
     if steps is None:
         return Run(outputs, state, state)
-    zero, one = graph.constant([0]), graph.constant([1])
     if layer.go_backwards:  # a masked step repeats the step after it
         started, place = graph.add("Less", steps.before, steps.total), steps.before
         place = graph.add("Min", place, graph.add("Sub", steps.total, one))
@@ -190,11 +210,8 @@ def _shown(
         end = graph.constant(np.int64(-1))
     place = graph.add("Unsqueeze", graph.add("Max", place, zero), graph.constant([2]))
     shown = steps.mask if layer.zero_output_for_mask else started
-    nothing = graph.constant(float32(0))
     restored = graph.add("GatherND", outputs, place, batch_dims=1)
     columns = graph.add("Unsqueeze", shown, graph.constant([2]))
-    ran = graph.add("Greater", steps.total, zero)
-    state = graph.add("Where", ran, state, nothing if initial is None else initial)
     shown_last = graph.add(
         "Unsqueeze", graph.add("Gather", shown, end, axis=1), graph.constant([1])
     )

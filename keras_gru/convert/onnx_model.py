@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import keras
 from keras_gru.convert.gru_weights import GRUWeights
 from keras_gru.convert.onnx import from_onnx
 from keras_gru.convert.onnx_graph import OnnxGraph, Value
-from keras_gru.convert.onnx_layers import WRITERS
-from keras_gru.convert.onnx_operations import OPERATIONS
+from keras_gru.convert.onnx_layers import WRITERS, Writer
+from keras_gru.convert.onnx_operations import OPERATIONS, OperationWriter
 
 
 def to_onnx_model(model: Any, path: str | Path) -> None:
@@ -47,7 +47,7 @@ def to_onnx_model(model: Any, path: str | Path) -> None:
         Value(graph.input(tensor.name, tensor.dtype, tuple(tensor.shape)), len(tensor.shape))
         for tensor in model.inputs
     ]
-    results = _model(graph, model, given)
+    results = add_model(graph, model, given)
     names = getattr(model, "output_names", None) or [f"output_{i}" for i in range(len(results))]
     for name, result, tensor in zip(names, results, model.outputs, strict=True):
         graph.output(name, result.name, tensor.dtype, tuple(tensor.shape))
@@ -104,8 +104,28 @@ def load_onnx(path: str | Path) -> dict[str, tuple[GRUWeights, ...]]:
     return loaded
 
 
-def _model(graph: OnnxGraph, model: Any, given: Sequence[Value]) -> list[Value]:
-    """A model's outputs, from the values of its inputs."""
+def add_model(
+    graph: OnnxGraph,
+    model: Any,
+    given: Sequence[Value],
+    writers: Mapping[type, Writer] = WRITERS,
+    operations: Mapping[str, OperationWriter] = OPERATIONS,
+) -> list[Value]:
+    """Add a functional model to a graph.
+
+    Args:
+        graph: To add to.
+        model: As of `to_onnx_model`.
+        given: The values of the model's inputs.
+        writers: By kind of layer, what writes it; for layers of one's own, beside `WRITERS`.
+        operations: By the name of a class of Keras' operations, what writes it.
+
+    Returns:
+        The model's outputs.
+
+    Raises:
+        ValueError: Something in the model has no equivalent; the message names the layer.
+    """
     made = {id(tensor): value for tensor, value in zip(model.inputs, given, strict=True)}
 
     def value_of(tensor: Any) -> Value:
@@ -116,11 +136,12 @@ def _model(graph: OnnxGraph, model: Any, given: Sequence[Value]) -> list[Value]:
             inputs = [value_of(source) for source in tensors]
             if mask is not None:
                 inputs[0] = dataclasses.replace(inputs[0], mask=value_of(mask).name)
-            if type(operation).__name__ in OPERATIONS:
-                write = OPERATIONS[type(operation).__name__]
-                results = [write(graph, operation, inputs[0], node.arguments)]
+            name = type(operation).__name__  # some operations have the names of layers
+            if name in operations and not isinstance(operation, keras.layers.Layer):
+                write = operations[name]
+                results = [write(graph, operation, inputs, node.arguments)]
             else:
-                results = _layer(graph, operation, inputs)
+                results = _layer(graph, operation, inputs, writers, operations)
             for result, output in zip(results, node.outputs, strict=True):
                 made[id(output)] = result
         return made[id(tensor)]
@@ -156,7 +177,13 @@ def _inputs(layer: Any, arguments: Any) -> tuple[list[Any], Any]:
     return tensors, explicit[0] if explicit else None
 
 
-def _layer(graph: OnnxGraph, layer: Any, values: Sequence[Value]) -> list[Value]:
+def _layer(
+    graph: OnnxGraph,
+    layer: Any,
+    values: Sequence[Value],
+    writers: Mapping[type, Writer],
+    operations: Mapping[str, OperationWriter],
+) -> list[Value]:
     policy = getattr(layer, "dtype_policy", None)
     if policy is not None and policy.compute_dtype != "float32":
         raise ValueError(
@@ -164,15 +191,15 @@ def _layer(graph: OnnxGraph, layer: Any, values: Sequence[Value]) -> list[Value]
             f"Received: {policy.name!r}"
         )
     if _is_graph(layer):
-        return _model(graph, layer, values)
+        return add_model(graph, layer, values, writers, operations)
     if type(layer) is keras.layers.TimeDistributed:
-        return _time_distributed(graph, layer, values)
-    write = WRITERS.get(type(layer))
+        return _time_distributed(graph, layer, values, writers, operations)
+    write = writers.get(type(layer))
     if write is None:
         raise ValueError(
             f"Layer {layer.name!r} cannot be written as ONNX. Received: a "
             f"{type(layer).__module__}.{type(layer).__qualname__}; known are "
-            f"{sorted({kind.__name__ for kind in WRITERS} | {'TimeDistributed'})}"
+            f"{sorted({kind.__name__ for kind in writers} | {'TimeDistributed'})}"
         )
     states = values[1:] if hasattr(layer, "return_state") else ()
     results = write(graph, layer, values, states)
@@ -181,11 +208,17 @@ def _layer(graph: OnnxGraph, layer: Any, values: Sequence[Value]) -> list[Value]
     return [Value(result.name, result.rank) for result in results]
 
 
-def _time_distributed(graph: OnnxGraph, layer: Any, values: Sequence[Value]) -> list[Value]:
+def _time_distributed(
+    graph: OnnxGraph,
+    layer: Any,
+    values: Sequence[Value],
+    writers: Mapping[type, Writer],
+    operations: Mapping[str, OperationWriter],
+) -> list[Value]:
     """The layer inside on all steps at once: batch and time become one axis, and two again."""
     (value,) = values
     if isinstance(layer.layer, keras.layers.Dense):
-        return _layer(graph, layer.layer, values)
+        return _layer(graph, layer.layer, values, writers, operations)
     if value.mask is not None:
         raise ValueError(
             f"Layer {layer.name!r} must get no mask to be written as ONNX, unless it holds a Dense "
@@ -194,7 +227,8 @@ def _time_distributed(graph: OnnxGraph, layer: Any, values: Sequence[Value]) -> 
     joined = graph.constant([-1])
     sizes = graph.add("Shape", value.name, start=2)
     merged = graph.add("Reshape", value.name, graph.add("Concat", joined, sizes, axis=0))
-    (result,) = _layer(graph, layer.layer, [Value(merged, value.rank - 1)])
+    inner = [Value(merged, value.rank - 1)]
+    (result,) = _layer(graph, layer.layer, inner, writers, operations)
     front = graph.add("Shape", value.name, start=0, end=2)
     sizes = graph.add("Shape", result.name, start=1)
     shape = graph.add("Concat", front, sizes, axis=0)

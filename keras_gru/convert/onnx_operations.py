@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,26 @@ from keras_gru.convert.onnx_graph import OnnxGraph, Value
 _FLOAT, _BOOL = 1, 9  # onnx.TensorProto's numbers
 
 
-def _not_equal(graph: OnnxGraph, operation: Any, value: Value, arguments: Any) -> Value:  # noqa: ARG001
+def _not_equal(
+    graph: OnnxGraph,
+    operation: Any,  # noqa: ARG001
+    values: Sequence[Value],
+    arguments: Any,
+) -> Value:
+    (value,) = values
     tensor, number = arguments.args
     constant = graph.constant(np.asarray(number, tensor.dtype))
     return Value(graph.add("Not", graph.add("Equal", value.name, constant)), value.rank)
 
 
-def _any(graph: OnnxGraph, operation: Any, value: Value, arguments: Any) -> Value:  # noqa: ARG001
+def _any(
+    graph: OnnxGraph,
+    operation: Any,
+    values: Sequence[Value],
+    arguments: Any,  # noqa: ARG001
+) -> Value:
     """Over the last axis, as Masking has it."""
+    (value,) = values
     if operation.axis not in (-1, [-1], (-1,)) or operation.keepdims:
         raise ValueError(
             f"Operation {operation.name!r} must have axis=-1 and keepdims=False to be written as "
@@ -29,5 +42,7 @@ def _any(graph: OnnxGraph, operation: Any, value: Value, arguments: Any) -> Valu
     return Value(graph.add("Cast", shown, to=_BOOL), value.rank - 1)
 
 
-OPERATIONS = {"NotEqual": _not_equal, "Any": _any}
+OperationWriter = Callable[[OnnxGraph, Any, Sequence[Value], Any], Value]
+
+OPERATIONS: Mapping[str, OperationWriter] = {"NotEqual": _not_equal, "Any": _any}
 """By the names of the classes, which Keras does not export."""

@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
                 "the server needs Linux or macOS; on Windows, run it in WSL or in a container"
             )
         check(flags)
-        require_extra("serve")
+        require_extra("serve-light")
         for note in notes(flags):
             log.warning(note)
         if warning := exposure(flags):

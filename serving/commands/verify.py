@@ -61,7 +61,9 @@ def main(argv: Sequence[str]) -> int:
         golden = read_golden(version)
         if arguments.url is None:
             with waiting(f"loading {version} and asking it"):
-                verdict = verify_files(version, arguments.tolerance, arguments.warmup)
+                verdict = verify_files(
+                    version, arguments.tolerance, arguments.warmup, arguments.runtime
+                )
         else:
             arguments.model = arguments.model or version.resolve().parent.name
             verdict = _against_server(version, golden, arguments)
@@ -97,6 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--warmup", action="store_true", help="without --url: also run the warmup requests"
+    )
+    parser.add_argument(
+        "--runtime",
+        choices=("tensorflow", "onnx"),
+        default="tensorflow",
+        help="without --url: what runs the version (%(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -148,6 +148,12 @@ class Flags:
         "files, always for all, never for none",
         Honour.OURS,
     )
+    runtime: str = flag(
+        "auto",
+        "what runs models: onnx for ONNX Runtime, tensorflow, or auto for ONNX Runtime where an "
+        "export has graphs for it that answer its golden requests, and TensorFlow elsewhere",
+        Honour.OURS,
+    )
     load_timeout_seconds: int = flag(
         3600, "time limit for loading one version, warmup included; 0 for no limit", Honour.OURS
     )
@@ -249,6 +255,8 @@ def check(flags: Flags) -> None:
         raise InvalidArgument(
             f"--trial_load must be auto, always or never; got {flags.trial_load!r}"
         )
+    if flags.runtime not in ("auto", "tensorflow", "onnx"):
+        raise InvalidArgument(f"--runtime must be auto, tensorflow or onnx; got {flags.runtime!r}")
     for name in ("port", "rest_api_port"):
         if not 0 <= getattr(flags, name) <= 65535:
             raise InvalidArgument(

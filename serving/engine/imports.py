@@ -4,8 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.util
+import logging
 import sys
+import threading
 from collections.abc import Iterator
+
+from serving.errors import FailedPrecondition
+from serving.telemetry.server_log import still
+
+log = logging.getLogger(__name__)
+
+_importing = threading.Lock()
+
+
+def import_tensorflow() -> None:
+    """Have TensorFlow in memory, for a version that it has to run; several threads may ask.
+
+    Raises:
+        FailedPrecondition: It is not installed, as in the light image.
+    """
+    if importlib.util.find_spec("tensorflow") is None:
+        raise FailedPrecondition(
+            "needs TensorFlow, which is not installed here: use the image `engine` in place of "
+            "`engine-light`, or pip install 'keras-gru[serve]'"
+        )
+    with _importing:
+        if "tensorflow" in sys.modules:
+            return
+        log.info("Importing TensorFlow ...")
+        with still("importing TensorFlow"), for_good(), without_keras():
+            import tensorflow  # noqa: F401
 
 
 @contextlib.contextmanager

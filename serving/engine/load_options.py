@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from serving.config.batching_options import BatchingOptions
-from serving.engine.session import SessionOptions
+from serving.engine.session_options import SessionOptions
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class LoadOptions:
         tflite_interpreters: Requests that one TFLite model works on at once.
         trial: Try versions in a process of their own first: `auto` those without digests,
             `always` all, `never` none.
+        runtime: What runs versions: of `serving.engine.runtime.RUNTIMES`.
         seconds: Allowed for one load; 0 for no limit.
     """
 
@@ -37,4 +38,5 @@ class LoadOptions:
     prefer_tflite: bool = False
     tflite_interpreters: int = 1
     trial: str = "never"
+    runtime: str = "auto"
     seconds: float = 0.0

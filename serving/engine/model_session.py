@@ -41,6 +41,9 @@ class ModelSession(Protocol):
             ServingError: With TF Serving's text.
         """
 
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:
+        """Whether a run with these inputs is over before a thread would have taken it up."""
+
     def interrupt(self) -> None:
         """End the runs under way, where that can be done; for the end of the process."""
 

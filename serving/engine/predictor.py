@@ -14,7 +14,7 @@ from serving.codecs.signature import DEFAULT_SIGNATURE, Signature
 from serving.codecs.tensor_shape import check_array
 from serving.engine.batching.session import BatchingSession
 from serving.engine.model_session import ModelSession
-from serving.engine.session import GraphSession, SessionOptions
+from serving.engine.session_options import SessionOptions
 from serving.errors import FailedPrecondition, InvalidArgument
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
@@ -49,6 +49,11 @@ class PreparedRun:
     _call: _Call
     _feeds: Mapping[Any, np.ndarray]
 
+    @property
+    def brief(self) -> bool:
+        """Whether the run is over before a thread would have taken it up."""
+        return self._session.is_brief(self._feeds)
+
     def run(self, timeout_ms: int = 0) -> dict[str, np.ndarray]:
         """The outputs by name; blocks until they are there.
 
@@ -79,12 +84,14 @@ class Predictor:
         tags: Of the MetaGraph to load.
         options: Threads of the session.
         check_method_names: Refuse signatures whose `method_name` does not fit the request.
+        runtime: See the attribute.
 
     Attributes:
         signatures: By name.
         signature_defs: The same as stored, for metadata.
         check_method_names: As given.
         batches: Whether runs are merged into batches.
+        runtime: What runs the model: `tensorflow`, `tflite` or `onnx`.
 
     Raises:
         ServingError: The SavedModel cannot be loaded.
@@ -96,11 +103,15 @@ class Predictor:
         tags: Sequence[str] = ("serve",),
         options: SessionOptions | None = None,
         check_method_names: bool = False,
+        runtime: str = "tensorflow",
     ) -> None:
-        self._session = (
-            GraphSession(Path(model), tags, options) if isinstance(model, (str, Path)) else model
-        )
+        if isinstance(model, (str, Path)):
+            from serving.engine.runtime import open_graph_session
+
+            model = open_graph_session(Path(model), tags, options)
+        self._session = model
         self.check_method_names = check_method_names
+        self.runtime = runtime
         self.batches = isinstance(model, BatchingSession)
         self.signature_defs: SignatureDefMap = self._session.signatures
         self.signatures: dict[str, Signature] = {

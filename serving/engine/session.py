@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,9 @@ import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 
 from serving.config.cpus import schedulable_cpus
-from serving.config.files import read_text_proto
 from serving.engine.flat_strings import FlatStrings, join, split
 from serving.engine.saved_model_loader import Guard, load, unguarded
+from serving.engine.session_options import SessionOptions
 from serving.errors import FailedPrecondition, InvalidArgument, NotFound, from_code
 from serving.graph_names import without_node_names
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
@@ -32,49 +31,6 @@ _POOLS_PER_CPU = 4
 _MANY_ROWS = 8
 # TensorFlow's words for an output with more dimensions than NumPy has.
 _NO_ARRAY = "Could not allocate ndarray"
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """How sessions run.
-
-    Attributes:
-        intra_op_threads: Threads inside one operation; 0 for what `config` says, or as many as
-            CPUs.
-        inter_op_threads: Operations at once; 0 likewise.
-        gpu_memory_fraction: Part of each GPU's memory to take; 0 for what `config` says, or what
-            TensorFlow decides.
-        config: A serialized ConfigProto, for all the rest.
-        frugal: Never spend several threads on the operations of one run; for batches, which
-            share the CPUs with the threads that prepare the next ones.
-    """
-
-    intra_op_threads: int = 0
-    inter_op_threads: int = 0
-    gpu_memory_fraction: float = 0.0
-    config: bytes = b""
-    frugal: bool = False
-
-    def config_proto(self) -> Any:
-        """As TensorFlow takes it, a `ConfigProto`."""
-        proto = tf.compat.v1.ConfigProto.FromString(self.config)
-        if self.intra_op_threads:
-            proto.intra_op_parallelism_threads = self.intra_op_threads
-        if self.inter_op_threads:
-            proto.inter_op_parallelism_threads = self.inter_op_threads
-        if self.gpu_memory_fraction:
-            proto.gpu_options.per_process_gpu_memory_fraction = self.gpu_memory_fraction
-        return proto
-
-
-def read_session_config(path: str) -> bytes:
-    """A `--tensorflow_session_config_file`: a ConfigProto as text, serialized.
-
-    Raises:
-        ServingError: No such file, or it does not parse.
-    """
-    serialized: bytes = read_text_proto(path, tf.compat.v1.ConfigProto()).SerializeToString()
-    return serialized
 
 
 class _RunPools:
@@ -217,6 +173,10 @@ class GraphSession:
             if options is not None:
                 pywrap_tf_session.TF_DeleteBuffer(options)
         return join(fetches, outputs, parts)
+
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
+        """Never: a graph of TensorFlow takes its time."""
+        return False
 
     def interrupt(self) -> None:
         """End the runs under way, with the code CANCELLED; there can be no others after it."""

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 
-from serving.engine.imports import without_keras
 from serving.errors import ServingError
 
 REFUSED = 3
@@ -22,10 +21,10 @@ def main() -> int:
         0 loaded; 3 refused with an error.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the parent, which ends this process
-    with without_keras():
-        directory, options = pickle.load(sys.stdin.buffer)
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-        from serving.engine.version_loader import VersionLoader
+    directory, options = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    from serving.engine.version_loader import VersionLoader
+
     try:
         VersionLoader(options)(directory)
     except ServingError as error:

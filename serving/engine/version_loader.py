@@ -22,9 +22,8 @@ from serving.engine.load_options import LoadOptions
 from serving.engine.load_watch import LoadWatch, LoadWatches
 from serving.engine.model_session import ModelSession
 from serving.engine.predictor import Predictor
-from serving.engine.saved_model_config import check_saved_model_config
-from serving.engine.session import GraphSession
-from serving.engine.tflite_session import MODEL_FILE, TfliteSession
+from serving.engine.runtime import ONNX_FILE, Opened, open_version
+from serving.engine.tflite.session import MODEL_FILE, TfliteSession
 from serving.engine.trial import try_version
 from serving.engine.warmup import replay
 from serving.errors import Code, ServingError, Unavailable
@@ -35,7 +34,7 @@ from serving.telemetry.metrics import Metrics
 log = logging.getLogger(__name__)
 
 MLMD_FILE = Path("assets.extra", "mlmd_uuid")
-_GRAPHS = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb", MODEL_FILE)
+_GRAPHS = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb", MODEL_FILE, ONNX_FILE)
 
 T = TypeVar("T")
 
@@ -59,6 +58,7 @@ class VersionLoader:
         self._metrics = metrics or Metrics()
         self._scheduler = scheduler
         self._watches = LoadWatches(self._options.seconds)
+        self._runtimes: dict[Path, str] = {}
         self._trials = threading.BoundedSemaphore(schedulable_cpus())
 
     def __call__(self, directory: Path) -> Predictor:
@@ -112,41 +112,47 @@ class VersionLoader:
 
     def _load(self, directory: Path, watch: LoadWatch) -> Predictor:
         options = self._options
-        session = self._session(directory, watch)
+        session, runtime, left = self._session(directory, watch)
+        self._runtimes[directory] = runtime
         hurried: AbstractContextManager[None] = nullcontext()
         if isinstance(session, BatchingSession):
             hurried = session.hurried()
-        predictor = Predictor(session, check_method_names=options.check_method_names)
+        predictor = Predictor(
+            session, check_method_names=options.check_method_names, runtime=runtime
+        )
         try:
             with hurried, watch.interrupting(predictor.interrupt):
-                replay(predictor, directory, options.warmup_iterations, self._metrics)
+                replay(predictor, directory, options.warmup_iterations, self._metrics, left)
         except BaseException:
             predictor.close()
             raise
         return predictor
 
     def note_metadata(self, model: str, version: int, directory: Path) -> None:
-        """Publish which ML Metadata a served version carries, if it carries any."""
+        """Publish what runs a served version, and which ML Metadata it carries, if any."""
+        runtime = self._runtimes.get(directory)
+        if runtime is not None:
+            log.info("Model %s, version %d: run by %s", model, version, runtime)
+            self._metrics.model_runtime.set(1, model, str(version), runtime)
         if (directory / MLMD_FILE).exists():
             # The key itself is a text; the format of TF Serving's page has numbers only.
             self._metrics.mlmd_map.set(0, model, str(version))
 
-    def _session(self, directory: Path, watch: LoadWatch) -> ModelSession:
+    def _session(self, directory: Path, watch: LoadWatch) -> Opened:
         options = self._options
         batching = options.batching
         if batching is not None and options.per_model_batching:
             batching = of_version(directory)
-        session: ModelSession
         if options.prefer_tflite and (directory / MODEL_FILE).exists():
-            session = TfliteSession(directory / MODEL_FILE, options.tflite_interpreters)
+            tflite = TfliteSession(directory / MODEL_FILE, options.tflite_interpreters)
+            opened = Opened(tflite, "tflite")
         else:
-            check_saved_model_config(directory)
             how = replace(options.session, frugal=batching is not None)
-            session = GraphSession(directory, options.tags, how, watch.interrupting)
-        session = _CountedSession(session, self._metrics)
+            opened = open_version(directory, options.runtime, options.tags, how, watch)
+        session: ModelSession = _CountedSession(opened.session, self._metrics)
         if batching is not None and self._scheduler is not None:
             session = BatchingSession(session, self._scheduler, batching, self._metrics)
-        return session
+        return opened._replace(session=session)
 
 
 @contextmanager
@@ -177,6 +183,7 @@ class _CountedSession:
         self._metrics = metrics
         self.signatures = session.signatures
         self.tensor = session.tensor
+        self.is_brief = session.is_brief
         self.interrupt = session.interrupt
         self.close = session.close
 

@@ -12,21 +12,23 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from serving.codecs.signature import DEFAULT_SIGNATURE
 from serving.codecs.tensor_proto import decode_input, decode_inputs, encode_tensor
+from serving.codecs.tfrecord import CorruptRecordError, framed, read_records
 from serving.config.cpus import schedulable_cpus
 from serving.engine.examples import Task, classify, infer, regress
 from serving.engine.predictor import Predictor
-from serving.engine.session import SessionOptions
-from serving.errors import Code, InvalidArgument, ServingError, Unimplemented, from_code
+from serving.engine.runtime import open_version
+from serving.engine.session_options import SessionOptions
+from serving.errors import Code, FailedPrecondition, InvalidArgument, ServingError, Unimplemented
 from serving.protos.inference_pb2 import MultiInferenceRequest
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.prediction_log_pb2 import PredictionLog
@@ -42,6 +44,7 @@ def load_warm(
     tags: Sequence[str] = ("serve",),
     options: SessionOptions | None = None,
     iterations: int = 1,
+    runtime: str = "tensorflow",
 ) -> Predictor:
     """Load a version and run its warmup requests, if it has any.
 
@@ -50,13 +53,15 @@ def load_warm(
         tags: Of the MetaGraph to load.
         options: Threads of the session.
         iterations: Times to run each request; 0 runs none.
+        runtime: Of `serving.engine.runtime.RUNTIMES`.
 
     Raises:
         ServingError: The version cannot be loaded, or a warmup request fails.
     """
-    predictor = Predictor(directory, tags, options)
+    opened = open_version(directory, runtime, tags, options or SessionOptions())
+    predictor = Predictor(opened.session, runtime=opened.runtime)
     try:
-        replay(predictor, directory, iterations)
+        replay(predictor, directory, iterations, left=opened.left)
     except BaseException:
         predictor.close()
         raise
@@ -64,7 +69,11 @@ def load_warm(
 
 
 def replay(
-    predictor: Predictor, directory: Path, iterations: int = 1, metrics: Metrics | None = None
+    predictor: Predictor,
+    directory: Path,
+    iterations: int = 1,
+    metrics: Metrics | None = None,
+    left: Collection[str] = (),
 ) -> int:
     """Run the warmup requests of a version.
 
@@ -74,6 +83,7 @@ def replay(
         iterations: Times to run each request; 0 runs none.
         metrics: Where runs, records and time are counted; records and time not when a request
             fails, as in TF Serving.
+        left: Signatures whose records are not run.
 
     Returns:
         The number of records; 0 where there is no file.
@@ -87,7 +97,7 @@ def replay(
         return 0
     metrics = metrics or Metrics()
     started = time.perf_counter()
-    primed = _prime(predictor, path, iterations, metrics)
+    primed = _prime(predictor, path, iterations, metrics, left)
     records = _records(path)
     count = 0
     while True:
@@ -103,7 +113,7 @@ def replay(
             _note(metrics, directory, "OK", started, count)
             return count
         if count not in primed:
-            _replay(predictor, _parsed(record, path), iterations, metrics)
+            _replay(predictor, _parsed(record, path), iterations, metrics, left)
         count += 1
         if count > MAX_RECORDS:
             raise InvalidArgument(
@@ -117,7 +127,9 @@ def _note(metrics: Metrics, directory: Path, status: str, started: float, count:
     metrics.model_warmup_records_read.add(str(directory), status, by=count)
 
 
-def _prime(predictor: Predictor, path: Path, iterations: int, metrics: Metrics) -> frozenset[int]:
+def _prime(
+    predictor: Predictor, path: Path, iterations: int, metrics: Metrics, left: Collection[str]
+) -> frozenset[int]:
     """Run the first record of each signature, as many at once as there are cores.
 
     Records that cannot be read are left to the caller, which reads all of them in order.
@@ -135,7 +147,8 @@ def _prime(predictor: Predictor, path: Path, iterations: int, metrics: Metrics) 
         return frozenset()
     with ThreadPoolExecutor(cores, thread_name_prefix="warmup") as pool:
         runs = [
-            pool.submit(_replay, predictor, log, iterations, metrics) for _, log in first.values()
+            pool.submit(_replay, predictor, log, iterations, metrics, left)
+            for _, log in first.values()
         ]
         try:
             for run in runs:
@@ -166,16 +179,26 @@ def _parsed(record: bytes, path: Path) -> PredictionLog:
         raise InvalidArgument(f"Failed to parse warmup record: {text} from {path}") from None
 
 
-def _replay(predictor: Predictor, log: PredictionLog, iterations: int, metrics: Metrics) -> None:
+def _replay(
+    predictor: Predictor,
+    log: PredictionLog,
+    iterations: int,
+    metrics: Metrics,
+    left: Collection[str],
+) -> None:
+    if any((name or DEFAULT_SIGNATURE) in left for name in _signatures(log)[1:]):
+        return
     for _ in range(iterations):
         _run(predictor, log, metrics)
 
 
 def _records(path: Path) -> Iterator[bytes]:
     try:
-        yield from tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    except tf.errors.OpError as error:
-        raise from_code(error.error_code, error.message) from None
+        yield from read_records(path)
+    except CorruptRecordError as error:
+        raise ServingError(str(error), Code.DATA_LOSS) from None
+    except OSError as error:
+        raise FailedPrecondition(f"{path}; {error.strerror}") from None
 
 
 def _run(predictor: Predictor, log: PredictionLog, metrics: Metrics) -> None:
@@ -242,8 +265,8 @@ def write_records(directory: Path, records: Sequence[PredictionLog]) -> Path:
     path = directory / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{time.monotonic_ns()}")
-    with tf.io.TFRecordWriter(str(scratch)) as writer:
+    with scratch.open("wb") as file:
         for record in records:
-            writer.write(record.SerializeToString())
+            file.write(framed(record.SerializeToString()))
     scratch.replace(path)
     return path

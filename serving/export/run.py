@@ -24,12 +24,14 @@ import keras_gru
 from serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
 from serving.engine.portability import portability_faults
 from serving.engine.warmup import write_records
+from serving.export.native import write_native
 from serving.export.requests import golden_request, warmup_record
 from serving.release.golden import TOLERANCE, difference, write_golden
 from serving.storage.digests import write_digests
 from serving.storage.publishing import PublishError, publisher, put_in_place
 from training.config import to_dict
 from training.errors import TrainingError
+from training.native.signatures import NativeModel
 from training.runs.directory import RunDirectory, TaskRun
 from training.servable import Servable
 from training.task import TASKS, find_task
@@ -132,16 +134,30 @@ def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[st
     clock.note("saving, and golden answers")
     write_golden(aside, [golden_request(each) for each in golden])
     write_records(aside, [warmup_record(each) for each in servable.warmup()])
-    card = {"task": run.task, **servable.card(), **_provenance(run), "streaming_parity": parity}
-    (aside / MODEL_CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1), "utf-8")
     clock.note("warmup requests")
+    native = write_native(aside, _native(servable))
+    clock.note("graphs of ONNX")
+    card = {"task": run.task, **servable.card(), **_provenance(run), "streaming_parity": parity}
+    card["onnx"] = {"signatures": sorted(native.signatures), "left_to_tensorflow": native.left}
+    (aside / MODEL_CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1), "utf-8")
     faults = portability_faults(aside)
     if faults:
         raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
-    _verify_in_a_fresh_process(aside)
+    _verify_in_a_fresh_process(aside, "tensorflow")
+    if native.signatures:
+        _verify_in_a_fresh_process(aside, "onnx")
     write_digests(aside)
     clock.note("checking in a fresh process")
     return sorted(servable.signatures), parity
+
+
+def _native(servable: Servable) -> NativeModel:
+    """The graphs of ONNX; a fault in what writes them costs no export, and is listed."""
+    try:
+        return servable.native()
+    except Exception as error:
+        reason = f"writing its graph failed: {type(error).__name__}: {error}"
+        return NativeModel(left=dict.fromkeys(servable.signatures, reason))
 
 
 def _parity(servable: Servable) -> dict[str, Any] | None:
@@ -191,10 +207,18 @@ def _set_methods(saved_model: Path, methods: Mapping[str, str]) -> None:
     fingerprinting_utils.write_fingerprint(str(saved_model))
 
 
-def _verify_in_a_fresh_process(version: Path) -> None:
+def _verify_in_a_fresh_process(version: Path, runtime: str) -> None:
     """Loading here would prove little: this process has the custom layers registered."""
     check = subprocess.run(
-        [sys.executable, "-m", "serving", "verify", str(version), "--warmup"],
+        [
+            sys.executable,
+            "-m",
+            "serving",
+            "verify",
+            str(version),
+            "--warmup",
+            f"--runtime={runtime}",
+        ],
         capture_output=True,
         text=True,
         check=False,

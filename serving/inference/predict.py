@@ -40,6 +40,7 @@ class Predict(Request):
         self.inputs = self.decode(predictor)
         self._run = predictor.prepare(self.inputs, self.signature, self.output_filter)
         self.batched = predictor.batches
+        self.brief = self._run.brief
 
     def run(self) -> None:
         """As in the base class."""

@@ -42,6 +42,7 @@ class Request(ABC):
         target: Which version is asked; known once it is parsed.
         signature_name: As in the request; empty for `serving_default`.
         lease: Of the version that answers, from `prepare` on.
+        brief: Whether the event loop may run the model itself, so short is the run.
         batched: Whether the run is to be awaited; `run_in_batch` is the step then.
         answer_size: Bytes that there are to write, roughly.
         answer: The bytes of the answer, once it is encoded.
@@ -56,6 +57,7 @@ class Request(ABC):
     target = Target("")
     signature_name = ""
     lease: Lease | None = None
+    brief = False
     batched = False
     answer_size = 0
     answer = b""

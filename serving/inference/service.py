@@ -76,7 +76,7 @@ class Inference:
         It takes one trip to a thread. The event loop reads small requests and writes their small
         answers, and only the model runs in the thread; there a large one is read, run and answered.
         Two things bring it back to the loop in between: a model that merges runs into batches, and
-        a long answer, which waits for its turn.
+        a long answer, which waits for its turn. A brief run stays on the loop altogether.
 
         Raises:
             ServingError: With TF Serving's text.
@@ -85,7 +85,9 @@ class Inference:
         try:
             if request.quick and request.size <= self._limits.read:
                 self._read(request)
-                if not request.batched:
+                if request.brief:
+                    answer = self._run(request, self._limits.write)
+                elif not request.batched:
                     answer = await self.threads.run(self._run, request, self._limits.write)
             else:
                 async with self.turns.take(request.size) as turn:

@@ -30,5 +30,12 @@ pool.define(
     b'ue\x18\x02 \x01(\x0b2\x16.tensorflow.TensorInfoR\x05value:\x028\x01\x1aT\n\rDefaultsEntry'
     b'\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12-\n\x05value\x18\x02 \x01(\x0b2\x17.tensorflow.TensorProtoR\x05'
     b'value:\x028\x01"c\n\x0cAssetFileDef\x127\n\x0btensor_info\x18\x01 \x01(\x0b2\x16.tensorflow.'
-    b'TensorInfoR\ntensorInfo\x12\x1a\n\x08filename\x18\x02 \x01(\tR\x08filenameb\x06proto3'
+    b'TensorInfoR\ntensorInfo\x12\x1a\n\x08filename\x18\x02 \x01(\tR\x08filename"\xa7\x02\n\x0cMetaG'
+    b'raphDef\x12H\n\rmeta_info_def\x18\x01 \x01(\x0b2$.tensorflow.MetaGraphDef.Met'
+    b'aInfoDefR\x0bmetaInfoDef\x12O\n\rsignature_def\x18\x05 \x03(\x0b2*.tensorflow.Me'
+    b'taGraphDef.SignatureDefEntryR\x0csignatureDef\x1a!\n\x0bMetaInfoDef\x12\x12\n'
+    b'\x04tags\x18\x04 \x03(\tR\x04tags\x1aY\n\x11SignatureDefEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12.\n\x05'
+    b'value\x18\x02 \x01(\x0b2\x18.tensorflow.SignatureDefR\x05value:\x028\x01"G\n\nSavedMod'
+    b'el\x129\n\x0bmeta_graphs\x18\x02 \x03(\x0b2\x18.tensorflow.MetaGraphDefR\nmetaGraph'
+    b'sb\x06proto3'
 )

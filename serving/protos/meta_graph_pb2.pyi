@@ -81,3 +81,29 @@ class AssetFileDef(_message.Message):
     tensor_info: TensorInfo
     filename: str
     def __init__(self, tensor_info: _Optional[_Union[TensorInfo, _Mapping]] = ..., filename: _Optional[str] = ...) -> None: ...
+
+class MetaGraphDef(_message.Message):
+    __slots__ = ("meta_info_def", "signature_def")
+    class MetaInfoDef(_message.Message):
+        __slots__ = ("tags",)
+        TAGS_FIELD_NUMBER: _ClassVar[int]
+        tags: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, tags: _Optional[_Iterable[str]] = ...) -> None: ...
+    class SignatureDefEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: SignatureDef
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SignatureDef, _Mapping]] = ...) -> None: ...
+    META_INFO_DEF_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_DEF_FIELD_NUMBER: _ClassVar[int]
+    meta_info_def: MetaGraphDef.MetaInfoDef
+    signature_def: _containers.MessageMap[str, SignatureDef]
+    def __init__(self, meta_info_def: _Optional[_Union[MetaGraphDef.MetaInfoDef, _Mapping]] = ..., signature_def: _Optional[_Mapping[str, SignatureDef]] = ...) -> None: ...
+
+class SavedModel(_message.Message):
+    __slots__ = ("meta_graphs",)
+    META_GRAPHS_FIELD_NUMBER: _ClassVar[int]
+    meta_graphs: _containers.RepeatedCompositeFieldContainer[MetaGraphDef]
+    def __init__(self, meta_graphs: _Optional[_Iterable[_Union[MetaGraphDef, _Mapping]]] = ...) -> None: ...

@@ -47,11 +47,14 @@ def compare_versions(old: Path, new: Path, tolerance: float = TOLERANCE) -> dict
         ValueError: The tolerance is none.
     """
     check_tolerance(tolerance)
-    with quiet_stderr():
-        from serving.engine.predictor import Predictor
     golden = [request for version in (old, new) for request in _golden_if_any(version)]
     if not golden:
         raise VerificationError(f"neither {old} nor {new} has golden requests")
+    from serving.engine.imports import import_tensorflow
+    from serving.engine.predictor import Predictor
+
+    with quiet_stderr():
+        import_tensorflow()
     sides = []
     for version in (old, new):
         with naming(str(version)):

@@ -8,7 +8,7 @@ from serving.config.files import read_batching_parameters
 from serving.config.flags import Flags
 from serving.engine.batching.scheduler import BatchScheduler
 from serving.engine.load_options import LoadOptions
-from serving.engine.session import SessionOptions, read_session_config
+from serving.engine.session_options import SessionOptions, read_session_config
 from serving.engine.version_loader import VersionLoader
 from serving.repository.loading import RepositoryOptions
 from serving.telemetry.metrics import Metrics
@@ -36,6 +36,7 @@ def version_loader(flags: Flags, metrics: Metrics) -> VersionLoader:
         tflite_interpreters=max(1, flags.num_tflite_pools)
         * max(1, flags.num_tflite_interpreters_per_pool),
         trial=flags.trial_load,
+        runtime=flags.runtime,
         seconds=max(0, flags.load_timeout_seconds),
     )
     return VersionLoader(options, metrics, scheduler)

@@ -12,7 +12,6 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from serving.config.flags import Flags
-from serving.engine.imports import for_good, without_keras
 from serving.engine.worker_threads import WorkerThreads
 from serving.errors import ServingError
 from serving.inference.turns import Turns
@@ -21,7 +20,6 @@ from serving.server.byte_budget import ByteBudget
 from serving.server.free_memory import give_back
 from serving.server.transports import GrpcTransport, RestTransport
 from serving.telemetry.metrics import DEFAULT_PATH, Metrics
-from serving.telemetry.server_log import still
 
 if TYPE_CHECKING:
     from serving.config.files import ServedModel
@@ -174,11 +172,9 @@ class Server:
 
     def _repository(self, models: list[ServedModel] | None) -> Repository:
         for model in models or ():
-            log.info("Starting to serve %s from %s: importing TensorFlow ...",
-                     model.name, model.base_path)  # fmt: skip
-        with still("importing TensorFlow"), for_good(), without_keras():
-            from serving.repository.repository import Repository
-            from serving.server.loader_flags import repository_options, version_loader
+            log.info("Starting to serve %s from %s ...", model.name, model.base_path)
+        from serving.repository.repository import Repository
+        from serving.server.loader_flags import repository_options, version_loader
 
         self._loader = loader = version_loader(self._flags, self._metrics)
         return Repository(models, loader, repository_options(self._flags), loader.note_metadata)

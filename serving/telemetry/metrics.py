@@ -170,6 +170,7 @@ class Metrics:
             ":tensorflow:serving:model_warmup_records_read", ("model_path", "status")
         )
         self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"))
+        self.model_runtime = Gauge("gru_serve:model_runtime", ("model_name", "version", "runtime"))
         batching = ":tensorflow:serving:batching_session:"
         self.queuing_latency = Histogram(
             f"{batching}queuing_latency", ("thread_pool_name",), QUEUE_MICROSECONDS

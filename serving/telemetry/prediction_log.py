@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
+from serving.codecs.tfrecord import FOOTER, HEADER, framed
 from serving.errors import InvalidArgument
 from serving.protos.logging_config_pb2 import LoggingConfig, LogMetadata, SamplingConfig
 from serving.protos.prediction_log_pb2 import PredictionLog
@@ -25,7 +26,6 @@ from serving.telemetry.request_record import RequestRecord
 
 _WAITING = 1000
 _WAITING_BYTES = 256 << 20
-_FRAME = 16  # length and checksums of a TFRecord
 
 
 @dataclass(frozen=True)
@@ -133,21 +133,22 @@ class _RotatingFile:
         self._prefix = Path(prefix)
         self._limit = limit
         self._keep = keep
-        self._writer: Any = None
+        self._writer: IO[bytes] | None = None
         self._path = self._prefix
         self._size = 0
 
     def write(self, message: bytes) -> None:
-        if self._writer is None or self._size >= self._limit or not self._path.exists():
-            self._open()
+        writer = self._writer
+        if writer is None or self._size >= self._limit or not self._path.exists():
+            writer = self._open()
         try:
-            self._translated(lambda: self._writer.write(message))
+            writer.write(framed(message))
             # No request waits for this, and a flushed record survives a crash of the server.
-            self._translated(self._writer.flush)
+            writer.flush()
         except OSError:
             self._take_back()
             raise
-        self._size += len(message) + _FRAME
+        self._size += len(message) + HEADER + FOOTER
 
     def _take_back(self) -> None:
         """Remove half a record, behind which readers would find nothing but an error."""
@@ -162,11 +163,9 @@ class _RotatingFile:
     def close(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            self._translated(writer.close)
+            writer.close()
 
-    def _open(self) -> None:
-        import tensorflow as tf
-
+    def _open(self) -> IO[bytes]:
         self.close()
         self._prefix.parent.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
@@ -174,12 +173,13 @@ class _RotatingFile:
         unique = f"{stamp}-{os.getpid()}-{time.monotonic_ns()}"
         self._path = self._prefix.with_name(f"{self._prefix.name}-{unique}.tfrecord")
         # The file holds user data: only this user may read it.
-        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        self._writer = self._translated(lambda: tf.io.TFRecordWriter(str(self._path)))
+        made = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._writer = writer = os.fdopen(made, "wb")
         self._size = 0
         others = [one for one in self._of_this_prefix() if one != self._path]
         for old in others[: max(0, len(others) + 1 - self._keep)]:
             old.unlink(missing_ok=True)
+        return writer
 
     def _of_this_prefix(self) -> list[Path]:
         """Its files, the oldest first; the current one may be first if the clock was set back."""
@@ -187,15 +187,6 @@ class _RotatingFile:
         ours = re.compile(re.escape(self._prefix.name) + r"-\d{8}T\d{6}-\d+-\d+\.tfrecord")
         found = [one for one in self._prefix.parent.iterdir() if ours.fullmatch(one.name)]
         return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
-
-    def _translated(self, call: Callable[[], Any]) -> Any:
-        """Turns TensorFlow's file errors into OSError."""
-        import tensorflow as tf
-
-        try:
-            return call()
-        except tf.errors.OpError as error:
-            raise OSError(f"{self._path}: {error.message}") from None
 
 
 def _file_name(model: str) -> str:

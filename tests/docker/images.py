@@ -17,7 +17,7 @@ from .engine import CACHE
 
 PREFIX = "keras-gru-test"
 REPOSITORY = Path(__file__).resolve().parents[2]
-TARGETS = ("gateway", "prometheus", "engine", "serving", "training")
+TARGETS = ("gateway", "prometheus", "engine-light", "engine", "serving", "training")
 PUBLIC_BASE = "debian:bookworm-slim"
 OWN_BASE = f"{PREFIX}/debian:bookworm"
 EMBEDDED = os.environ.get("SERVING_IMAGE", "engine") == "engine"

@@ -13,7 +13,7 @@ from .images import EMBEDDED, REPOSITORY, build_image
 
 pytestmark = pytest.mark.docker
 
-OWN = ("engine", "training", "gateway", *(("serving",) if EMBEDDED else ()))
+OWN = ("engine", "engine-light", "training", "gateway", *(("serving",) if EMBEDDED else ()))
 SHELLS = {"sh", "bash", "dash", "busybox", "zsh"}
 TOOLS = {"apt", "apt-get", "dpkg", "pip", "pip3", "gcc", "curl", "wget", "perl", "ld"}
 HARDENED = ("--init", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL")
@@ -68,7 +68,9 @@ def test_no_secret_of_the_build_is_left(docker, images, files, target):
     assert "index-url" not in docker("history", "--no-trunc", images[target])
 
 
-@pytest.mark.parametrize("target", ["engine", "serving", "training", "gateway", "prometheus"])
+@pytest.mark.parametrize(
+    "target", ["engine", "engine-light", "serving", "training", "gateway", "prometheus"]
+)
 def test_users_and_health_checks(docker, images, target):
     (found,) = json.loads(docker("image", "inspect", images[target]))
     user = found["Config"]["User"].split(":")[0]
@@ -78,18 +80,19 @@ def test_users_and_health_checks(docker, images, target):
     assert ("Healthcheck" in found["Config"]) == (target != "training")
 
 
-def test_official_conventions(docker, images, models, figures):
+@pytest.mark.parametrize("target", ["engine", "engine-light"])
+def test_official_conventions(docker, images, models, figures, target):
     """MODEL_NAME, the ports and appended flags work as with `docker run tensorflow/serving`."""
     container = docker(
         *("run", "--detach", *HARDENED, "--env=MODEL_NAME=sentiment"),
         *(f"--volume={models / 'served'}:/models:ro", "--publish=127.0.0.1::8501"),
-        *(images["engine"], "--enable_batching", "--rest_api_timeout_in_ms=20000"),
+        *(images[target], "--enable_batching", "--rest_api_timeout_in_ms=20000"),
     ).strip()
     try:
         begun = time.monotonic()
         url = f"http://{docker('port', container, '8501/tcp').strip()}"
         until(lambda: httpx.get(f"{url}/readyz", trust_env=False).status_code == 200)
-        figures(f"engine image: ready {time.monotonic() - begun:.1f} s after its start")
+        figures(f"{target} image: ready {time.monotonic() - begun:.1f} s after its start")
         answer = httpx.post(
             f"{url}/v1/models/sentiment:predict", json={"instances": ["fine"]}, trust_env=False
         )
@@ -100,7 +103,7 @@ def test_official_conventions(docker, images, models, figures):
         until(lambda: docker(*state).strip() == "healthy")
         begun = time.monotonic()
         docker("stop", "--time=30", container)
-        figures(f"engine image: stopped {time.monotonic() - begun:.1f} s after SIGTERM")
+        figures(f"{target} image: stopped {time.monotonic() - begun:.1f} s after SIGTERM")
         assert docker("inspect", "--format={{.State.ExitCode}}", container).strip() == "0"
     finally:
         docker("rm", "--force", container)
@@ -141,6 +144,28 @@ def test_official_name(docker, images):
     )
     assert said.startswith("TensorFlow ModelServer: ")
     assert "TensorFlow Library: 2." in said
+
+
+def test_the_light_engine_says_which_image_to_take(docker, images, models, tmp_path):
+    """A SavedModel without graphs of ONNX needs TensorFlow."""
+    version = shutil.copytree(models / "served" / "sentiment" / "1", tmp_path / "sentiment" / "1")
+    shutil.rmtree(version / "assets.extra")
+    command = [docker.command, "run", "--rm", *HARDENED, "--env=MODEL_NAME=sentiment"]
+    command += [f"--volume={tmp_path}:/models:ro", images["engine-light"], "--trial_load=never"]
+    done = subprocess.run(
+        [*command, "--max_num_load_retries=0"],
+        env=docker.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 255
+    assert "needs TensorFlow, which is not installed here: use the image `engine`" in done.stdout
+
+
+def test_size_of_the_light_engine(docker, images):
+    size = int(docker("image", "inspect", "--format={{.Size}}", images["engine-light"]))
+    assert size < 400e6
 
 
 def test_size_of_the_engine(docker, images):

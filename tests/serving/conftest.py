@@ -36,8 +36,10 @@ model_config_list {{
 """
 
 
-# The test models have no digests, so each start would try every one of them for seconds.
-DEFAULTS = ("--trial_load=never",)
+# The test models have no digests, and a trial of each would take seconds at every start. With
+# SERVING_RUNTIME=tensorflow all servers run exports by TensorFlow too.
+RUNTIME = os.environ.get("SERVING_RUNTIME", "auto")
+DEFAULTS = ("--trial_load=never", f"--runtime={RUNTIME}")
 
 
 @dataclass

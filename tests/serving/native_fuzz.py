@@ -13,7 +13,7 @@ from serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
 from serving.codecs.tensor_proto import decode_inputs
 from serving.engine.examples import classify, regress
 from serving.engine.predictor import Predictor
-from serving.engine.tflite_session import MODEL_FILE, TfliteSession
+from serving.engine.tflite.session import MODEL_FILE, TfliteSession
 from serving.errors import ServingError
 from serving.protos.predict_pb2 import PredictRequest
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from serving.config.batching_options import BatchingOptions
 from serving.engine.batching.merge import merge, padded_groups, tells_lengths
-from serving.engine.batching.pending import Pending
+from serving.engine.batching.pending import Pending, settle
 from serving.engine.batching.queue import BatchQueue, Tensors
 from serving.engine.batching.route import Route
 from serving.engine.batching.scheduler import BatchScheduler
@@ -114,10 +114,10 @@ class BatchingSession:
         def notify() -> None:
             # The loop is closed only after all callers have left.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, answered)
+                loop.call_soon_threadsafe(settle, answered)
 
         pending = self.submit(feeds, fetches, timeout_ms, notify)
-        timer = loop.call_later(timeout_ms * 1e-3, _settle, answered) if timeout_ms > 0 else None
+        timer = loop.call_later(timeout_ms * 1e-3, settle, answered) if timeout_ms > 0 else None
         try:
             await answered
         except asyncio.CancelledError:
@@ -173,6 +173,10 @@ class BatchingSession:
                 self._patient = True
                 for queue in self._queues.values():
                     queue.patient = True
+
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
+        """Never: it waits for its batch."""
+        return False
 
     def interrupt(self) -> None:
         """End the batches under way, and with errors those that wait."""
@@ -293,8 +297,3 @@ class BatchingSession:
             end = start + task.size
             task.finish([output[start:end] for output in outputs])
             start = end
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

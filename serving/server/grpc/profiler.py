@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from serving.engine.imports import import_tensorflow
 from serving.engine.worker_threads import WorkerThreads
 from serving.errors import InvalidArgument, ResourceExhausted, Unavailable, Unimplemented
 from serving.protos.profiler_service_pb2 import (
@@ -69,6 +70,7 @@ class Profiler:
 
     def _record(self, request: ProfileRequest) -> bytes:
         # pywrap: `tf.profiler.experimental` has no way to get at the trace but its own directory.
+        import_tensorflow()
         from tensorflow.python.profiler.internal import _pywrap_profiler
 
         session = _pywrap_profiler.ProfilerSession()

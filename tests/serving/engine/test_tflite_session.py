@@ -14,8 +14,8 @@ from serving.codecs.signature import CLASSIFY_METHOD, PREDICT_METHOD, REGRESS_ME
 from serving.engine.examples import Task, classify, infer, regress
 from serving.engine.load_options import LoadOptions
 from serving.engine.predictor import Predictor
-from serving.engine.tflite_session import MODEL_FILE, TfliteSession
-from serving.engine.tflite_signatures import read_metadata
+from serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from serving.engine.tflite.signatures import read_metadata
 from serving.engine.version_loader import VersionLoader
 from serving.errors import Code, FailedPrecondition, Internal, InvalidArgument, ServingError
 from serving.protos.meta_graph_pb2 import SignatureDef

@@ -10,7 +10,8 @@ import tensorflow as tf
 from serving.config.batching_options import PER_MODEL_FILE
 from serving.config.flags import Flags
 from serving.engine.examples import classify, regress
-from serving.engine.session import GraphSession, SessionOptions, read_session_config
+from serving.engine.session import GraphSession
+from serving.engine.session_options import SessionOptions, read_session_config
 from serving.engine.warmup import predict_record, write_records
 from serving.errors import Internal, InvalidArgument, NotFound
 from serving.server.loader_flags import repository_options, version_loader

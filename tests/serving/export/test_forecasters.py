@@ -14,7 +14,10 @@ from serving.client import connect
 from serving.client.results import Forecast, SeriesExplanation
 from serving.client.series_columns import named_history
 from serving.client.streaming import StreamingSession
-from serving.errors import FailedPrecondition, InvalidArgument
+from serving.engine.predictor import Predictor
+from serving.engine.runtime import open_version
+from serving.engine.session_options import SessionOptions
+from serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from serving.export.run import export_run
 from tests.serving.conftest import running
 
@@ -174,6 +177,54 @@ def test_other_shapes_are_refused_whoever_asks(server, signature, inputs, refusa
     answer = httpx.post(f"{server.rest}/v1/models/stream:predict", json=body)
     assert answer.status_code == 400, answer.text
     assert refusal in answer.json()["error"]
+
+
+def in_both_runtimes(root, name):
+    for runtime in ("tensorflow", "onnx"):
+        opened = open_version(root / name / "1", runtime, ("serve",), SessionOptions())
+        yield Predictor(opened.session)
+
+
+@pytest.mark.parametrize("name", ["segment", "stream"])
+def test_both_runtimes_answer_windows_with_gaps_alike(fleet, name):
+    root, runs = fleet
+    both = list(in_both_runtimes(root, name))
+    rng = np.random.default_rng(2)
+    windows = np.resize(runs[name].test_windows(40), (1000, LOOKBACK, 2))
+    windows += rng.normal(0, 1, windows.shape).astype(np.float32)
+    windows[rng.random(windows.shape) < 0.2] = np.nan
+    wanted, got = (predictor.predict({"history": windows}) for predictor in both)
+    for output, values in wanted.items():
+        np.testing.assert_allclose(got[output], values, rtol=1e-5, err_msg=output)
+    for predictor in both:
+        predictor.close()
+
+
+def test_both_runtimes_refuse_alike(fleet):
+    root, _ = fleet
+    tensorflow, onnx = in_both_runtimes(root, "stream")
+    good = np.ones((2, 60, 2), np.float32)
+    empty, infinite = good.copy(), good * np.inf
+    empty[1, :, 1] = np.nan
+    state = np.zeros((1, 20), np.float32)
+    for signature, inputs in (
+        *(("", {"history": bad}) for bad in (empty, infinite, good[..., :1], good[0], good[:, :0])),
+        *(("", {"history": bad}) for bad in (np.float32(1), good.astype(np.float64))),
+        ("gates", {"history": empty}),
+        ("step", {"value": infinite[:1, 0], "state": state}),
+        ("step", {"value": good[:1, 0], "state": state[:, 1:]}),
+        ("step", {"value": good[:1, 0, :1], "state": state}),
+        ("step", {"value": good[:1, 0], "state": state.astype(np.float64)}),
+    ):
+        said = []
+        for predictor in (tensorflow, onnx):
+            with pytest.raises(ServingError) as refused:
+                predictor.predict(inputs, signature)
+            said.append(refused.value.status)
+        assert said[0] == said[1]
+    for predictor in (tensorflow, onnx):
+        assert len(predictor.predict({"history": good[:0]})["forecast"]) == 0
+        predictor.close()
 
 
 def test_a_stream_of_ticks_equals_the_sequence(fleet, client):

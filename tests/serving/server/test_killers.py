@@ -19,7 +19,7 @@ import pytest
 import tensorflow as tf
 
 from serving.codecs.dtypes import DTYPES
-from serving.engine.tflite_session import MODEL_FILE
+from serving.engine.tflite.session import MODEL_FILE
 from serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
 from tests.serving.conftest import REPOSITORY, running

@@ -159,7 +159,7 @@ def test_a_port_is_held_while_models_load(models, flag, tmp_path):
     """Meanwhile neither another server nor any other process can take it."""
     flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
     with running(tmp_path / "log", *flags, ready=False, cold=True) as server:
-        wait_until(lambda: "importing TensorFlow" in server.log.read_text(), server)
+        wait_until(lambda: "Importing TensorFlow" in server.log.read_text(), server)
         assert not answers(server)
         port = server.port if flag == "port" else server.rest_port
         for reuse in (0, 1):
@@ -203,8 +203,14 @@ def test_a_start_says_what_takes_long(models, tmp_path):
     flags = ("--model_name=m", f"--model_base_path={version.parent}")
     with running(tmp_path / "log", *flags, cold=True) as server:
         log = server.log.read_text()
-    first = log.index(f"Starting to serve m from {version.parent}: importing TensorFlow ...")
-    assert first < log.index("Loading servable version") < log.index("Successfully loaded")
+    said = (
+        f"Starting to serve m from {version.parent} ...",
+        "Loading servable version",
+        "Importing TensorFlow ...",
+        "Successfully loaded",
+    )
+    places = [log.index(one) for one in said]
+    assert places == sorted(places)
 
 
 @pytest.mark.slow

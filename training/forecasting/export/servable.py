@@ -8,10 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from training.forecasting.combination.one_series import one_series_model
+from training.forecasting.export.native import ForecastingNative
 from training.forecasting.export.one_series import OneSeries
 from training.forecasting.export.signatures import ForecastingSignatures
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import MEDIAN, quantiles
+from training.native.signatures import NativeModel
 from training.servable import WARMUP_BATCHES, Request, Servable
 
 _GOLDEN_BATCHES = (1, 1, 2, 4)
@@ -32,7 +34,7 @@ class ForecastingServable(Servable):
         self._run = run
         self._model = run.delivered_model()
         self._preprocessor = run.preprocessor()
-        module = ForecastingSignatures(
+        parts = (
             self._model,
             run.shown_network(self._model),
             run.config.model,
@@ -44,6 +46,8 @@ class ForecastingServable(Servable):
             run.series.panel,
             _one_series(run, self._model),
         )
+        module = ForecastingSignatures(*parts)
+        self._parts = parts
         super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
         if run.series.panel:  # of a series that has ended the answer is NaN, which compares to none
@@ -114,6 +118,10 @@ class ForecastingServable(Servable):
             state = answer["state"]
             whole = self.signatures["serving_default"](history=tf.constant(windows[:, : t + 1]))
             yield whole["quantiles"].numpy(), answer["quantiles"].numpy()
+
+    def native(self) -> NativeModel:
+        """The signatures as graphs of ONNX."""
+        return ForecastingNative(*self._parts).by_name()
 
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card."""

@@ -46,12 +46,11 @@ class ClassHead(Head):
 
     def __init__(self, names: Sequence[str], temperature: float, decision: Decision):
         super().__init__(names)
-        self.decision = decision
-        self._temperature = temperature
+        self.decision, self.temperature = decision, temperature
 
     def scores(self, logits: Any) -> Any:
         """Probabilities."""
-        return tf.nn.softmax(tf.cast(logits, tf.float32) / np.float32(self._temperature))
+        return tf.nn.softmax(tf.cast(logits, tf.float32) / np.float32(self.temperature))
 
     def answers(self, logits: Any) -> dict[str, Any]:
         """`label` (B,), its `probability` (B,), and the `scores` of all classes (B, C)."""
@@ -123,15 +122,15 @@ class NumberHead(Head):
 
     def __init__(self, name: str, scale: Scale):
         super().__init__((name,))
-        self._scale = scale
+        self.scale = scale
 
     def scores(self, logits: Any) -> Any:
         """The number, (..., 1)."""
         standard = tf.cast(logits, tf.float32)
-        return standard * np.float32(self._scale.deviation) + np.float32(self._scale.mean)
+        return standard * np.float32(self.scale.deviation) + np.float32(self.scale.mean)
 
     def answers(self, logits: Any) -> dict[str, Any]:
         """`value` (B,) and `quantiles` (B, 4), levels as in `training.sentiment.targets.scale`."""
         value = self.scores(logits)
-        offsets = tf.constant(self._scale.offsets, tf.float32)
+        offsets = tf.constant(self.scale.offsets, tf.float32)
         return {"value": value[:, 0], "quantiles": value + offsets}

@@ -10,7 +10,9 @@ import tensorflow as tf
 
 from keras_gru import portable
 from training.config import to_dict
+from training.native.signatures import NativeModel
 from training.sentiment.run import SentimentRun
+from training.sentiment.served.native import sentiment_native
 from training.sentiment.served.signatures import SentimentSignatures
 from training.sentiment.targets.scale import LEVELS
 from training.servable import WARMUP_BATCHES, Request, Servable
@@ -93,6 +95,10 @@ class SentimentServable(Servable):
             state = answer["state"]
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
             yield self._scores_of(ids)[alive], answer["scores"].numpy()[alive]
+
+    def native(self) -> NativeModel:
+        """The signatures as graphs of ONNX."""
+        return sentiment_native(self._model, self._preprocessor, self._run.vocabulary, self._head)
 
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from serving.codecs.dtypes import STRING, by_numpy
 from serving.codecs.signature import DEFAULT_SIGNATURE
-from serving.engine.tflite_signatures import (
+from serving.engine.tflite.signatures import (
     Details,
     by_alias,
     describe,
@@ -110,6 +110,10 @@ class TfliteSession:
             raise Internal(f"Failed to run interpreter. {error}") from None
         finally:
             self._pool.put(interpreter)
+
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
+        """Never: it may have to wait for an interpreter."""
+        return False
 
     def interrupt(self) -> None:
         """Nothing: an interpreter cannot be stopped."""

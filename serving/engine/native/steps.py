@@ -1,0 +1,157 @@
+"""What happens to a request before a graph of ONNX: checks, and texts that become numbers.
+
+A manifest lists the steps of each signature; each reads values by name and adds one. Their errors
+are those that the same checks in the SavedModel's graph give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serving.engine.native.example_feature import text_feature
+from serving.engine.native.tokens import Tokenizer, Words, padded
+from serving.errors import InvalidArgument
+
+Values = dict[str, Any]
+Step = Callable[[Values], None]
+
+
+class Steps:
+    """The steps of the signatures of one version.
+
+    Args:
+        folder: Where the files are that they name.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        # Signatures that read the same words share them in memory.
+        self._tokenizer = cache(lambda name: Tokenizer.read(folder / name))
+        self._words = cache(lambda name: Words.read(folder / name))
+
+    def compile(self, steps: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
+        """The steps, ready to be done.
+
+        Raises:
+            InvalidArgument: One is of a kind that this release does not know, or lacks something.
+        """
+        return tuple(self._compiled(step) for step in steps)
+
+    def _compiled(self, step: Mapping[str, Any]) -> Step:
+        make = getattr(self, f"_{step.get('do')}", None)
+        try:
+            if make is None:
+                raise InvalidArgument(f"unknown step {step.get('do')!r}")
+            made: Step = make(step)
+        except (KeyError, ValueError, TypeError) as error:
+            raise InvalidArgument(f"step {step.get('do')!r}: {error!r}") from None
+        return made
+
+    def _parse_example(self, step: Mapping[str, Any]) -> Step:
+        source, feature, target = step["from"], step["feature"], step["to"]
+
+        def parse(values: Values) -> None:
+            examples = values[source]
+            if examples.ndim > 1:
+                raise InvalidArgument(
+                    "Expected serialized to be a scalar or vector, got shape: "
+                    f"{_shape_text(examples)}"
+                )
+            values[target] = text_feature(_vector(examples), feature)
+
+        return parse
+
+    def _tokenize(self, step: Mapping[str, Any]) -> Step:
+        source, last, target = step["from"], step["last"], step["to"]
+        tokens = self._tokenizer(step["by"])
+
+        def tokenize(values: Values) -> None:
+            rows = [tokens(text) for text in _vector(values[source]).tolist()]
+            values[target] = [row[-last:] for row in rows] if last else rows
+
+        return tokenize
+
+    def _look_up(self, step: Mapping[str, Any]) -> Step:
+        source, target, words = step["from"], step["to"], self._words(step["in"])
+
+        def look_up(values: Values) -> None:
+            values[target] = words.look_up(values[source])
+
+        return look_up
+
+    def _pad_tokens(self, step: Mapping[str, Any]) -> Step:
+        source, target = step["from"], step["to"]
+
+        def pad(values: Values) -> None:
+            values[target] = padded(values[source])
+
+        return pad
+
+    def _require_shape(self, step: Mapping[str, Any]) -> Step:
+        name, sizes = step["of"], step["sizes"]
+        shown = ", ".join("?" if size is None else str(size) for size in sizes)
+        rank, last = len(sizes), sizes[-1]
+
+        def require(values: Values) -> None:
+            shape = values[name].shape
+            if len(shape) != rank or shape[-1] != last:
+                got = ", ".join(map(str, shape))
+                raise _failed(f"{name}: expected shape [{shown}], got [{got}]")
+
+        return require
+
+    def _require_steps(self, step: Mapping[str, Any]) -> Step:
+        name, least = step["of"], step["least"]
+
+        def require(values: Values) -> None:
+            length = values[name].shape[1]
+            if length < least:
+                raise _failed(f"{name}: expected at least {least} steps, got {length}")
+
+        return require
+
+    def _require_finite(self, step: Mapping[str, Any]) -> Step:
+        name = step["of"]
+
+        def require(values: Values) -> None:
+            if np.isinf(values[name]).any():
+                raise _failed(
+                    f"{name}: expected finite numbers, or NaN where missing, got infinity"
+                )
+
+        return require
+
+    def _require_values(self, step: Mapping[str, Any]) -> Step:
+        name, last, columns, names = step["of"], step["last"], step["columns"], step["names"]
+
+        def require(values: Values) -> None:
+            history = values[name]
+            read = history[:, -last:] if last else history
+            empty = np.isnan(read).all(axis=1)[:, columns]
+            if empty.any():
+                row, column = np.argwhere(empty)[0]
+                raise _failed(
+                    f"{name}: row {row} has no value of column {names[column]} in the steps "
+                    f"read, the last {read.shape[1]}; expected at least one that is not NaN"
+                )
+
+        return require
+
+
+def _failed(message: str) -> InvalidArgument:
+    """As TensorFlow's Assert says it."""
+    return InvalidArgument(f"assertion failed: [{message}]")
+
+
+def _vector(array: np.ndarray) -> np.ndarray:
+    if array.ndim != 1:
+        raise InvalidArgument(f"input must be a vector, got shape: {_shape_text(array)}")
+    return array
+
+
+def _shape_text(array: np.ndarray) -> str:
+    return f"[{','.join(map(str, array.shape))}]"

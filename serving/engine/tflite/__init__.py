@@ -1,0 +1,1 @@
+"""Models of TensorFlow Lite: `model.tflite` in a version's directory."""

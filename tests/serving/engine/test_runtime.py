@@ -1,0 +1,280 @@
+"""Which runtime runs a version, and what a run in ONNX Runtime keeps of a session's promises."""
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serving.engine.golden import GOLDEN
+from serving.engine.native import row_threads
+from serving.engine.native.manifest import FILE, FOLDER, Manifest
+from serving.engine.predictor import Predictor
+from serving.engine.runtime import open_version
+from serving.engine.session_options import SessionOptions
+from serving.engine.version_loader import LoadOptions, VersionLoader
+from serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
+
+SCRIPT = """
+import sys
+from pathlib import Path
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "tensorflow":
+            raise ModuleNotFoundError(name)
+
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "tensorflow" else found(name, *rest)
+sys.meta_path.insert(0, Absent())
+from serving.engine.version_loader import VersionLoader
+from serving.errors import ServingError
+try:
+    print(VersionLoader()(Path(sys.argv[1])).runtime)
+except ServingError as error:
+    print(error.status)
+"""
+
+
+def opened(version, runtime="auto", **options):
+    found = open_version(version, runtime, ("serve",), SessionOptions(**options))
+    return Predictor(found.session, runtime=found.runtime)
+
+
+@pytest.fixture
+def copy(exports, tmp_path):
+    """A copy of a version that may be altered: without digests."""
+    copied = shutil.copytree(exports.version("one"), tmp_path / "1")
+    (copied / "assets.extra" / "digests.json").unlink()
+    return copied
+
+
+@pytest.fixture(scope="module")
+def native(exports):
+    predictor = opened(exports.version("one"), "onnx")
+    yield predictor
+    predictor.close()
+
+
+def texts(*values):
+    array = np.empty(len(values), object)
+    array[:] = values
+    return {"text": array}
+
+
+def test_an_export_runs_in_onnx_runtime(exports, caplog):
+    caplog.set_level(logging.INFO)
+    loader = VersionLoader()
+    predictor = loader(exports.version("one"))
+    assert predictor.runtime == "onnx"
+    assert "ONNX Runtime answers" in caplog.text
+    loader.note_metadata("m", 1, exports.version("one"))
+    assert "Model m, version 1: run by onnx" in caplog.text
+    page = loader._metrics.render().decode()
+    assert 'gru_serve:model_runtime{model_name="m",version="1",runtime="onnx"} 1' in page
+    predictor.close()
+    asked = VersionLoader(LoadOptions(runtime="tensorflow"))(exports.version("one"))
+    assert asked.runtime == "tensorflow"
+    asked.close()
+
+
+def test_a_graph_that_answers_otherwise_is_not_served(copy, caplog):
+    golden = json.loads((copy / GOLDEN).read_text())
+    golden[0]["outputs"]["scores"][0][0] += 1e-3
+    (copy / GOLDEN).write_text(json.dumps(golden))
+    predictor = opened(copy)
+    assert predictor.runtime == "tensorflow"
+    assert "served by TensorFlow, not by ONNX Runtime: request 0" in caplog.text
+    predictor.close()
+    with pytest.raises(ServingError, match="output 'scores', row 0: expected"):
+        opened(copy, "onnx")
+
+
+def test_without_golden_requests_nothing_vouches_for_a_graph(copy):
+    (copy / GOLDEN).unlink()
+    predictor = opened(copy)
+    assert predictor.runtime == "tensorflow"
+    predictor.close()
+    predictor = opened(copy, "onnx")  # asked for by name
+    assert predictor.runtime == "onnx"
+    predictor.close()
+
+
+def test_onnx_alone_refuses_what_has_no_graph(models):
+    with pytest.raises(FailedPrecondition, match=r"--runtime=onnx needs assets\.extra/onnx"):
+        opened(models / "affine" / "1", "onnx")
+    predictor = opened(models / "affine" / "1")
+    assert predictor.runtime == "tensorflow"
+    predictor.close()
+
+
+def test_without_tensorflow(exports, models):
+    said = {}
+    for name, version in (("ours", exports.version("one")), ("theirs", models / "affine" / "1")):
+        command = [sys.executable, "-c", SCRIPT, str(version)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        said[name] = done.stdout.strip()
+    assert said["ours"] == "onnx"
+    assert said["theirs"] == (
+        f"FAILED_PRECONDITION: {models / 'affine' / '1'}: needs TensorFlow, which is not installed "
+        "here: use the image `engine` in place of `engine-light`, or pip install "
+        "'keras-gru[serve]'"
+    )
+
+
+def test_signatures_that_are_left_to_tensorflow(copy):
+    manifest = Manifest.read(copy)
+    calls = {name: call for name, call in manifest.signatures.items() if name != "gates"}
+    Manifest(calls, {"gates": "it has no graph"}).write(copy / FOLDER)
+    both, alone = opened(copy), opened(copy, "onnx")
+    assert both.runtime == alone.runtime == "onnx"
+    asked = texts(b"not bad")
+    assert both.predict(asked, "gates")["tokens"].tolist() == [[b"not", b"bad"]]
+    with pytest.raises(FailedPrecondition, match=r"'gates' needs TensorFlow.*it has no graph"):
+        alone.predict(asked, "gates")
+    np.testing.assert_array_equal(both.predict(asked)["scores"], alone.predict(asked)["scores"])
+    both.close()
+    alone.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("{", "expected JSON"), ('{"format": 9}', "expected format 1, got 9"), ("[]", "not a table")],
+)
+def test_a_manifest_of_others(copy, content, said):
+    (copy / FOLDER / FILE).write_text(content)
+    with pytest.raises(ServingError, match=said):
+        opened(copy, "onnx")
+
+
+def test_rows_do_not_depend_on_how_a_run_is_divided(native, monkeypatch):
+    rng = np.random.default_rng(4)
+    words = [b"good", b"bad", b"not", b"film", b"the"]
+    several = [b" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(67)]
+    together = native.predict(texts(*several))["scores"]
+    monkeypatch.setattr(row_threads, "LEAST_ROWS", 1000)
+    whole = native.predict(texts(*several))["scores"]
+    alone = np.concatenate([native.predict(texts(one))["scores"] for one in several])
+    np.testing.assert_allclose(together, whole, atol=1e-6)
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "parts"), [(0, 2, 1), (1, 2, 1), (15, 2, 1), (16, 2, 2), (64, 4, 4)]
+)
+def test_parts(rows, most, parts):
+    divided = row_threads.parts_of(rows, most)
+    assert len(divided) == parts
+    assert [row for part in divided for row in range(rows)[part]] == list(range(rows))
+
+
+def test_a_part_that_fails(native):
+    """No part outlives the call, and the error is that of the part."""
+    ended = []
+
+    def call(part):
+        if part.start:
+            raise ValueError(part)
+        time.sleep(0.05)
+        ended.append(part)
+
+    with pytest.raises(ValueError, match="slice"):
+        row_threads.in_parts(call, [slice(0, 1), slice(1, 2)])
+    assert ended == [slice(0, 1)]
+
+
+def test_deadline(native):
+    long = texts(*[b"good " * 400] * 2000)
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match="Timed out waiting for notification"):
+        native.predict(long, timeout_ms=1)
+    assert time.monotonic() - started < 30
+    assert len(native.predict(texts(b"good"), timeout_ms=10_000)["label"]) == 1
+
+
+def test_interrupted(exports):
+    predictor = opened(exports.version("one"), "onnx")
+    errors = []
+
+    def ask():
+        try:
+            while True:
+                predictor.predict(texts(*[b"good " * 50] * 64))
+        except ServingError as error:
+            errors.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(0.2)
+    predictor.interrupt()
+    asking.join(20)
+    assert not asking.is_alive()
+    assert [error.code for error in errors] == [Code.CANCELLED]
+    predictor.close()
+    with pytest.raises(ServingError, match="closed"):
+        predictor.predict(texts(b"good"))
+
+
+def test_tensors_by_name(native):
+    session = native._session
+    signature = native.signatures["serving_default"]
+    feed = session.tensor(signature.inputs["text"].name)
+    fetch = session.tensor(signature.outputs["label"].name)
+    (labels,) = session.run({feed: texts(b"good")["text"]}, [fetch])
+    assert labels.shape == (1,)
+    with pytest.raises(NotFound, match="nothing:0, specified in either feed_devices"):
+        session.tensor("nothing")
+
+
+def test_model_onnx_of_others(tmp_path):
+    """A folder with nothing but `model.onnx`; strings go in and out as bytes."""
+    from keras_gru.convert.onnx_graph import OnnxGraph
+
+    graph = OnnxGraph()
+    x = graph.input("x", "float32", (None, 2))
+    name = graph.input("name", "object", (None,))
+    graph.output("twice", graph.add("Add", x, x), "float32", (None, 2))
+    graph.output("same", graph.add("Identity", name), "object", (None,))
+    (tmp_path / "1").mkdir()
+    graph.write(tmp_path / "1" / "model.onnx", "others")
+    predictor = VersionLoader()(tmp_path / "1")
+    assert predictor.runtime == "onnx"
+    signature = predictor.signatures["serving_default"]
+    assert signature.inputs["x"].shape == (-1, 2)
+    inputs = {"x": np.float32([[1, 2]]), "name": np.array([b"a\xff"], object)}
+    answer = predictor.predict(inputs)
+    assert answer["twice"].tolist() == [[2, 4]]
+    assert answer["same"].tolist() == ["a\ufffd".encode()]
+    with pytest.raises(ServingError, match=r"Expects arg\[1\] to be float but double is provided"):
+        predictor.predict({**inputs, "x": np.float64([[1, 2]])})
+    with pytest.raises(ServingError, match="ONNX Runtime: "):
+        predictor.predict({**inputs, "x": np.float32([[1, 2, 3]])})
+    predictor.close()
+
+
+def test_reloads_leave_nothing_behind(exports, figures):
+    """Fifty loads and unloads of one version."""
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+    def reload():
+        predictor = opened(exports.version("one"), "onnx")
+        predictor.predict(texts(*[b"good"] * 32))
+        predictor.close()
+
+    for _ in range(10):
+        reload()
+    before = resident()
+    for _ in range(50):
+        reload()
+    grown = resident() - before
+    figures(f"50 reloads in ONNX Runtime: {grown:.1f} MB more")
+    assert grown < 10

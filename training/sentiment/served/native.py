@@ -1,0 +1,242 @@
+"""An exported text classifier for ONNX Runtime: the signatures of `SentimentSignatures` again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_gru import GRU
+from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_gru import run_gru
+from keras_gru.convert.onnx_layers import WRITERS
+from keras_gru.convert.onnx_model import add_model
+from training.native.gru_steps import add_opened, stacked
+from training.native.operations import ALL_OPERATIONS
+from training.native.signatures import NativeModel, NativeSignature, Step
+from training.sentiment.network.model import WordDropout
+from training.sentiment.network.native_pooling import PoolingGraph, add_pooling
+from training.sentiment.network.pooling import Pooling, pooling_layer
+from training.sentiment.network.steps import SentimentSteps
+from training.sentiment.served.head import ClassHead, Head, NumberHead
+from training.words import native_layers
+from training.words.native_tokens import TOKENS_FILE, WORDS_FILE, token_files
+from training.words.vocabulary import TextPreprocessor, Vocabulary
+
+_FLOAT = 1  # onnx.TensorProto's number
+
+
+def _unchanged(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:  # noqa: ARG001
+    return [values[0]]
+
+
+_POOLINGS = {
+    type(pooling_layer(kind, False, "pooling")): add_pooling
+    for kind in ("max", "mean", "attention", "last")
+}
+_WRITERS = {**WRITERS, **native_layers.WRITERS, **_POOLINGS, WordDropout: _unchanged}
+_OPERATIONS = {**ALL_OPERATIONS, **native_layers.MASKS}
+
+
+def sentiment_native(
+    model: keras.Model, preprocessor: TextPreprocessor, vocabulary: Vocabulary, head: Head
+) -> NativeModel:
+    """A text classifier's signatures, those that ONNX can express.
+
+    Args:
+        model: As of `SentimentSignatures`.
+        preprocessor: Likewise.
+        vocabulary: The known words.
+        head: From logits to answers.
+    """
+    number = isinstance(head, NumberHead)
+    api = "regress" if number else "classify"
+    writer = _Writer(model, preprocessor.max_tokens, head)
+    names = ["serving_default", api, "gates", *(["step"] if writer.streams else [])]
+    try:
+        if preprocessor.cleaned:
+            raise ValueError("texts are cleaned first, by operations of TensorFlow")
+        texts = token_files(vocabulary)
+        graphs = {"answer": writer.answer()}
+    except ValueError as error:
+        return NativeModel(left=dict.fromkeys(names, str(error)))
+    cut = _reading("text", preprocessor.max_tokens)
+    example: Step = {"do": "parse_example", "from": "inputs", "feature": "text", "to": "text"}
+    answers = ("value", "quantiles") if number else ("label", "probability", "scores")
+    of_examples = {"outputs": "value"} if number else {"classes": "classes", "scores": "scores"}
+    signatures = {
+        "serving_default": NativeSignature("answer", {name: name for name in answers}, cut),
+        api: NativeSignature("answer", of_examples, (example, *cut)),
+    }
+    left = {}
+    try:
+        graphs["gates"] = writer.gates()
+        shown = ("tokens", "update_gate", "reset_gate", "state", "scores")
+        pad: Step = {"do": "pad_tokens", "from": "pieces", "to": "tokens"}
+        signatures["gates"] = NativeSignature(
+            "gates",
+            {name: name for name in shown},
+            (*cut, pad),
+            # A model in both directions answers for every beginning of a text anew.
+            rows_per_run=None if writer.streams else 1,
+        )
+    except ValueError as error:
+        left["gates"] = str(error)
+    if writer.streams:
+        try:
+            graphs["step"] = writer.step()
+            sizes = [None, writer.state_size]
+            signatures["step"] = NativeSignature(
+                "step",
+                {**{name: name for name in answers}, "state": "after"},
+                (
+                    {"do": "require_shape", "of": "state", "sizes": sizes},
+                    *_reading("token", None),
+                ),
+            )
+        except ValueError as error:
+            left["step"] = str(error)
+    return NativeModel(graphs, signatures, left, texts)
+
+
+def _reading(text: str, last: int | None) -> tuple[Step, ...]:
+    """From texts to padded word ids."""
+    return (
+        {"do": "tokenize", "from": text, "by": TOKENS_FILE, "last": last, "to": "pieces"},
+        {"do": "look_up", "from": "pieces", "in": WORDS_FILE, "to": "token_ids"},
+    )
+
+
+class _Writer:
+    """Writes the graphs of one classifier."""
+
+    def __init__(self, model: keras.Model, max_tokens: int, head: Head) -> None:
+        self._model, self._max_tokens, self._served = model, max_tokens, head
+        steps = SentimentSteps(model)
+        self.streams = steps.streams
+        self.state_size = steps.state_size if steps.streams else 0
+        self._layers = [
+            layer for layer in model.layers if isinstance(layer, GRU | keras.layers.Bidirectional)
+        ]
+        self._pooling: Pooling = model.get_layer("pooling")
+        self._embedding, self._last = model.get_layer("embedding"), model.get_layer("logits")
+
+    def answer(self) -> Any:
+        """`serving_default`, and `classify` or `regress`: they differ in names alone."""
+        graph, ids = self._begun()
+        self._answers(graph, self._logits(graph, ids))
+        return graph.model("answer")
+
+    def gates(self) -> Any:
+        """Every step of the GRUs, and the answers to the beginnings of the texts."""
+        graph, ids = self._begun()
+        x = self._embed(graph, ids)
+        mask = x.mask
+        assert mask is not None
+        kept = graph.add("Cast", graph.add("Unsqueeze", mask, graph.constant([2])), to=_FLOAT)
+        shown: list[list[str]] = [[], [], []]
+        for layer in self._layers:
+            directions = _directions(layer)
+            opened = [add_opened(graph, one, x, kept) for one in directions]
+            for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
+                kind.append(stacked(graph, of_layer, 2))
+            states = [each[2] for each in opened]
+            name = states[0] if len(states) == 1 else graph.add("Concat", *states, axis=-1)
+            x = Value(name, 3, mask)
+        if self.streams:
+            pooled = PoolingGraph(graph, self._pooling, x.name, mask).so_far(self._max_tokens)
+            logits = self._dense(graph, pooled)
+        else:
+            logits = self._by_prefix(graph, ids)
+        scores = graph.add("Mul", self._scores(graph, logits), kept)
+        gate_shape = (None, None, len(self._layers), None, None)
+        for name, kind in zip(("update_gate", "reset_gate", "state"), shown, strict=True):
+            graph.output(name, stacked(graph, kind, 2), "float32", gate_shape)
+        graph.output("scores", scores, "float32", (None, None, len(self._served.names)))
+        return graph.model("gates")
+
+    def step(self) -> Any:
+        """Read on from a state."""
+        graph, ids = self._begun()
+        carried = graph.input("state", "float32", (None, self.state_size))
+        sizes = [layer.units for layer in self._layers]
+        width = _directions(self._layers[-1])[0].units
+        parts = [*sizes, self._pooling.carry_size(width)]
+        *states, pooled = graph.add(
+            "Split", carried, graph.constant(parts), count=len(parts), axis=1
+        )
+        x = self._embed(graph, ids)
+        mask = x.mask
+        assert mask is not None
+        after = []
+        for layer, state in zip(self._layers, states, strict=True):
+            (run,) = run_gru(graph, [layer], x, [state])
+            after.append(run.state)
+            x = Value(run.outputs, 3, mask)
+        pooled, carry = PoolingGraph(graph, self._pooling, x.name, mask).resume(pooled, width)
+        self._answers(graph, self._dense(graph, pooled))
+        name = graph.add("Concat", *after, carry, axis=-1)
+        graph.output("after", name, "float32", (None, self.state_size))
+        return graph.model("step")
+
+    def _begun(self) -> tuple[OnnxGraph, str]:
+        graph = OnnxGraph()
+        return graph, graph.input("token_ids", "int32", (None, None))
+
+    def _logits(self, graph: OnnxGraph, ids: str) -> str:
+        (value,) = add_model(graph, self._model, [Value(ids, 2)], _WRITERS, _OPERATIONS)
+        return value.name
+
+    def _embed(self, graph: OnnxGraph, ids: str) -> Value:
+        write = _WRITERS[type(self._embedding)]
+        (value,) = write(graph, self._embedding, [Value(ids, 2)], ())
+        return value
+
+    def _dense(self, graph: OnnxGraph, pooled: str) -> str:
+        name = graph.add("MatMul", pooled, graph.weight(self._last.kernel))
+        return str(graph.add("Add", name, graph.weight(self._last.bias)))
+
+    def _by_prefix(self, graph: OnnxGraph, ids: str) -> str:
+        """The model's answer to every beginning of one text, (1, T, C)."""
+        length = graph.add("Shape", ids, start=1, end=2)
+        square = graph.add("Concat", length, length, axis=0)
+        rows = graph.add("Trilu", graph.add("Expand", ids, square), upper=0)
+        return str(graph.add("Unsqueeze", self._logits(graph, rows), graph.constant([0])))
+
+    def _scores(self, graph: OnnxGraph, logits: str) -> str:
+        """What `Head.scores` makes of logits (..., C)."""
+        head = self._served
+        if isinstance(head, NumberHead):
+            scale = head.scale
+            spread = graph.add("Mul", logits, graph.constant(float32(scale.deviation)))
+            return str(graph.add("Add", spread, graph.constant(float32(scale.mean))))
+        if not isinstance(head, ClassHead) or head.decision.utilities or head.decision.thresholds:
+            raise ValueError("answers with several labels or thresholds are left to TensorFlow")
+        calm = graph.add("Div", logits, graph.constant(float32(head.temperature)))
+        return str(graph.add("Softmax", calm, axis=-1))
+
+    def _answers(self, graph: OnnxGraph, logits: str) -> None:
+        """Outputs for logits (B, C)."""
+        scores, head = self._scores(graph, logits), self._served
+        if isinstance(head, NumberHead):
+            value = graph.add("Squeeze", scores, graph.constant([1]))
+            graph.output("value", value, "float32", (None,))
+            offsets = graph.constant(float32(head.scale.offsets))
+            bounds = graph.add("Add", scores, offsets)
+            graph.output("quantiles", bounds, "float32", (None, len(head.scale.offsets)))
+            return
+        count = len(head.names)
+        names = graph.constant(np.array(list(head.names), object), "classes_in_order")
+        best = graph.add("ArgMax", scores, axis=-1, keepdims=0)
+        graph.output("label", graph.add("Gather", names, best), "object", (None,))
+        highest = graph.add("ReduceMax", scores, axes=[-1], keepdims=0)
+        graph.output("probability", highest, "float32", (None,))
+        graph.output("scores", scores, "float32", (None, count))
+        every = graph.add("Expand", names, graph.add("Shape", scores))
+        graph.output("classes", every, "object", (None, count))
+
+
+def _directions(layer: Any) -> list[GRU]:
+    return [layer] if isinstance(layer, GRU) else [layer.forward_layer, layer.backward_layer]
