@@ -105,7 +105,7 @@ def test_without_sequences_only_the_final_state_is_kept(ran):
     [
         (72, [12, 6], {1: [12, 6], 2: [12, 6]}),
         (40, [18], {1: [6, 6, 6], 2: [6, 6, 6]}),
-        (30, [18], {1: [4, 4, 4, 3, 3], 2: None}),
+        (30, [18], {1: [3, 3, 3, 3, 3, 3], 2: None}),
     ],
 )
 def test_weights_of_every_size_are_cut_and_equal_the_oracle(
