@@ -19,7 +19,7 @@ from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_text
 from serving.errors import InvalidArgument, ServingError
 from serving.protos.model_server_config_pb2 import ModelServerConfig
-from serving.server.playground.routes import PATH
+from serving.server.playground import PATH
 from serving.storage.version_scan import is_version
 
 _EXAMPLES = """examples:

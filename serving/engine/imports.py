@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib.util
 import logging
 import sys
 import threading
@@ -24,17 +23,20 @@ def import_tensorflow() -> None:
     Raises:
         FailedPrecondition: It is not installed, as in the light image.
     """
-    if importlib.util.find_spec("tensorflow") is None:
-        raise FailedPrecondition(
-            "needs TensorFlow, which is not installed here: use the image `engine` in place of "
-            "`engine-light`, or pip install 'keras-gru[serve]'"
-        )
     with _importing:
         if "tensorflow" in sys.modules:
             return
         log.info("Importing TensorFlow ...")
-        with still("importing TensorFlow"), for_good(), without_keras():
-            import tensorflow  # noqa: F401
+        try:
+            with still("importing TensorFlow"), for_good(), without_keras():
+                import tensorflow  # noqa: F401
+        except ModuleNotFoundError as error:
+            if error.name != "tensorflow":
+                raise
+            raise FailedPrecondition(
+                "needs TensorFlow, which is not installed here: use the image `engine` in place "
+                "of `engine-light`, or pip install 'keras-gru[serve]'"
+            ) from None
 
 
 @contextlib.contextmanager

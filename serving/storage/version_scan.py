@@ -77,7 +77,10 @@ def _warn_of_two(one: Path, other: Path, version: int) -> None:
 
 def is_version(path: Path) -> bool:
     """Whether a directory is itself a version, and no base path with versions in it."""
-    return (path / "saved_model.pb").is_file()
+    try:
+        return (path / "saved_model.pb").is_file()
+    except PermissionError:  # before Python 3.14
+        return False
 
 
 def choose(

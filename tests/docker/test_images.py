@@ -146,12 +146,15 @@ def test_official_name(docker, images):
     assert "TensorFlow Library: 2." in said
 
 
-def test_the_light_engine_says_which_image_to_take(docker, images, models, tmp_path):
+def test_the_light_engine_says_which_image_to_take(docker, images, models):
     """A SavedModel without graphs of ONNX needs TensorFlow."""
-    version = shutil.copytree(models / "served" / "sentiment" / "1", tmp_path / "sentiment" / "1")
+    folder = models / "without_onnx"
+    shutil.rmtree(folder, ignore_errors=True)
+    version = folder / "sentiment" / "1"
+    shutil.copytree(models / "served" / "sentiment" / "1", version)
     shutil.rmtree(version / "assets.extra")
     command = [docker.command, "run", "--rm", *HARDENED, "--env=MODEL_NAME=sentiment"]
-    command += [f"--volume={tmp_path}:/models:ro", images["engine-light"], "--trial_load=never"]
+    command += [f"--volume={folder}:/models:ro", images["engine-light"], "--trial_load=never"]
     done = subprocess.run(
         [*command, "--max_num_load_retries=0"],
         env=docker.environment,

@@ -63,7 +63,7 @@ def test_the_extra_is_named(module, package, arguments, message):
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("module", ["tensorflow", "starlette", "grpc_reflection"])
+@pytest.mark.parametrize("module", ["onnxruntime", "starlette", "grpc_reflection"])
 def test_a_server_says_so_before_it_loads_a_model(module, tmp_path):
     """The package loaded, and failed when it was first used."""
     flags = ("--port=1", "--model_name=m", f"--model_base_path={tmp_path}")
@@ -74,6 +74,17 @@ def test_a_server_says_so_before_it_loads_a_model(module, tmp_path):
     )
     assert done.returncode == 2
     assert "servable" not in done.stderr
+
+
+def test_a_model_says_that_it_needs_tensorflow(tmp_path):
+    """The server itself does without it: models of ONNX may be all that it serves."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").touch()
+    flags = ("--port=1", "--model_name=m", "--max_num_load_retries=0")
+    done = run_without("tensorflow", "serving", "serve", *flags, f"--model_base_path={tmp_path}")
+    assert done.returncode == 255
+    assert "needs TensorFlow, which is not installed here: use the image `engine`" in done.stdout
+    assert "pip install 'keras-gru[serve]'" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from starlette.routing import Route
 from serving.codecs.json_predict import encode_error
 from serving.config.flags import Flags
 from serving.errors import InvalidArgument, ServingError
+from serving.server.playground import PATH
 
 if TYPE_CHECKING:
     from serving.repository.repository import Repository
 
-PATH = "/playground"
 ASSETS = Path(__file__).parent / "assets"
 FILES = {
     f"{PATH}/": ("index.html", "text/html; charset=utf-8"),

@@ -56,7 +56,7 @@ def train(root, name, combine=False, **model):
             data=series,
             model=ForecasterConfig(units=8, segment=12, **model),
             training=ForecastingTrainingConfig(epochs=1, batch_size=32, learning_rate=5e-3),
-            combination=CombinationConfig(combine=combine),
+            combination=CombinationConfig(combine=combine, refit=False),
             run=RunConfig(runs_dir=root / "runs", name=name),
         )
     )
@@ -195,7 +195,8 @@ def test_both_runtimes_answer_windows_with_gaps_alike(fleet, name):
     windows[rng.random(windows.shape) < 0.2] = np.nan
     wanted, got = (predictor.predict({"history": windows}) for predictor in both)
     for output, values in wanted.items():
-        np.testing.assert_allclose(got[output], values, rtol=1e-5, err_msg=output)
+        # Near zero a quantile of the heat is its mean, 20, less about as much.
+        np.testing.assert_allclose(got[output], values, rtol=1e-5, atol=1e-5, err_msg=output)
     for predictor in both:
         predictor.close()
 

@@ -4,6 +4,7 @@ import logging
 import shutil
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from serving.config.files import ServedModel
 from serving.engine.predictor import Predictor
 from serving.errors import NotFound, Unavailable, Unknown
 from serving.repository.loading import RepositoryOptions
+from serving.storage.version_scan import is_version, versions_on_disk
 from tests.serving.repository.affine_versions import Counted, X, ask, states
 from tests.serving.saved_models import publish
 from tests.waiting import wait_until
@@ -186,3 +188,16 @@ def test_retries(models, base, opened, caplog):
     assert len(tries) == 3
     assert "disk on fire" in caplog.text
     assert states(repository) == {1: "AVAILABLE"}
+
+
+def test_a_folder_that_may_not_be_read_holds_no_versions(base, monkeypatch):
+    """As one of another user's, mounted into a container."""
+
+    def refused(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    monkeypatch.setattr(Path, "stat", refused)
+    with pytest.raises(NotFound, match="Could not find base path .*: Permission denied"):
+        versions_on_disk(base)
+    assert not is_version(base)

@@ -162,11 +162,11 @@ def test_the_command_serves_a_folder(base_path, tmp_path):
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen([*command, *flags], stdout=log, stderr=log)
     try:
-        url = f"http://localhost:{rest_port}/playground/"
-        waiting.wait_until(lambda: url in (tmp_path / "log").read_text(), 120)
+        url = f"http://localhost:{rest_port}"
+        waiting.wait_until(lambda: f"{url}/playground/" in (tmp_path / "log").read_text(), 120)
         with httpx.Client(base_url=url, trust_env=False, timeout=20) as client:
-            assert client.get("").status_code == 200
-            about = client.get("server.json").json()
+            assert client.get("/playground/").status_code == 200
+            about = client.get("/playground/server.json").json()
             assert "gru_serve:" in client.get(about["metrics_path"]).text
             names = [model["name"] for model in client.get("/models").json()["models"]]
             assert names == ["text"]

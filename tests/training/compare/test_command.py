@@ -26,6 +26,7 @@ def runs(tiny_run, tmp_path):
     rows = [json.loads(line) for line in stored.splitlines()]
     for row in rows[::3]:
         row["scores"] = row["scores"][::-1]
+        row["predicted"] = next(r["label"] for r in rows if r["label"] != row["predicted"])
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     rewrite(second, "test_predictions.jsonl", lines)
     settings = json.loads((second / "config.json").read_text())
