@@ -198,6 +198,6 @@ def test_a_folder_that_may_not_be_read_holds_no_versions(base, monkeypatch):
 
     monkeypatch.setattr(Path, "iterdir", refused)
     monkeypatch.setattr(Path, "stat", refused)
-    with pytest.raises(NotFound, match="Could not find base path .*: Permission denied"):
+    with pytest.raises(NotFound, match=r"Could not find base path .*: Permission denied"):
         versions_on_disk(base)
     assert not is_version(base)
