@@ -13,11 +13,6 @@ from tests import oracle
 from tests.keras_gru.teaching.errata import confirms, derivative, random_gru
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(7)
-
-
 @confirms("AR-6")
 def test_keras_and_pytorch_keep_as_cho_et_al_and_the_text_replaces(rng):
     """Equation (7) of Cho et al. keeps with z, as keras.layers.GRU does; (5) of Chung does not."""
