@@ -17,7 +17,8 @@ DEMO      ?= demo
 # Every module, the layer's contract, export and serving, foreign messages, pictures.
 DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/classification/test_pictures.py \
-             tests/training/forecasting/test_signatures.py tests/serving/engine/test_portability.py \
+             tests/training/forecasting/export/test_signatures.py \
+             tests/serving/engine/test_portability.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
