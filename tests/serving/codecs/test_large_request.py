@@ -227,5 +227,5 @@ def test_groups():
     """Our messages have no groups. Protobuf skips them; here they end the request."""
     raw = request(head(FLOAT, 0)) + b"\x7b\x7c"
     assert as_protobuf(PredictRequest, raw) is not None
-    with pytest.raises(Internal, match=r"the request is no tensorflow\.serving\.PredictRequest"):
+    with pytest.raises(Internal, match=r"the request is not a tensorflow\.serving\.PredictRequest"):
         measure(PredictRequest, raw, MOST)
