@@ -31,8 +31,8 @@ updated weights with `python -m keras_gru trace good_movie` ([trace.md](trace.md
 
 `tests/keras_gru/teaching/test_worked_examples.py` tests each number against the trace, against a
 TensorFlow tape and against central differences over a plain forward pass (float64);
-`test_worked_examples_layer.py` beside it tests it against the layer (float32). `test_errata_*.py`
-confirm the other errata.
+`test_worked_examples_layer.py` beside it tests it against the layer (float32). The tests in
+`errata/` confirm the other errata.
 """
 
 

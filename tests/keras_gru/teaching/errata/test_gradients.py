@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_gru import GRU
 from tests import oracle
-from tests.keras_gru.teaching.errata import confirms, derivative, random_gru
+from tests.keras_gru.teaching.errata.confirmation import confirms, derivative, random_gru
 
 
 @confirms("EX-15")

@@ -9,9 +9,9 @@ import pytest
 from keras_gru.teaching.trace import trace
 from keras_gru.teaching.worked_example import load_example
 from tests.keras_gru.plain_network import by_autodiff
-from tests.keras_gru.teaching.errata import confirms
+from tests.keras_gru.teaching.errata.confirmation import confirms
 
-TEXTS = Path(__file__).parents[4] / "shared" / "texts"
+TEXTS = Path(__file__).parents[5] / "shared" / "texts"
 
 
 @confirms("EX-27")

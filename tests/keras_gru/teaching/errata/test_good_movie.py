@@ -10,7 +10,7 @@ from keras_gru.teaching.trace import trace
 from keras_gru.teaching.worked_example import load_example
 from tests import oracle
 from tests.keras_gru.plain_network import NUMPY, by_autodiff, forward, probe_shapes
-from tests.keras_gru.teaching.errata import confirms, derivative
+from tests.keras_gru.teaching.errata.confirmation import confirms, derivative
 
 GOOD_MOVIE = load_example("good_movie")
 GOOD, BAD, MOVIE = np.eye(4)[:3]

@@ -1,7 +1,7 @@
 """Every erratum is confirmed by two independent calculations.
 
-Errata about printed numbers are confirmed in test_worked_examples.py, by a tape and by central
-differences; the others in the files test_errata_*.py.
+Errata about printed numbers are confirmed in ../test_worked_examples.py, by a tape and by central
+differences; the others in the files beside this one.
 """
 
 import re
@@ -12,7 +12,7 @@ from keras_gru.teaching.worked_example import load_examples
 
 def test_every_erratum_is_confirmed_and_numbered():
     confirmed = set()
-    for path in Path(__file__).parent.glob("test_errata*.py"):
+    for path in Path(__file__).parent.glob("test_*.py"):
         for identifiers in re.findall(r"@confirms\(([^)]*)\)", path.read_text("utf-8")):
             confirmed |= set(re.findall(r'"([^"]+)"', identifiers))
     found = []
