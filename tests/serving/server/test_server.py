@@ -4,7 +4,6 @@ import shutil
 import signal
 import socket
 import threading
-import time
 
 import grpc
 import httpx
@@ -16,6 +15,7 @@ from serving.errors import NotFound, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
 from tests.serving.conftest import answers, running, start, wait_until, wait_until_busy
+from tests.serving.server.spin import steps_of
 
 
 @pytest.mark.slow
@@ -88,7 +88,10 @@ def test_life(models, tmp_path):
         slow = {}
         with connect(server.grpc, timeout=60) as client:
             client.metadata("affine")
-            asking = threading.Thread(target=lambda: slow.update(spin(client)))
+            steps = np.int64(steps_of(client, 2, "affine"))
+            asking = threading.Thread(
+                target=lambda: slow.update(client.predict(steps, "affine", signature="spin"))
+            )
             asking.start()
             wait_until_busy(server)
             server.process.send_signal(signal.SIGTERM)
@@ -97,18 +100,6 @@ def test_life(models, tmp_path):
         assert slow["x"].shape == ()
         assert server.process.wait(90) == 0
         assert server.log.read_text().rstrip().endswith("Stopped.")
-
-
-def spin(client):
-    """A call that takes about two seconds."""
-    steps = 1000
-    while True:
-        started = time.monotonic()
-        client.predict(np.int64(steps), "affine", signature="spin")
-        if time.monotonic() - started > 0.02:
-            break
-        steps *= 4
-    return client.predict(np.int64(steps * 60), "affine", signature="spin")
 
 
 def content_is_raw(server):
