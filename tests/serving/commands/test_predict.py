@@ -204,7 +204,7 @@ def test_no_and_unknown_command(capsys):
     assert main([]) == 2
     assert main(["nix"]) == 2
     said = capsys.readouterr().err
-    assert "expected a command (export, serve, predict, " in said
+    assert "expected a command (export, serve, playground, predict, " in said
     assert said.endswith("; got 'nix'\n")
 
 
