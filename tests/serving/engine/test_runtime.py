@@ -30,6 +30,9 @@ class Absent:
         if name.partition(".")[0] == "tensorflow":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "tensorflow" else found(name, *rest)
 sys.meta_path.insert(0, Absent())
 from serving.engine.version_loader import VersionLoader
 from serving.errors import ServingError
