@@ -26,7 +26,7 @@ from training.native.operations import ALL_OPERATIONS
 from training.native.signatures import NativeModel, NativeSignature, Step
 
 _WRITERS = {**WRITERS, **native_layers.WRITERS}
-_FLOAT, _INT32, _BOOL = 1, 6, 9  # onnx.TensorProto's numbers
+_FLOAT, _INT32 = 1, 6  # onnx.TensorProto's numbers
 _END = np.iinfo(np.int64).max
 
 
@@ -91,8 +91,7 @@ class ForecastingNative:
             except ValueError as error:
                 left[name] = str(error)
                 continue
-            aliases = {"after": "state"}
-            named = {aliases.get(output, output): output for output in outputs}
+            named = {"state" if output == "after" else output: output for output in outputs}
             signatures[name] = NativeSignature(name, named, steps)
         if "serving_default" in left:
             left["by_name"] = left["serving_default"]
@@ -102,7 +101,7 @@ class ForecastingNative:
 
     @property
     def _state_size(self) -> int:
-        return self._rows * self._config.units + 2 * self._shape.channels
+        return self._config.layers * self._rows * self._config.units + 2 * self._shape.channels
 
     def _forecast(self) -> Any:
         graph = OnnxGraph()
@@ -113,7 +112,8 @@ class ForecastingNative:
         else:
             (value,) = add_model(graph, self._model, [Value(read, 3)], _WRITERS, ALL_OPERATIONS)
             answers = value.name
-        self._output(graph, answers, self._ended(graph, history) if self._panel else None)
+        ended = self._series.ended(graph, history, self._shape.lookback) if self._panel else None
+        self._output(graph, answers, ended)
         return graph.model("forecast")
 
     def _gates(self) -> Any:
@@ -128,8 +128,9 @@ class ForecastingNative:
             assert self._config.segment is not None
             width = self._config.segment
             x = self._segments(graph, x, width)
-        gru = self._gru()
-        shown = [self._by_row(graph, values) for values in add_opened(graph, gru, Value(x, 3))]
+        *lower, top = self._grus
+        opened = add_opened(graph, top, self._through(graph, lower, x))
+        shown = [self._by_row(graph, values) for values in opened]
         U = self._config.units
         for name, values in zip(("update_gate", "reset_gate", "state"), shown, strict=True):
             graph.output(name, values, "float32", (None, None, self._rows, U))
@@ -163,8 +164,9 @@ class ForecastingNative:
         raw = graph.input("value", "float32", (None, C))
         carried = graph.input("state", "float32", (None, self._state_size))
         zero = graph.constant(float32(0))
-        sizes = graph.constant([self._rows * U, C, C])
-        h, last, seen = graph.add("Split", carried, sizes, count=3, axis=1)
+        width, layers = self._rows * U, self._config.layers
+        sizes = graph.constant([*[width] * layers, C, C])
+        *before, last, seen = graph.add("Split", carried, sizes, count=layers + 2, axis=1)
         missing = graph.add("IsNaN", raw)
         value = graph.add("Where", missing, last, self._series.scaled(graph, raw))
         difference = self._config.normalisation == "difference"
@@ -174,15 +176,18 @@ class ForecastingNative:
             read = graph.add("Where", begun, graph.add("Sub", value, last), zero)
         axis = graph.constant([1])
         x = self._by_target(graph, graph.add("Unsqueeze", read, axis))
-        h = graph.add("Reshape", h, graph.constant([-1, U]))
-        (run,) = run_gru(graph, [self._gru()], Value(x, 3), [h])
-        states = self._by_row(graph, graph.add("Unsqueeze", run.state, axis))
+        afterwards = []
+        for gru, h in zip(self._grus, before, strict=True):
+            h = graph.add("Reshape", h, graph.constant([-1, U]))
+            (run,) = run_gru(graph, [gru], Value(x, 3), [h])
+            afterwards.append(graph.add("Reshape", run.state, graph.constant([-1, width])))
+            x = graph.add("Unsqueeze", run.state, axis)
+        states = self._by_row(graph, x)
         levels = graph.add("Unsqueeze", value, axis) if difference else None
         answers = graph.add("Squeeze", self._answer(graph, states, levels), axis)
         known = graph.add("Cast", graph.add("Not", missing), to=_FLOAT)
         seen = graph.add("Max", seen, known)
-        flat = graph.add("Reshape", run.state, graph.constant([-1, self._rows * U]))
-        after = graph.add("Concat", flat, value, seen, axis=1)
+        after = graph.add("Concat", *afterwards, value, seen, axis=1)
         self._output(graph, answers)
         graph.output("after", after, "float32", (None, self._state_size))
         return graph.model("step")
@@ -224,12 +229,21 @@ class ForecastingNative:
         (value,) = _WRITERS[type(layer)](graph, layer, [Value(x, 3)], ())
         return value.name
 
-    def _gru(self) -> Any:
-        if self._config.layers > 1:
-            raise ValueError("a stack of GRUs is opened by TensorFlow")
-        if self._config.architecture == "segment":
-            return self._network.get_layer("segment_gru").encoder
-        return self._network.get_layer("gru")
+    @property
+    def _grus(self) -> list[Any]:
+        """From the lowest to the top one."""
+        layer = self._network.get_layer
+        lower = [layer(f"gru_{number}") for number in range(1, self._config.layers)]
+        segment = self._config.architecture == "segment"
+        return [*lower, layer("segment_gru").encoder if segment else layer("gru")]
+
+    @staticmethod
+    def _through(graph: OnnxGraph, grus: Sequence[Any], x: str) -> Value:
+        """The outputs (B, N, U) of GRUs on top of each other."""
+        for gru in grus:
+            (run,) = run_gru(graph, [gru], Value(x, 3), [None])
+            x = run.outputs
+        return Value(x, 3)
 
     def _by_row(self, graph: OnnxGraph, x: str) -> str:
         """(B·R, N, U) as (B, N, R, U)."""
@@ -245,7 +259,9 @@ class ForecastingNative:
 
     def _last_answer(self, graph: OnnxGraph, history: str) -> str:
         """The answer (B, H, K, Q) to all of a history; of a model that streams."""
-        (run,) = run_gru(graph, [self._gru()], Value(self._inputs(graph, history), 3), [None])
+        *lower, top = self._grus
+        inputs = self._through(graph, lower, self._inputs(graph, history))
+        (run,) = run_gru(graph, [top], inputs, [None])
         axis = graph.constant([1])
         states = self._by_row(graph, graph.add("Unsqueeze", run.state, axis))
         levels = None
@@ -270,14 +286,6 @@ class ForecastingNative:
             return str(answers)
         level = graph.add("Unsqueeze", self._targets(graph, levels), graph.constant([2, 4]))
         return str(graph.add("Add", answers, level))
-
-    def _ended(self, graph: OnnxGraph, history: str) -> str:
-        """Which columns (B, 1, K) have no value in the steps read of a raw history."""
-        start, axis = graph.constant([-self._shape.lookback]), graph.constant([1])
-        read = graph.add("Slice", history, start, graph.constant([_END]), axis)
-        missing = graph.add("IsNaN", self._targets(graph, read))
-        every = graph.add("ReduceMin", graph.add("Cast", missing, to=_INT32), axes=[1], keepdims=1)
-        return str(graph.add("Cast", every, to=_BOOL))
 
     def _output(self, graph: OnnxGraph, answers: str, ended: str | None = None) -> None:
         """The outputs `forecast` and `quantiles` of (B, H, K, 1) or (B, H, K, Q), standardised."""

@@ -11,6 +11,7 @@ from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.scores.conformal import MEDIAN
 
 _FLOAT, _INT32, _INT64, _BOOL, _DOUBLE = 1, 6, 7, 9, 11  # onnx.TensorProto's numbers
+_END = np.iinfo(np.int64).max
 _LARGEST_LOGARITHM = 80.0
 """As in `SeriesPreprocessor`."""
 
@@ -59,6 +60,15 @@ class SeriesGraph:
         source = graph.add("GatherElements", order, nth, axis=2)
         filled = graph.add("GatherElements", columns, source, axis=2)
         return str(graph.add("Transpose", filled, perm=[0, 2, 1]))
+
+    def ended(self, graph: OnnxGraph, history: str, lookback: int) -> str:
+        """Which targets (B, 1, K) have no value in the last steps of a raw history (B, T, C)."""
+        start, end, axis = (graph.constant([place]) for place in (-lookback, _END, 1))
+        read = graph.add("Slice", history, start, end, axis)
+        targets = graph.constant(np.array(self._preprocessor.targets, np.int64))
+        missing = graph.add("IsNaN", graph.add("Gather", read, targets, axis=2))
+        every = graph.add("ReduceMin", graph.add("Cast", missing, to=_INT32), axes=[1], keepdims=1)
+        return str(graph.add("Cast", every, to=_BOOL))
 
     def scaled(self, graph: OnnxGraph, values: str) -> str:
         """On the scale of the network, NaN as it is."""
