@@ -80,7 +80,7 @@ def test_swaps_between_runtimes_under_load(exports, tmp_path, figures):
 def test_many_clients_in_batches(exports, tmp_path):
     """Merged runs give each request its own rows, and a bad request spoils no other."""
     parameters = tmp_path / "batching.config"
-    parameters.write_text("max_batch_size { value: 16 } batch_timeout_micros { value: 2000 }")
+    parameters.write_text("max_batch_size { value: 32 } batch_timeout_micros { value: 2000 }")
     flags = (
         "--model_name=m",
         f"--model_base_path={exports.version('one').parent}",

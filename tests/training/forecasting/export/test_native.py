@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from serving.engine.native.steps import Steps
 from serving.errors import InvalidArgument
-from tests.training.forecasting.export.test_signatures import (
+from tests.training.forecasting.export.forecasters import (
     COLUMNS,
     DEVIATION,
     KINDS,
