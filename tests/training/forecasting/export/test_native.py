@@ -7,11 +7,10 @@ import tensorflow as tf
 
 from serving.engine.native.steps import Steps
 from serving.errors import InvalidArgument
-from tests.training.forecasting.export.forecasters import (
+from tests.training.forecasting.export.answering import (
     COLUMNS,
     DEVIATION,
     KINDS,
-    LEVELS,
     MEAN,
     OFFSETS,
     SHAPE,
@@ -24,6 +23,7 @@ from training.forecasting.export.signatures import ForecastingSignatures
 from training.forecasting.network.model import ForecastShape, build_forecaster
 from training.forecasting.network.segment_gru import SegmentGRU
 from training.forecasting.preprocessor import SeriesPreprocessor
+from training.forecasting.scores.conformal import LEVELS
 
 MORE = [
     {"architecture": "one_shot", "normalisation": "reversible", "channel_independent": False},

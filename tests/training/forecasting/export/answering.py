@@ -1,4 +1,4 @@
-"""Forecasters with random weights, and their signatures: not trained, so made in seconds."""
+"""A forecaster with random weights, and what its signatures answer."""
 
 import functools
 
