@@ -50,6 +50,8 @@ class ListedVersion:
     version: int
     state: str
     labels: tuple[str, ...] = ()
+    runtime: str = ""
+    """`onnx`, `tensorflow` or `tflite`; empty where it is not loaded or the server does not say."""
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,10 @@ class Catalogue:
             return self._find(name, number, None).path
 
     def listing(self) -> list[dict[str, Any]]:
-        """All models by name, with their live versions, labels and what became of the others."""
+        """All models by name, with their live versions, labels and what became of the others.
+
+        The `runtime` of a version that is not in memory is empty.
+        """
         with self.changed:
             return [
                 {
@@ -159,6 +162,9 @@ class Catalogue:
                             "state": version.state.name,
                             "labels": sorted(k for k, v in model.labels.items() if v == number),
                             "error": "" if version.error is None else version.error.status,
+                            "runtime": ""
+                            if version.predictor is None
+                            else version.predictor.runtime,
                         }
                         for number, version in sorted(model.known.items(), reverse=True)
                     ],

@@ -15,13 +15,13 @@ class NativeSignature:
     """One signature.
 
     Attributes:
-        graph: Which of the graphs answers it.
+        graph: Which of the graphs answers it; None where the steps make all outputs.
         outputs: Outputs of the graph, or values of the steps, by the name that the signature gives.
         steps: Make the graph's inputs of the signature's; inputs of the same name need none.
         rows_per_run: Rows that the graph takes at once; None for any number.
     """
 
-    graph: str
+    graph: str | None
     outputs: Mapping[str, str]
     steps: Sequence[Step] = ()
     rows_per_run: int | None = None

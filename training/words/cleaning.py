@@ -6,17 +6,23 @@ done in training. Patterns are RE2's, whose `\s` and `\b` know ASCII only.
 
 import unicodedata
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 _LAST = 0x323B0
 """Code points from here on are not assigned, private or tags."""
+_ALL = 0x110000
+"""How many code points there are."""
 _PASSES = 3
 """A letter with three marks, as Greek has, is put together in three steps."""
 _NOT_ASCII = r"(?s).*[^\x00-\x7F].*"
-_UNSEEN = r"<!--(?s:.*?)-->|(?i:<(?:script|style)\b(?s:.*?)</(?:script|style)\s*>)"
+_UNSEEN = (
+    ("<!--", "-->"),
+    (r"(?i:<(?:script|style)\b)", r"(?i:</(?:script|style)\s*>)"),
+)
+"""What opens and closes what no reader sees."""
 _TAG = r"</?[A-Za-z][^<>]*>"
 _ADDRESS = r"""(?:[Hh][Tt][Tt][Pp][Ss]?://|www\.)([^\s/<>"'?#]+)[^\s<>"']*"""
 _INVISIBLE = r"[\x{00AD}\x{200C}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2064}\x{FE00}-\x{FE0F}]"
@@ -66,7 +72,8 @@ def clean(text: tf.Tensor) -> tf.Tensor:
     Returns:
         (B,) string.
     """
-    text = tf.strings.regex_replace(text, _UNSEEN, " ")
+    unseen = "|".join(f"{opening}(?s:.*?){closing}" for opening, closing in _UNSEEN)
+    text = tf.strings.regex_replace(text, unseen, " ")
     text = tf.strings.regex_replace(text, _TAG, " ")
     for names, character in _ENTITIES.items():
         text = tf.strings.regex_replace(text, f"&(?:{names});", character)
@@ -106,7 +113,7 @@ class _Table(NamedTuple):
     values: np.ndarray
     """Code points, int32."""
     pairs: np.ndarray
-    """(Q,) int64, ascending: first · `_LAST` + second."""
+    """(Q,) int64, ascending: first · `_ALL` + second."""
     joined: np.ndarray
     """(Q,) int32: what they become."""
 
@@ -127,7 +134,7 @@ def _table() -> _Table:
         if len(parts) > 1:
             first = unicodedata.normalize("NFC", parts[:-1])
             if len(first) == 1:
-                pairs[ord(first) * _LAST + ord(parts[-1])] = point
+                pairs[ord(first) * _ALL + ord(parts[-1])] = point
     lengths = [len(values) for values in replaced.values()]
     keys = np.array(sorted(pairs), np.int64)
     return _Table(
@@ -137,6 +144,24 @@ def _table() -> _Table:
         keys,
         np.array([pairs[int(key)] for key in keys], np.int32),
     )
+
+
+def unicode_table() -> dict[str, Any]:
+    """What `normalise` does, for other engines.
+
+    Returns:
+        `map`: characters by what they become; `pairs`: two by the one that they become, and
+        `passes`, how often pairs are looked for. No second one of a pair is the first of another.
+    """
+    table = _table()
+    ends = zip(table.starts, table.starts[1:], strict=False)
+    texts = ["".join(map(chr, table.values[start:end])) for start, end in ends]
+    pairs = {
+        chr(key // _ALL) + chr(key % _ALL): chr(joined)
+        for key, joined in zip(table.pairs.tolist(), table.joined.tolist(), strict=True)
+    }
+    changed = dict(zip(map(chr, table.points), texts, strict=True))
+    return {"map": changed, "pairs": pairs, "passes": _PASSES}
 
 
 def _replaced(points: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -165,7 +190,7 @@ def _composed(points: tf.RaggedTensor) -> tf.RaggedTensor:
         flat, rows = points.flat_values, points.value_rowids()
         after = tf.concat([flat[1:], tf.zeros_like(flat[:1])], 0)
         same = tf.concat([tf.equal(rows[1:], rows[:-1]), tf.zeros_like(rows[:1], tf.bool)], 0)
-        key = tf.cast(flat, tf.int64) * _LAST + tf.cast(after, tf.int64)
+        key = tf.cast(flat, tf.int64) * _ALL + tf.cast(after, tf.int64)
         place = tf.minimum(tf.searchsorted(table.pairs, key), len(table.pairs) - 1)
         join = same & tf.equal(tf.gather(table.pairs, place), key)
         values = tf.where(join, tf.gather(tf.constant(table.joined), place), flat)

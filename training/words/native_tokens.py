@@ -13,56 +13,107 @@ import json
 import re
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from training.words import vocabulary
+from training.words import cleaning, vocabulary
 from training.words.vocabulary import Vocabulary
 
 TOKENS_FILE = "tokens.json"
 WORDS_FILE = "words.txt"
 
 _SIGMA, _FINAL_SIGMA = "Σ", "ς"
-_ASCII_END = 0x80
+_ASCII_END, _END = 0x80, 0x110000
 _CLASS = re.compile(r"\\p\{(\w+)\}")
+_POINT = re.compile(r"\\x\{([0-9A-F]+)\}(?:-\\x\{([0-9A-F]+)\})?")
+_BRACKETS = re.compile(r"\[(?:\\.|[^\]\\])*\]")
+_ANY_CASE = re.compile(r"\(\?i:(.*)\)")
+_PLAIN_LETTER = re.compile(r"\\.|([a-z])")
 
 
-def token_files(words: Vocabulary) -> dict[str, str]:
-    """The files from which `serving.engine.native.tokens` reads texts, by file name."""
+def token_files(words: Vocabulary, cleaned: bool = False) -> dict[str, str]:
+    """The files from which `serving.engine.native.tokens` reads texts, by file name.
+
+    Args:
+        words: What is known.
+        cleaned: As of `tokenize`.
+    """
+    content = {"format": 1, "cleaned": cleaned, "steps": _steps(cleaned)}
     return {
-        TOKENS_FILE: json.dumps({"format": 1, "steps": _steps()}, indent=1) + "\n",
+        TOKENS_FILE: json.dumps(content, indent=1) + "\n",
         WORDS_FILE: "".join(f"{token}\n" for token in words.tokens),
     }
 
 
-def _steps() -> list[dict[str, Any]]:
+def _steps(cleaned: bool) -> list[dict[str, Any]]:
     """Those of `training.words.vocabulary.tokenize`, in its order."""
+    unspaced = vocabulary._UNSPACED_SCRIPTS if cleaned else vocabulary._UNSPACED_SCRIPT
     return [
         {"decode": "utf-8"},
+        *(_cleaning_steps() if cleaned else []),
         {"replace": _patterns(vocabulary._BLANK), "by": " "},
         {"lower": _lower_case()},
         {"replace": _patterns(vocabulary._LINE_BREAK), "by": " "},
         {"replace": _patterns(vocabulary._APOSTROPHE), "by": "'"},
-        {"replace": _patterns(vocabulary._UNSPACED_SCRIPT), "by": r" \g<0> "},
+        {"replace": _patterns(unspaced), "by": r" \g<0> "},
         {"replace": _patterns(vocabulary._NEGATION), "by": " n't"},
         # A blank behind each match, and a split at blanks, in one.
         {"find": _patterns(vocabulary._TOKEN)},
     ]
 
 
+def _cleaning_steps() -> list[dict[str, Any]]:
+    """Those of `training.words.cleaning.clean`, in its order.
+
+    Entities are exchanged in one pass, not one after the other: none is part of another, nor made
+    by what takes the place of another but by `&`, which comes last.
+    """
+    pairs = [[_patterns(each) for each in kind] for kind in cleaning._UNSEEN]
+    cut = {kind: [[each[kind] for each in pair] for pair in pairs] for kind in ("any", "ascii")}
+    entities = [[f"&(?:{names});", text] for names, text in cleaning._ENTITIES.items()]
+    return [
+        {"cut": cut, "by": " "},
+        {"replace": _patterns(cleaning._TAG), "by": " "},
+        {"exchange": entities},
+        {"normalise": cleaning.unicode_table()},
+        {"replace": _patterns(cleaning._INVISIBLE), "by": ""},
+        {"replace": _patterns(cleaning._SKIN_TONE), "by": ""},
+        {"replace": _patterns(cleaning._BREAK), "by": " "},
+        {"replace": _patterns(cleaning._ADDRESS), "by": r" \1 "},
+    ]
+
+
 def _patterns(pattern: str) -> dict[str, str | None]:
-    r"""An RE2 pattern for Python with re.ASCII, where \b, \s and \d mean what they do in RE2.
+    r"""An RE2 pattern for Python with re.ASCII, where \b and \d mean what they do in RE2.
 
     Returns:
         `any`: for all texts. `ascii`: for those of ASCII alone, where small classes are several
         times as fast; None where no such text matches.
     """
-    whole = _CLASS.sub(lambda found: _ranges(_class_points(found[1])), pattern)
-    small = _CLASS.sub(
-        lambda found: _ranges([point for point in _class_points(found[1]) if point < _ASCII_END]),
-        pattern,
-    )
-    return {"any": whole, "ascii": None if "[]" in small else small}
+    whole, small = (_translated(pattern, end) for end in (_END, _ASCII_END))
+    small = re.sub(r"[^\x00-\x7f]", "", small)
+    return {"any": whole, "ascii": None if not small or "[]" in small else small}
+
+
+def _translated(pattern: str, end: int) -> str:
+    """For texts of code points below an end."""
+    any_case = _ANY_CASE.fullmatch(pattern)
+    if any_case is not None:  # RE2 folds all of Unicode there
+        pattern = _PLAIN_LETTER.sub(lambda found: _folded(found, end), any_case[1])
+    blanks = "\\t\\n\\f\\r "  # Python's \s has \v as well
+    pattern = _BRACKETS.sub(lambda found: found[0].replace(r"\s", blanks), pattern)
+    pattern = pattern.replace(r"\s", f"[{blanks}]")
+    pattern = _POINT.sub(lambda found: _point_range(found, end), pattern)
+    return _CLASS.sub(lambda found: _ranges(_class_points(found[1]), end), pattern)
+
+
+def _folded(found: re.Match[str], end: int) -> str:
+    letter = found[1]
+    return f"[{_ranges(_points_of(f'(?i:{letter})'), end)}]" if letter else found[0]
+
+
+def _point_range(found: re.Match[str], end: int) -> str:
+    low = int(found[1], 16)
+    return _ranges(list(range(low, int(found[2] or found[1], 16) + 1)), end)
 
 
 @functools.cache
@@ -75,17 +126,23 @@ def _characters() -> tuple[list[int], Any]:
 @functools.cache
 def _class_points(name: str) -> list[int]:
     r"""The code points of `\p{name}`, ascending."""
+    points = _points_of(rf"\p{{{name}}}")
+    return [0, *points] if name.startswith("C") else points
+
+
+def _points_of(pattern: str) -> list[int]:
+    """The code points that a pattern matches, ascending, without NUL."""
     points, characters = _characters()
-    held = tf.strings.regex_full_match(characters, rf"\p{{{name}}}").numpy()
-    with_nul = [0, *points] if name.startswith("C") else points
-    members = np.array(([True] if name.startswith("C") else []) + held.tolist())
-    return [point for point, inside in zip(with_nul, members, strict=True) if inside]
+    held = tf.strings.regex_full_match(characters, pattern).numpy()
+    return [point for point, inside in zip(points, held.tolist(), strict=True) if inside]
 
 
-def _ranges(points: list[int]) -> str:
-    """Ascending code points as ranges, in escapes."""
+def _ranges(points: list[int], end: int = _END) -> str:
+    """Ascending code points below an end as ranges, in escapes."""
     runs: list[list[int]] = []
     for point in points:
+        if point >= end:
+            break
         if runs and point == runs[-1][1] + 1:
             runs[-1][1] = point
         else:

@@ -162,6 +162,7 @@ class RestWire:
                                 int(one["version"]),
                                 str(one["state"]),
                                 tuple(map(str, one["labels"])),
+                                str(one.get("runtime", "")),
                             )
                             for one in model["versions"]
                         ),

@@ -22,7 +22,7 @@ class Answer:
 
     Args:
         call: Of the manifest.
-        graph: Which it names.
+        graph: Which it names, if any.
         steps: Of the version.
 
     Attributes:
@@ -32,12 +32,12 @@ class Answer:
         InvalidArgument: A step is unknown.
     """
 
-    def __init__(self, call: GraphCall, graph: ort.InferenceSession, steps: Steps) -> None:
-        self._graph: ort.InferenceSession | None = graph
+    def __init__(self, call: GraphCall, graph: ort.InferenceSession | None, steps: Steps) -> None:
+        self._graph = graph
         self._steps = steps.compile(call.steps)
         self._outputs = call.outputs
-        self._inputs = [one.name for one in graph.get_inputs()]
-        self._given = {one.name for one in graph.get_outputs()}
+        self._inputs = [one.name for one in graph.get_inputs()] if graph else []
+        self._given = {one.name for one in graph.get_outputs()} if graph else set[str]()
         self._rows_per_run = call.rows_per_run
         self.brevity = Brevity()
 
@@ -69,6 +69,8 @@ class Answer:
             step(values)
         sources = [self._outputs[alias] for alias in aliases]
         wanted = [source for source in dict.fromkeys(sources) if source in self._given]
+        if not self._given:
+            return [values[name] for name in sources]
         feeds = {name: values[name] for name in self._inputs}
         rows = _rows_of(feeds)
         with running() as alone:

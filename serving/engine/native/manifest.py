@@ -32,13 +32,13 @@ class GraphCall:
     """How one signature is answered.
 
     Attributes:
-        graph: File of the graph, beside the manifest.
+        graph: File of the graph, beside the manifest; None where the steps make all outputs.
         outputs: Outputs of the graph, or values of the steps, by the name that the signature gives.
         steps: Of `serving.engine.native.steps`.
         rows_per_run: Rows that the graph takes at once; None for any number.
     """
 
-    graph: str
+    graph: str | None
     outputs: Mapping[str, str]
     steps: Sequence[Mapping[str, Any]] = ()
     rows_per_run: int | None = None

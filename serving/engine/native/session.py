@@ -76,10 +76,10 @@ class NativeSession:
         steps = Steps(folder)
         graphs = {
             file: open_graph(folder / file)
-            for file in sorted({call.graph for call in manifest.signatures.values()})
+            for file in sorted({call.graph for call in manifest.signatures.values() if call.graph})
         }
         self._answers = {
-            name: Answer(call, graphs[call.graph], steps)
+            name: Answer(call, graphs[call.graph] if call.graph else None, steps)
             for name, call in manifest.signatures.items()
         }
         self._tensors: dict[str, _Tensor] = {}

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from serving.engine.native.column_names import ColumnNames
 from serving.engine.native.example_feature import text_feature
+from serving.engine.native.refusals import failed, shape_text
 from serving.engine.native.tokens import Tokenizer, Words, padded
 from serving.errors import InvalidArgument
 
@@ -59,7 +61,7 @@ class Steps:
             if examples.ndim > 1:
                 raise InvalidArgument(
                     "Expected serialized to be a scalar or vector, got shape: "
-                    f"{_shape_text(examples)}"
+                    f"{shape_text(examples)}"
                 )
             values[target] = text_feature(_vector(examples), feature)
 
@@ -98,9 +100,35 @@ class Steps:
 
         def require(values: Values) -> None:
             shape = values[name].shape
-            if len(shape) != rank or shape[-1] != last:
+            if len(shape) != rank or (last is not None and shape[-1] != last):
                 got = ", ".join(map(str, shape))
-                raise _failed(f"{name}: expected shape [{shown}], got [{got}]")
+                raise failed(f"{name}: expected shape [{shown}], got [{got}]")
+
+        return require
+
+    def _find_columns(self, step: Mapping[str, Any]) -> Step:
+        source, columns = step["from"], _columns(step)
+
+        def find(values: Values) -> None:
+            values.update(columns.places(values[source]))
+
+        return find
+
+    def _order_columns(self, step: Mapping[str, Any]) -> Step:
+        name, by, columns = step["of"], step["by"], _columns(step)
+
+        def order(values: Values) -> None:
+            values[name] = columns.ordered(values[name], values[by])
+
+        return order
+
+    def _require_some(self, step: Mapping[str, Any]) -> Step:
+        name = step["of"]
+
+        def require(values: Values) -> None:
+            empty = np.isnan(values[name]).all(axis=1)
+            if empty.any():
+                raise failed(f"{name}: row {empty.argmax()} has no value; expected at least one")
 
         return require
 
@@ -110,7 +138,7 @@ class Steps:
         def require(values: Values) -> None:
             length = values[name].shape[1]
             if length < least:
-                raise _failed(f"{name}: expected at least {least} steps, got {length}")
+                raise failed(f"{name}: expected at least {least} steps, got {length}")
 
         return require
 
@@ -119,9 +147,7 @@ class Steps:
 
         def require(values: Values) -> None:
             if np.isinf(values[name]).any():
-                raise _failed(
-                    f"{name}: expected finite numbers, or NaN where missing, got infinity"
-                )
+                raise failed(f"{name}: expected finite numbers, or NaN where missing, got infinity")
 
         return require
 
@@ -134,7 +160,7 @@ class Steps:
             empty = np.isnan(read).all(axis=1)[:, columns]
             if empty.any():
                 row, column = np.argwhere(empty)[0]
-                raise _failed(
+                raise failed(
                     f"{name}: row {row} has no value of column {names[column]} in the steps "
                     f"read, the last {read.shape[1]}; expected at least one that is not NaN"
                 )
@@ -142,16 +168,11 @@ class Steps:
         return require
 
 
-def _failed(message: str) -> InvalidArgument:
-    """As TensorFlow's Assert says it."""
-    return InvalidArgument(f"assertion failed: [{message}]")
+def _columns(step: Mapping[str, Any]) -> ColumnNames:
+    return ColumnNames(step["columns"], step["targets"], step["read"])
 
 
 def _vector(array: np.ndarray) -> np.ndarray:
     if array.ndim != 1:
-        raise InvalidArgument(f"input must be a vector, got shape: {_shape_text(array)}")
+        raise InvalidArgument(f"input must be a vector, got shape: {shape_text(array)}")
     return array
-
-
-def _shape_text(array: np.ndarray) -> str:
-    return f"[{','.join(map(str, array.shape))}]"

@@ -1,7 +1,8 @@
 """Texts to tokens and word ids, as a version's files describe it; the answers are TensorFlow's.
 
 `tokens.json` holds steps, each of which changes a text: `decode`, `replace` a pattern `by` another
-text, `lower`; the last one finds the tokens. Patterns are Python's, with re.ASCII, and stand there
+text, `cut` what stands between two patterns, `exchange` several texts for others, `normalise`,
+`lower`; the last one finds the tokens. Patterns are Python's, with re.ASCII, and stand there
 twice: for `any` text, and for texts of `ascii` alone, for which null says that nothing matches.
 """
 
@@ -9,15 +10,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "Σ", "σ", "ς"
+from serving.engine.native.text_changes import (
+    Cut,
+    Exchange,
+    LowerCase,
+    Normalisation,
+    TextChange,
+)
+
 _PADDING, _UNKNOWN = 0, 1
+_ENTITY = b"&"  # how all begins that is exchanged
 
 
 class Tokenizer:
@@ -32,6 +41,8 @@ class Tokenizer:
 
     def __init__(self, steps: Sequence[Mapping[str, Any]]) -> None:
         self._any, self._ascii = _Reading(steps, "any"), _Reading(steps, "ascii")
+        # What takes the place of ASCII may be none.
+        self._exchanges = any("exchange" in step for step in steps)
 
     @classmethod
     def read(cls, path: Path) -> Tokenizer:
@@ -40,7 +51,7 @@ class Tokenizer:
 
     def __call__(self, text: bytes) -> list[str]:
         """The tokens of a text; bytes that are no UTF-8 become U+FFFD."""
-        if text.isascii():
+        if text.isascii() and not (self._exchanges and _ENTITY in text):
             return self._ascii(text.decode("ascii"))
         return self._any(text.decode("utf-8", "replace"))
 
@@ -49,19 +60,13 @@ class _Reading:
     """The steps for one kind of text: `any`, or of ASCII alone."""
 
     def __init__(self, steps: Sequence[Mapping[str, Any]], kind: str) -> None:
-        self._changes: list[Callable[[str], str]] = []
+        self._changes: list[TextChange] = []
         find: re.Pattern[str] | None = None
         for step in steps:
-            if "replace" in step:
-                if step["replace"][kind] is not None:
-                    pattern = re.compile(step["replace"][kind], re.ASCII)
-                    self._changes.append(partial(pattern.sub, step["by"]))
-            elif "lower" in step:
-                self._changes.append(str.lower if kind == "ascii" else _LowerCase(**step["lower"]))
-            elif "find" in step:
+            if "find" in step:
                 find = re.compile(step["find"][kind], re.ASCII)
-            elif step != {"decode": "utf-8"}:
-                raise ValueError(f"unknown step {sorted(step)}")
+            elif step != {"decode": "utf-8"} and (change := _change(step, kind)):
+                self._changes.append(change)
         if find is None:
             raise ValueError("no step finds tokens")
         # With one group, which is the whole pattern, as without any.
@@ -73,45 +78,21 @@ class _Reading:
         return self._find(text)
 
 
-class _LowerCase:
-    """TensorFlow's lower case.
-
-    Args:
-        map: The characters that it changes, each by what it becomes.
-        cased: Pattern of the letters behind which a Σ ends a word.
-        passed: Pattern of those that do not count for that.
-    """
-
-    def __init__(self, map: Mapping[str, str], cased: str, passed: str) -> None:
-        self._map = str.maketrans(dict(map))
-        cased_letter = re.compile(cased)
-        self._cased = cased_letter.match
-        self._passed = re.compile(passed).match
-
-    def __call__(self, text: str) -> str:
-        if _SIGMA in text:
-            text = self._with_final_sigmas(text)
-        return text.translate(self._map)
-
-    def _with_final_sigmas(self, text: str) -> str:
-        small = list(text)
-        for place, character in enumerate(text):
-            if character == _SIGMA:
-                final = self._meets(text, range(place - 1, -1, -1)) and not self._meets(
-                    text, range(place + 1, len(text))
-                )
-                small[place] = _FINAL_SIGMA if final else _SMALL_SIGMA
-        return "".join(small)
-
-    def _meets(self, text: str, places: range) -> bool:
-        """Whether the next letter that counts is a cased one."""
-        for place in places:
-            character = text[place]
-            if self._cased(character):
-                return True
-            if not self._passed(character):
-                return False
-        return False
+def _change(step: Mapping[str, Any], kind: str) -> TextChange | None:
+    """What a step does to one kind of text; None for nothing."""
+    match step:
+        case {"replace": patterns, "by": by}:
+            pattern = patterns[kind]
+            return pattern and partial(re.compile(pattern, re.ASCII).sub, by)
+        case {"cut": patterns, "by": by}:
+            return Cut(patterns[kind], by)
+        case {"exchange": pairs}:
+            return Exchange(pairs) if kind == "any" else None
+        case {"normalise": table}:
+            return Normalisation(**table) if kind == "any" else None
+        case {"lower": table}:
+            return LowerCase(**table) if kind == "any" else str.lower
+    raise ValueError(f"unknown step {sorted(step)}")
 
 
 class Words:

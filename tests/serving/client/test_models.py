@@ -20,8 +20,8 @@ def test_all_models_with_versions_and_labels(server):
         found = {model.name: model.versions for model in client.models()}
     assert {model.name: model.versions for model in asyncio.run(asynchronous())} == found
     assert {"text", "affine", "echo", "half/plus:two"} <= set(found)
-    assert found["affine"][0] == ListedVersion(3, "AVAILABLE", ("canary",))
-    assert ListedVersion(1, "AVAILABLE", ("stable",)) in found["affine"]
+    assert found["affine"][0] == ListedVersion(3, "AVAILABLE", ("canary",), "tensorflow")
+    assert ListedVersion(1, "AVAILABLE", ("stable",), "tensorflow") in found["affine"]
 
 
 def test_grpc_has_no_list(server):

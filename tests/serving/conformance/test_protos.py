@@ -22,27 +22,18 @@ WITHOUT_PEER = {
     "profiler_service_pb2",
     "saved_model_config_pb2",
 }
-# What is read of a SavedModel are its tags and signatures.
 LEFT_OUT = {
-    "tensorflow.MetaGraphDef": {
-        "graph_def",
-        "saver_def",
-        "collection_def",
-        "asset_file_def",
-        "object_graph_def",
-    },
-    "tensorflow.MetaGraphDef.MetaInfoDef": {
-        "meta_graph_version",
-        "stripped_op_list",
-        "any_info",
-        "tensorflow_version",
-        "tensorflow_git_version",
-        "stripped_default_attrs",
-        "function_aliases",
-    },
-    "tensorflow.SavedModel": {"saved_model_schema_version"},
     "tensorflow.serving.SessionRunRequest": {"options"},
     "tensorflow.serving.SessionRunResponse": {"metadata"},
+    # Of a SavedModel only what describes signatures is read.
+    "tensorflow.MetaGraphDef": {
+        *("graph_def", "saver_def", "collection_def", "asset_file_def", "object_graph_def"),
+    },
+    "tensorflow.MetaGraphDef.MetaInfoDef": {
+        *("meta_graph_version", "stripped_op_list", "any_info", "tensorflow_version"),
+        *("tensorflow_git_version", "stripped_default_attrs", "function_aliases"),
+    },
+    "tensorflow.SavedModel": {"saved_model_schema_version"},
 }
 
 
@@ -55,6 +46,7 @@ def peer_pool():
         "tensorflow_serving.apis.prediction_service_pb2",
         "tensorflow_serving.apis.model_service_pb2",
         "tensorflow_serving.config.model_server_config_pb2",
+        "tensorflow.core.protobuf.meta_graph_pb2",
         "tensorflow.core.protobuf.saved_model_pb2",
         "tensorflow.core.example.example_pb2",
     ):
@@ -79,13 +71,13 @@ def shape_of(message):
 
 def compare(mine, peer):
     expected = shape_of(peer)
-    of_maps = set()
     for name in LEFT_OUT.get(mine.full_name, ()):
-        if peer.fields_by_name[name].message_type in peer.nested_types:
-            of_maps.add(peer.fields_by_name[name].message_type.name)
         del expected[name]
     assert shape_of(mine) == expected, mine.full_name
-    assert set(mine.nested_types_by_name) == set(peer.nested_types_by_name) - of_maps
+    kept = {field[3] for field in expected.values()}
+    assert set(mine.nested_types_by_name) == {
+        name for name, nested in peer.nested_types_by_name.items() if nested.full_name in kept
+    }
     for name, nested in mine.nested_types_by_name.items():
         compare(nested, peer.nested_types_by_name[name])
     for enum in mine.enum_types:

@@ -47,9 +47,8 @@ def test_tampered_model_is_found_in_files_and_on_a_server(exports, tmp_path, cap
     assert main(["verify", str(base / "1")]) == 1
     assert "expected" in capsys.readouterr().err
     (base / "1" / DIGESTS).unlink()  # otherwise the server would not load the version
-    # What changed is the SavedModel, and not the graphs of ONNX beside it.
     flags = ("--model_name=one", f"--model_base_path={base}", "--runtime=tensorflow")
-    with running(tmp_path / "log", *flags) as server:
+    with running(tmp_path / "log", *flags) as server:  # the graphs of ONNX are what they were
         for url in (server.rest, server.grpc):
             assert main(["verify", str(version), "--url", url]) == 1
             assert "(serving_default), output" in capsys.readouterr().err

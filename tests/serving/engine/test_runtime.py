@@ -28,7 +28,7 @@ from pathlib import Path
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == "tensorflow":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            raise ModuleNotFoundError(name, name=name)
 
 import importlib.util
 found = importlib.util.find_spec

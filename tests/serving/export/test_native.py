@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -23,17 +24,20 @@ from training.words.vocabulary import Vocabulary, tokenize
 TEXTS = 10_000
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
+@pytest.fixture(scope="module", params=["plain", "cleaned"])
+def tokenizer(tmp_path_factory, request):
+    """One as an export has it, and whether it cleans texts first."""
+    cleaned = request.param == "cleaned"
     path = tmp_path_factory.mktemp("tokens") / TOKENS_FILE
-    path.write_text(token_files(Vocabulary(["a"]))[TOKENS_FILE], "utf-8")
-    return Tokenizer.read(path)
+    path.write_text(token_files(Vocabulary(["a"]), cleaned)[TOKENS_FILE], "utf-8")
+    return Tokenizer.read(path), cleaned
 
 
 def same_tokens(tokenizer, texts):
-    wanted = tokenize(tf.constant(texts)).to_list()
+    tokens, cleaned = tokenizer
+    wanted = tokenize(tf.constant(texts), cleaned).to_list()
     for text, expected in zip(texts, wanted, strict=True):
-        assert [token.encode() for token in tokenizer(text)] == expected, text
+        assert [token.encode() for token in tokens(text)] == expected, text
 
 
 def test_every_character_is_read_as_by_tensorflow(tokenizer):
@@ -50,6 +54,26 @@ def test_bytes_that_are_no_text(tokenizer):
     rng = np.random.default_rng(3)
     texts = [bytes(rng.integers(0, 256, rng.integers(0, 12)).tolist()) for _ in range(5000)]
     same_tokens(tokenizer, [*texts, b"", b"\x00", b"\xed\xa0\x80", b"a\x00Bn't", b"\xef\xbb\xbfA"])
+
+
+def test_texts_as_people_have_them(tokenizer):
+    texts = (
+        "<p class='x'>3 &lt; 5 &amp;&nbsp;caf&eacute;</p><script>if (a<b) {}</script><br/>Ende",
+        "<!-- a --> b <!-- c <STYLE>d</style > e --> f <script>g <!-- </script> h -->",
+        "&amp;lt; &amp;amp;amp; &#39;s &auml", "a&Auml;ΟΔΟΣ&nbsp;b", "don&rsquo;t",
+        "see HTTPS://shop.example.com/a/b?c=d#e or www.example.org/x, thanks http:// http://ü.de/ß",
+        "ﬁne ＦＵＬＬ ½ Ａ\u030a 가\u11a8 Tru\u031bo\u031b\u0300ng \u0344 \u0958",
+        "\vhttp://a\vb c", "👩\u200d💻👍🏽 ❤\ufe0f soft\u00adware zero\u200bwidth ราคา",
+    )  # fmt: skip
+    same_tokens(tokenizer, [text.encode() for text in texts])
+
+
+def test_what_is_opened_and_never_closed_takes_one_pass(tokenizer):
+    """As in RE2; the pattern `<!--.*?-->` would take Python minutes here."""
+    tokens, _ = tokenizer
+    started = time.perf_counter()
+    tokens(b"<!--<script " * 50_000)
+    assert time.perf_counter() - started < 5
 
 
 def test_fuzzed_texts(tokenizer):

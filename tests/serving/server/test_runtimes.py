@@ -62,6 +62,9 @@ def test_swaps_between_runtimes_under_load(exports, tmp_path, figures):
             said = f"Model m, version {number}: run by {'onnx' if graphs else 'tensorflow'}"
             wait_until(lambda said=said: said in server.log.read_text(), server)
             time.sleep(0.3)
+            listed = httpx.get(f"{server.rest}/models", trust_env=False).json()["models"][0]
+            assert listed["versions"][0]["version"] == number
+            assert listed["versions"][0]["runtime"] == ("onnx" if graphs else "tensorflow")
         stop.set()
         for one in asking:
             one.join()

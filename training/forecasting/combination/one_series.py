@@ -46,7 +46,9 @@ def one_series_model(
     networks = []
     for each in combination["shares"]:
         if each["network"] in names:
-            network = build_forecaster(plain, reads, config.levels, each["residual"])
+            network = build_forecaster(
+                plain, reads, config.levels, each["residual"], each["network"]
+            )
             network.set_weights(model.get_layer(each["network"]).get_weights())
             networks.append((network, float(each["weight"])))
     return combined(single, networks, kernel, share)

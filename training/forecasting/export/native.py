@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -12,7 +13,10 @@ from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
 from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
-from training.forecasting.export.native_series import SeriesGraph
+from training.forecasting.export.native_checks import ForecastingChecks, one_series_checks
+from training.forecasting.export.native_one_series import one_series_graph
+from training.forecasting.export.native_series import SeriesGraph, add_quantiles
+from training.forecasting.export.one_series import OneSeries
 from training.forecasting.network import native_layers
 from training.forecasting.network.config import ForecasterConfig, ForecastShape
 from training.forecasting.preprocessor import SeriesPreprocessor
@@ -40,14 +44,13 @@ class ForecastingNative:
         levels: Sequence[float],
         offsets: np.ndarray,
         panel: bool = False,
-        one_series: object = None,
+        one_series: OneSeries | None = None,
     ) -> None:
         self._model, self._shape, self._panel = model, shape, panel
         self._network, self._read = shown if shown is not None else (model, shape)
         self._config = config.for_series(
             self._read.lookback, self._read.lookback, len(self._read.targets)
         )
-        self._preprocessor = preprocessor
         self._levels, self._offsets = tuple(levels), offsets
         self._middle = self._levels.index(MEDIAN)
         self._streams = shown is not None and config.streams
@@ -55,71 +58,62 @@ class ForecastingNative:
         alone = shown is None or config.channel_independent
         read = shape.targets if alone else tuple(range(shape.channels))
         self._rows = len(shape.targets) if config.channel_independent else 1
-        named = "columns are told apart by their names, by operations of TensorFlow"
-        self._left = dict.fromkeys(("by_name", "columns"), named)
-        if one_series is not None:
-            self._left["one_series"] = "its series have scales of their own; no graph is written"
-        least = 1 if self._streams else shape.lookback
-        self._checks: list[Step] = [
-            {"do": "require_shape", "of": "history", "sizes": [None, None, shape.channels]},
-            {"do": "require_steps", "of": "history", "least": least},
-            {"do": "require_finite", "of": "history"},
-            {
-                "do": "require_values",
-                "of": "history",
-                "last": None if self._streams else shape.lookback,
-                "columns": list(read),
-                "names": [columns[number] for number in read],
-            },
-        ]
+        lookback = None if self._streams else shape.lookback
+        self._checks = ForecastingChecks(columns, shape.targets, read, lookback, panel)
+        self._one_series = one_series
+        self._series = SeriesGraph(preprocessor)
 
     def by_name(self) -> NativeModel:
         """All signatures, those left to TensorFlow as well."""
         graphs: dict[str, Any] = {}
-        signatures, left = {}, dict(self._left)
+        signatures, left = {"columns": self._checks.columns()}, dict[str, str]()
+        history = self._checks.history
         writers: dict[str, tuple[Callable[[], Any], Sequence[Step], Sequence[str]]] = {
-            "serving_default": (self._forecast, self._checks, ("forecast", "quantiles"))
+            "serving_default": (self._forecast, history, ("forecast", "quantiles"))
         }
+        one = self._one_series
+        if one is not None:
+            writers["one_series"] = (
+                partial(one_series_graph, one),
+                one_series_checks(),
+                ("forecast", "quantiles"),
+            )
         if self._opens:
             shown = ["end", "update_gate", "reset_gate", "state", "values"]
             shown += ["forecast"] if self._streams else []
-            writers["gates"] = (self._gates, self._checks, shown)
+            writers["gates"] = (self._gates, history, shown)
         if self._streams:
-            checks: list[Step] = [
-                {"do": "require_shape", "of": "value", "sizes": [None, self._shape.channels]},
-                {"do": "require_shape", "of": "state", "sizes": [None, self._state_size]},
-                {"do": "require_finite", "of": "value"},
-            ]
+            checks = self._checks.step(self._state_size)
             writers["step"] = (self._step, checks, ("forecast", "quantiles", "after"))
         for name, (write, steps, outputs) in writers.items():
             try:
-                self._check()
                 graphs[name] = write()
             except ValueError as error:
                 left[name] = str(error)
                 continue
-            aliases = {"after": "state"}
-            named = {aliases.get(output, output): output for output in outputs}
+            named = {"state" if output == "after" else output: output for output in outputs}
             signatures[name] = NativeSignature(name, named, steps)
+        if "serving_default" in left:
+            left["by_name"] = left["serving_default"]
+        else:
+            signatures["by_name"] = self._checks.by_name("serving_default")
         return NativeModel(graphs, signatures, left)
-
-    def _check(self) -> None:
-        if self._panel:
-            raise ValueError("series that have ended are answered by TensorFlow")
-        self._series = SeriesGraph(self._preprocessor)
 
     @property
     def _state_size(self) -> int:
-        return self._rows * self._config.units + 2 * self._shape.channels
+        return self._config.layers * self._rows * self._config.units + 2 * self._shape.channels
 
     def _forecast(self) -> Any:
-        graph, history = self._begun()
+        graph = OnnxGraph()
+        history = graph.input("history", "float32", (None, None, self._shape.channels))
+        read = self._prepared(graph, history)
         if self._streams:
-            answers = self._last_answer(graph, history)
+            answers = self._last_answer(graph, read)
         else:
-            (value,) = add_model(graph, self._model, [Value(history, 3)], _WRITERS, ALL_OPERATIONS)
+            (value,) = add_model(graph, self._model, [Value(read, 3)], _WRITERS, ALL_OPERATIONS)
             answers = value.name
-        self._output(graph, answers)
+        ended = self._series.ended(graph, history, self._shape.lookback) if self._panel else None
+        self._output(graph, answers, ended)
         return graph.model("forecast")
 
     def _gates(self) -> Any:
@@ -134,8 +128,9 @@ class ForecastingNative:
             assert self._config.segment is not None
             width = self._config.segment
             x = self._segments(graph, x, width)
-        gru = self._gru()
-        shown = [self._by_row(graph, values) for values in add_opened(graph, gru, Value(x, 3))]
+        *lower, top = self._grus
+        opened = add_opened(graph, top, self._through(graph, lower, x))
+        shown = [self._by_row(graph, values) for values in opened]
         U = self._config.units
         for name, values in zip(("update_gate", "reset_gate", "state"), shown, strict=True):
             graph.output(name, values, "float32", (None, None, self._rows, U))
@@ -169,8 +164,9 @@ class ForecastingNative:
         raw = graph.input("value", "float32", (None, C))
         carried = graph.input("state", "float32", (None, self._state_size))
         zero = graph.constant(float32(0))
-        sizes = graph.constant([self._rows * U, C, C])
-        h, last, seen = graph.add("Split", carried, sizes, count=3, axis=1)
+        width, layers = self._rows * U, self._config.layers
+        sizes = graph.constant([*[width] * layers, C, C])
+        *before, last, seen = graph.add("Split", carried, sizes, count=layers + 2, axis=1)
         missing = graph.add("IsNaN", raw)
         value = graph.add("Where", missing, last, self._series.scaled(graph, raw))
         difference = self._config.normalisation == "difference"
@@ -180,23 +176,21 @@ class ForecastingNative:
             read = graph.add("Where", begun, graph.add("Sub", value, last), zero)
         axis = graph.constant([1])
         x = self._by_target(graph, graph.add("Unsqueeze", read, axis))
-        h = graph.add("Reshape", h, graph.constant([-1, U]))
-        (run,) = run_gru(graph, [self._gru()], Value(x, 3), [h])
-        states = self._by_row(graph, graph.add("Unsqueeze", run.state, axis))
+        afterwards = []
+        for gru, h in zip(self._grus, before, strict=True):
+            h = graph.add("Reshape", h, graph.constant([-1, U]))
+            (run,) = run_gru(graph, [gru], Value(x, 3), [h])
+            afterwards.append(graph.add("Reshape", run.state, graph.constant([-1, width])))
+            x = graph.add("Unsqueeze", run.state, axis)
+        states = self._by_row(graph, x)
         levels = graph.add("Unsqueeze", value, axis) if difference else None
         answers = graph.add("Squeeze", self._answer(graph, states, levels), axis)
         known = graph.add("Cast", graph.add("Not", missing), to=_FLOAT)
         seen = graph.add("Max", seen, known)
-        flat = graph.add("Reshape", run.state, graph.constant([-1, self._rows * U]))
-        after = graph.add("Concat", flat, value, seen, axis=1)
+        after = graph.add("Concat", *afterwards, value, seen, axis=1)
         self._output(graph, answers)
         graph.output("after", after, "float32", (None, self._state_size))
         return graph.model("step")
-
-    def _begun(self) -> tuple[OnnxGraph, str]:
-        graph = OnnxGraph()
-        raw = graph.input("history", "float32", (None, None, self._shape.channels))
-        return graph, self._prepared(graph, raw)
 
     def _prepared(self, graph: OnnxGraph, history: str) -> str:
         """What the network reads: cut, filled and standardised."""
@@ -235,12 +229,21 @@ class ForecastingNative:
         (value,) = _WRITERS[type(layer)](graph, layer, [Value(x, 3)], ())
         return value.name
 
-    def _gru(self) -> Any:
-        if self._config.layers > 1:
-            raise ValueError("a stack of GRUs is opened by TensorFlow")
-        if self._config.architecture == "segment":
-            return self._network.get_layer("segment_gru").encoder
-        return self._network.get_layer("gru")
+    @property
+    def _grus(self) -> list[Any]:
+        """From the lowest to the top one."""
+        layer = self._network.get_layer
+        lower = [layer(f"gru_{number}") for number in range(1, self._config.layers)]
+        segment = self._config.architecture == "segment"
+        return [*lower, layer("segment_gru").encoder if segment else layer("gru")]
+
+    @staticmethod
+    def _through(graph: OnnxGraph, grus: Sequence[Any], x: str) -> Value:
+        """The outputs (B, N, U) of GRUs on top of each other."""
+        for gru in grus:
+            (run,) = run_gru(graph, [gru], Value(x, 3), [None])
+            x = run.outputs
+        return Value(x, 3)
 
     def _by_row(self, graph: OnnxGraph, x: str) -> str:
         """(B·R, N, U) as (B, N, R, U)."""
@@ -256,7 +259,9 @@ class ForecastingNative:
 
     def _last_answer(self, graph: OnnxGraph, history: str) -> str:
         """The answer (B, H, K, Q) to all of a history; of a model that streams."""
-        (run,) = run_gru(graph, [self._gru()], Value(self._inputs(graph, history), 3), [None])
+        *lower, top = self._grus
+        inputs = self._through(graph, lower, self._inputs(graph, history))
+        (run,) = run_gru(graph, [top], inputs, [None])
         axis = graph.constant([1])
         states = self._by_row(graph, graph.add("Unsqueeze", run.state, axis))
         levels = None
@@ -282,17 +287,13 @@ class ForecastingNative:
         level = graph.add("Unsqueeze", self._targets(graph, levels), graph.constant([2, 4]))
         return str(graph.add("Add", answers, level))
 
-    def _output(self, graph: OnnxGraph, answers: str) -> None:
+    def _output(self, graph: OnnxGraph, answers: str, ended: str | None = None) -> None:
         """The outputs `forecast` and `quantiles` of (B, H, K, 1) or (B, H, K, Q), standardised."""
-        shifted = graph.add("Add", answers, graph.constant(float32(self._offsets), "offsets"))
-        bounds = graph.add("Split", shifted, count=len(self._levels), axis=3)
-        bounds = list(bounds) if len(self._levels) > 1 else [shifted]
-        for q in reversed(range(self._middle)):
-            bounds[q] = graph.add("Min", bounds[q], bounds[q + 1])
-        for q in range(self._middle + 1, len(bounds)):
-            bounds[q] = graph.add("Max", bounds[q], bounds[q - 1])
-        served = bounds[0] if len(bounds) == 1 else graph.add("Concat", *bounds, axis=3)
+        served = add_quantiles(graph, answers, self._offsets, self._levels)
         raw = self._series.restored(graph, served, 2)
+        if ended is not None:
+            nowhere = graph.add("Unsqueeze", ended, graph.constant([3]))
+            raw = graph.add("Where", nowhere, graph.constant(float32(np.nan)), raw)
         H, K = self._shape.horizon, len(self._shape.targets)
         middle = graph.add("Gather", raw, graph.constant(np.int64(self._middle)), axis=3)
         graph.output("forecast", middle, "float32", (None, H, K))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from keras_gru.convert.onnx_graph import OnnxGraph, float32
 from training.forecasting.preprocessor import SeriesPreprocessor
+from training.forecasting.scores.conformal import MEDIAN
 
-_INT32, _INT64, _BOOL = 6, 7, 9  # onnx.TensorProto's numbers
+_FLOAT, _INT32, _INT64, _BOOL, _DOUBLE = 1, 6, 7, 9, 11  # onnx.TensorProto's numbers
+_END = np.iinfo(np.int64).max
+_LARGEST_LOGARITHM = 80.0
+"""As in `SeriesPreprocessor`."""
 
 
 class SeriesGraph:
@@ -15,14 +21,9 @@ class SeriesGraph:
 
     Args:
         preprocessor: Of the run.
-
-    Raises:
-        ValueError: It takes logarithms.
     """
 
     def __init__(self, preprocessor: SeriesPreprocessor) -> None:
-        if preprocessor.logarithmic.any():
-            raise ValueError("columns on a logarithmic scale are left to TensorFlow")
         self._preprocessor = preprocessor
 
     def standardised(self, graph: OnnxGraph, history: str) -> str:
@@ -60,8 +61,22 @@ class SeriesGraph:
         filled = graph.add("GatherElements", columns, source, axis=2)
         return str(graph.add("Transpose", filled, perm=[0, 2, 1]))
 
+    def ended(self, graph: OnnxGraph, history: str, lookback: int) -> str:
+        """Which targets (B, 1, K) have no value in the last steps of a raw history (B, T, C)."""
+        start, end, axis = (graph.constant([place]) for place in (-lookback, _END, 1))
+        read = graph.add("Slice", history, start, end, axis)
+        targets = graph.constant(np.array(self._preprocessor.targets, np.int64))
+        missing = graph.add("IsNaN", graph.add("Gather", read, targets, axis=2))
+        every = graph.add("ReduceMin", graph.add("Cast", missing, to=_INT32), axes=[1], keepdims=1)
+        return str(graph.add("Cast", every, to=_BOOL))
+
     def scaled(self, graph: OnnxGraph, values: str) -> str:
         """On the scale of the network, NaN as it is."""
+        logarithmic = self._preprocessor.logarithmic
+        if logarithmic.any():
+            known = graph.add("Not", graph.add("IsNaN", values))
+            takes = graph.add("And", known, graph.constant(logarithmic))
+            values = graph.add("Where", takes, add_log1p(graph, values), values)
         level = graph.constant(float32(self._preprocessor.mean))
         spread = graph.constant(float32(self._preprocessor.deviation))
         return str(graph.add("Div", graph.add("Sub", values, level), spread))
@@ -73,4 +88,42 @@ class SeriesGraph:
         spread = float32(self._preprocessor.deviation[columns]).reshape(shape)
         level = float32(self._preprocessor.mean[columns]).reshape(shape)
         scaled = graph.add("Mul", values, graph.constant(spread))
-        return str(graph.add("Add", scaled, graph.constant(level)))
+        raw = str(graph.add("Add", scaled, graph.constant(level)))
+        logarithmic = self._preprocessor.logarithmic[columns]
+        if not logarithmic.any():
+            return raw
+        mask = graph.constant(logarithmic.reshape(shape))
+        return str(graph.add("Where", mask, add_expm1(graph, raw), raw))
+
+
+def add_log1p(graph: OnnxGraph, values: str) -> str:
+    """log(1 + max(x, 0)); ONNX has no operator for it that keeps the digits of small values."""
+    positive = graph.add("Max", values, graph.constant(float32(0)))
+    wide = graph.add("Cast", positive, to=_DOUBLE)
+    one = graph.constant(np.float64(1))
+    return str(graph.add("Cast", graph.add("Log", graph.add("Add", wide, one)), to=_FLOAT))
+
+
+def add_expm1(graph: OnnxGraph, values: str) -> str:
+    """max(exp(x) - 1, 0), of numbers of which float32 has the exponential."""
+    bounded = graph.add("Min", values, graph.constant(float32(_LARGEST_LOGARITHM)))
+    power = graph.add("Exp", graph.add("Cast", bounded, to=_DOUBLE))
+    less = graph.add("Sub", power, graph.constant(np.float64(1)))
+    less = graph.add("Max", less, graph.constant(np.float64(0)))
+    return str(graph.add("Cast", less, to=_FLOAT))
+
+
+def add_quantiles(
+    graph: OnnxGraph, answers: str, offsets: np.ndarray, levels: Sequence[float]
+) -> str:
+    """`training.forecasting.scores.conformal.quantiles` of (B, H, K, 1) or (B, H, K, Q)."""
+    middle = list(levels).index(MEDIAN)
+    shifted = graph.add("Add", answers, graph.constant(float32(offsets), "offsets"))
+    if len(levels) == 1:
+        return str(shifted)
+    bounds = list(graph.add("Split", shifted, count=len(levels), axis=3))
+    for q in reversed(range(middle)):
+        bounds[q] = graph.add("Min", bounds[q], bounds[q + 1])
+    for q in range(middle + 1, len(bounds)):
+        bounds[q] = graph.add("Max", bounds[q], bounds[q - 1])
+    return str(graph.add("Concat", *bounds, axis=3))

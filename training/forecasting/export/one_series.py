@@ -29,9 +29,9 @@ class OneSeries:
         levels: tuple[float, ...],
         offsets: np.ndarray,
     ) -> None:
-        self.model, self._lookback = model, int(model.input_shape[1])
-        self._logarithmic, self._levels = logarithmic, levels
-        self._offsets = np.median(offsets, axis=1, keepdims=True).astype(np.float32)
+        self.model, self.lookback = model, int(model.input_shape[1])
+        self.logarithmic, self.levels = logarithmic, levels
+        self.offsets = np.median(offsets, axis=1, keepdims=True).astype(np.float32)
 
     def forecast(self, history: Any) -> dict[str, Any]:
         """Forecast series one by one.
@@ -44,20 +44,20 @@ class OneSeries:
             `forecast` (B, H) and `quantiles` (B, H, Q), float32, in raw units.
         """
         rows = tf.shape(history)[0]
-        before = tf.fill((rows, self._lookback), float("nan"))
-        read = tf.concat([before, history], axis=1)[:, -self._lookback :]
-        read = tf.ensure_shape(read, (None, self._lookback))
-        if self._logarithmic:
+        before = tf.fill((rows, self.lookback), float("nan"))
+        read = tf.concat([before, history], axis=1)[:, -self.lookback :]
+        read = tf.ensure_shape(read, (None, self.lookback))
+        if self.logarithmic:
             known = tf.logical_not(tf.math.is_nan(read))
             read = tf.where(known, tf.math.log1p(tf.maximum(read, 0.0)), read)
         mean, deviation = _scale(read)
         standardised = _AS_IT_IS.standardise(((read - mean) / deviation)[..., tf.newaxis])
         answers = self.model(standardised, training=False)
-        served = quantiles(answers, self._offsets, self._levels)[:, :, 0]  # (B, H, Q)
+        served = quantiles(answers, self.offsets, self.levels)[:, :, 0]  # (B, H, Q)
         raw = served * deviation[..., tf.newaxis] + mean[..., tf.newaxis]
-        if self._logarithmic:
+        if self.logarithmic:
             raw = tf.maximum(tf.math.expm1(tf.minimum(raw, 80.0)), 0.0)
-        return {"forecast": raw[..., list(self._levels).index(MEDIAN)], "quantiles": raw}
+        return {"forecast": raw[..., list(self.levels).index(MEDIAN)], "quantiles": raw}
 
 
 def _scale(read: Any) -> tuple[Any, Any]:

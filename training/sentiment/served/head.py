@@ -87,12 +87,11 @@ class LabelsHead(Head):
 
     def __init__(self, names: Sequence[str], temperature: float, decision: Decision):
         super().__init__(names)
-        self.decision = decision
-        self._temperature = temperature
+        self.decision, self.temperature = decision, temperature
 
     def scores(self, logits: Any) -> Any:
         """The probability of each label."""
-        return tf.math.sigmoid(tf.cast(logits, tf.float32) / np.float32(self._temperature))
+        return tf.math.sigmoid(tf.cast(logits, tf.float32) / np.float32(self.temperature))
 
     def answers(self, logits: Any) -> dict[str, Any]:
         """`labels` (B, C), `scores` (B, C) and `thresholds` (B, C).

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_gru import GRU
-from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import OnnxGraph, Value
 from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
@@ -20,7 +19,8 @@ from training.sentiment.network.model import WordDropout
 from training.sentiment.network.native_pooling import PoolingGraph, add_pooling
 from training.sentiment.network.pooling import Pooling, pooling_layer
 from training.sentiment.network.steps import SentimentSteps
-from training.sentiment.served.head import ClassHead, Head, NumberHead
+from training.sentiment.served.head import Head
+from training.sentiment.served.native_head import OUTPUTS, add_answers, add_scores
 from training.words import native_layers
 from training.words.native_tokens import TOKENS_FILE, WORDS_FILE, token_files
 from training.words.vocabulary import TextPreprocessor, Vocabulary
@@ -51,20 +51,18 @@ def sentiment_native(
         vocabulary: The known words.
         head: From logits to answers.
     """
-    number = isinstance(head, NumberHead)
+    number = head.kind == "number"
     api = "regress" if number else "classify"
     writer = _Writer(model, preprocessor.max_tokens, head)
     names = ["serving_default", api, "gates", *(["step"] if writer.streams else [])]
     try:
-        if preprocessor.cleaned:
-            raise ValueError("texts are cleaned first, by operations of TensorFlow")
-        texts = token_files(vocabulary)
+        texts = token_files(vocabulary, preprocessor.cleaned)
         graphs = {"answer": writer.answer()}
     except ValueError as error:
         return NativeModel(left=dict.fromkeys(names, str(error)))
     cut = _reading("text", preprocessor.max_tokens)
     example: Step = {"do": "parse_example", "from": "inputs", "feature": "text", "to": "text"}
-    answers = ("value", "quantiles") if number else ("label", "probability", "scores")
+    answers = OUTPUTS[head.kind]
     of_examples = {"outputs": "value"} if number else {"classes": "classes", "scores": "scores"}
     signatures = {
         "serving_default": NativeSignature("answer", {name: name for name in answers}, cut),
@@ -126,7 +124,7 @@ class _Writer:
     def answer(self) -> Any:
         """`serving_default`, and `classify` or `regress`: they differ in names alone."""
         graph, ids = self._begun()
-        self._answers(graph, self._logits(graph, ids))
+        add_answers(graph, self._logits(graph, ids), self._served)
         return graph.model("answer")
 
     def gates(self) -> Any:
@@ -150,7 +148,7 @@ class _Writer:
             logits = self._dense(graph, pooled)
         else:
             logits = self._by_prefix(graph, ids)
-        scores = graph.add("Mul", self._scores(graph, logits), kept)
+        scores = graph.add("Mul", add_scores(graph, logits, self._served), kept)
         gate_shape = (None, None, len(self._layers), None, None)
         for name, kind in zip(("update_gate", "reset_gate", "state"), shown, strict=True):
             graph.output(name, stacked(graph, kind, 2), "float32", gate_shape)
@@ -176,7 +174,7 @@ class _Writer:
             after.append(run.state)
             x = Value(run.outputs, 3, mask)
         pooled, carry = PoolingGraph(graph, self._pooling, x.name, mask).resume(pooled, width)
-        self._answers(graph, self._dense(graph, pooled))
+        add_answers(graph, self._dense(graph, pooled), self._served)
         name = graph.add("Concat", *after, carry, axis=-1)
         graph.output("after", name, "float32", (None, self.state_size))
         return graph.model("step")
@@ -204,38 +202,6 @@ class _Writer:
         square = graph.add("Concat", length, length, axis=0)
         rows = graph.add("Trilu", graph.add("Expand", ids, square), upper=0)
         return str(graph.add("Unsqueeze", self._logits(graph, rows), graph.constant([0])))
-
-    def _scores(self, graph: OnnxGraph, logits: str) -> str:
-        """What `Head.scores` makes of logits (..., C)."""
-        head = self._served
-        if isinstance(head, NumberHead):
-            scale = head.scale
-            spread = graph.add("Mul", logits, graph.constant(float32(scale.deviation)))
-            return str(graph.add("Add", spread, graph.constant(float32(scale.mean))))
-        if not isinstance(head, ClassHead) or head.decision.utilities or head.decision.thresholds:
-            raise ValueError("answers with several labels or thresholds are left to TensorFlow")
-        calm = graph.add("Div", logits, graph.constant(float32(head.temperature)))
-        return str(graph.add("Softmax", calm, axis=-1))
-
-    def _answers(self, graph: OnnxGraph, logits: str) -> None:
-        """Outputs for logits (B, C)."""
-        scores, head = self._scores(graph, logits), self._served
-        if isinstance(head, NumberHead):
-            value = graph.add("Squeeze", scores, graph.constant([1]))
-            graph.output("value", value, "float32", (None,))
-            offsets = graph.constant(float32(head.scale.offsets))
-            bounds = graph.add("Add", scores, offsets)
-            graph.output("quantiles", bounds, "float32", (None, len(head.scale.offsets)))
-            return
-        count = len(head.names)
-        names = graph.constant(np.array(list(head.names), object), "classes_in_order")
-        best = graph.add("ArgMax", scores, axis=-1, keepdims=0)
-        graph.output("label", graph.add("Gather", names, best), "object", (None,))
-        highest = graph.add("ReduceMax", scores, axes=[-1], keepdims=0)
-        graph.output("probability", highest, "float32", (None,))
-        graph.output("scores", scores, "float32", (None, count))
-        every = graph.add("Expand", names, graph.add("Shape", scores))
-        graph.output("classes", every, "object", (None, count))
 
 
 def _directions(layer: Any) -> list[GRU]:

@@ -144,9 +144,8 @@ def test_list_of_models(equipped):
         assert client.get("/v1/models").status_code == 400
     found = {one["name"]: one for one in answer["models"]}
     assert list(found) == ["affine", "half/plus:two", "text"]
-    assert found["half/plus:two"]["versions"] == [
-        {"version": 1, "state": "AVAILABLE", "labels": ["stable"], "error": ""}
-    ]
+    serves = {"version": 1, "state": "AVAILABLE", "labels": ["stable"], "error": ""}
+    assert found["half/plus:two"]["versions"] == [{**serves, "runtime": "tensorflow"}]
     assert found["text"]["base_path"].endswith("/text")
 
 
