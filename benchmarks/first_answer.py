@@ -6,7 +6,8 @@
 Models of token ids (Embedding 32, recurrent layers of 64 units, Dense), once with `keras_gru.GRU`
 and once with `keras.layers.GRU` and the same weights. Each is exported, and loaded in a fresh
 process by `tf.saved_model.load` and in a v1 Session, as a server does. Both layers take turns, so
-that what else the machine does hits both. "First" is the loading and the first answer.
+that what else the machine does hits both. "First" is the loading and the first answer, "export" the
+time that the export took. `benchmarks.server_start` has the same models in the server.
 """
 
 import argparse
@@ -23,6 +24,10 @@ import numpy as np
 
 LAYERS = ("keras_gru", "keras")
 LOADERS = ("saved_model.load", "session")
+COLUMNS = (
+    *("model", "first, `tf.saved_model.load`", "first, v1 Session", "p50 afterwards"),
+    *("export", "saved_model.pb", "library functions"),
+)
 UNITS, FEATURES, WORDS = 64, 32, 1000
 
 
@@ -68,8 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = []
     for unroll in arguments.unroll:
         print(f"\nUnrolled {unroll}-fold:" if unroll else "")
-        print("| model | first, load | first, session | p50 | saved_model.pb | functions |")
-        print("|---|---:|---:|---:|---:|---:|", flush=True)
+        print(
+            "| model | first, load | first, session | p50 | export | saved_model.pb | functions |"
+        )
+        print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
         for number in arguments.models:
             row = measure(MODELS[number - 1], arguments, unroll)
             rows.append(row)
@@ -81,23 +88,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(model: Model, arguments: argparse.Namespace, unroll: int) -> dict[str, Any]:
     """All figures of one model: seconds, and bytes per layer."""
-    ids = np.random.default_rng(0).integers(1, WORDS, (arguments.rows, arguments.steps))
-    ids = ids.astype(np.int32)
-    if model.mask:
-        ids[:, -arguments.steps // 5 :] = 0
+    ids = request_ids(model, arguments.rows, arguments.steps)
+    row: dict[str, Any] = {"model": model.name, "unroll": unroll, "rows": arguments.rows}
+    row["export"] = {layer: [] for layer in LAYERS}
     with tempfile.TemporaryDirectory() as folder:
-        paths = {layer: Path(folder, layer) for layer in LAYERS}
-        sizes = _fresh(_export, model, paths, arguments.units, unroll)
-        row: dict[str, Any] = {"model": model.name, "unroll": unroll, "rows": arguments.rows}
+        for turn in range(arguments.rounds):
+            paths = {layer: Path(folder, f"{layer}-{turn}") for layer in LAYERS}
+            exported = fresh(export_both, model, paths, arguments.units, unroll, bool(turn % 2))
+            for layer in LAYERS:
+                row["export"][layer].append(exported["seconds"][layer])
+        row.update({name: exported[name] for name in ("bytes", "functions")})
         for loader in LOADERS:
             first: dict[str, list[float]] = {layer: [] for layer in LAYERS}
             for turn in range(arguments.rounds):
                 for layer in LAYERS[:: -1 if turn % 2 else 1]:
-                    first[layer].append(_fresh(_first_answer, paths[layer], loader, ids))
+                    first[layer].append(fresh(_first_answer, paths[layer], loader, ids))
             row[f"first, {loader}"] = first
-        row["p50"] = _fresh(_later_answers, paths, ids)
-        row.update(sizes)
+        row["p50"] = fresh(_later_answers, paths, ids)
     return row
+
+
+def request_ids(model: Model, rows: int = 1, steps: int = 50) -> np.ndarray:
+    """Token ids (rows, steps); of a model that masks, the last fifth is padding."""
+    ids = np.random.default_rng(0).integers(1, WORDS, (rows, steps)).astype(np.int32)
+    if model.mask:
+        ids[:, -steps // 5 :] = 0
+    return ids
 
 
 def table_row(row: dict[str, Any]) -> str:
@@ -108,13 +124,15 @@ def table_row(row: dict[str, Any]) -> str:
         cells.append(f"{ours / keras:.2f} × ({ours:.2f}, {keras:.2f} s)")
     ours, keras = (row["p50"][layer] * 1e3 for layer in LAYERS)
     cells.append(f"{ours / keras:.2f} × ({ours:.2f}, {keras:.2f} ms)")
+    ours, keras = (statistics.median(row["export"][layer]) for layer in LAYERS)
+    cells.append(f"{ours / keras:.2f} × ({ours:.2f}, {keras:.2f} s)")
     ours, keras = (row["bytes"][layer] / 1e3 for layer in LAYERS)
     cells.append(f"{ours / keras:.2f} × ({ours:.0f}, {keras:.0f} kB)")
     cells.append(", ".join(str(row["functions"][layer]) for layer in LAYERS))
     return f"| {' | '.join(cells)} |"
 
 
-def _fresh(function: Callable[..., Any], *args: Any) -> Any:
+def fresh(function: Callable[..., Any], *args: Any) -> Any:
     """What the function returns in a process that has imported TensorFlow and done nothing else."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tensorflow"])
@@ -122,7 +140,18 @@ def _fresh(function: Callable[..., Any], *args: Any) -> Any:
         return pool.apply(function, args)
 
 
-def _export(model: Model, paths: dict[str, Path], units: int, unroll: int) -> dict[str, Any]:
+def export_both(
+    model: Model, paths: dict[str, Path], units: int, unroll: int = 0, keras_first: bool = False
+) -> dict[str, Any]:
+    """Export a model with each layer; seconds, bytes and library functions per layer.
+
+    Args:
+        model: Of `MODELS`.
+        paths: Where to, per layer.
+        units: Of each recurrent layer.
+        unroll: Steps per iteration of this layer's loop; 0 for its own choice.
+        keras_first: Whether Keras' layer goes before ours.
+    """
     import keras
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -131,25 +160,32 @@ def _export(model: Model, paths: dict[str, Path], units: int, unroll: int) -> di
 
     if unroll:
         execution.EXPORT_UNROLL = unroll
+    warm_up = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    with tempfile.TemporaryDirectory() as folder:
+        warm_up.export(folder, verbose=False)
     weights = None
-    sizes: dict[str, Any] = {"bytes": {}, "functions": {}}
-    for layer, made in zip(LAYERS, (GRU, keras.layers.GRU), strict=True):
+    found: dict[str, Any] = {"seconds": {}, "bytes": {}, "functions": {}}
+    classes = dict(zip(LAYERS, (GRU, keras.layers.GRU), strict=True))
+    for layer in LAYERS[:: -1 if keras_first else 1]:
+        made = classes[layer]
         layers: list[Any] = [keras.layers.Embedding(WORDS, FEATURES, mask_zero=model.mask)]
         for index in range(model.layers):
             recurrent = made(units, return_sequences=index < model.layers - 1)
             bidirectional = model.bidirectional
             layers.append(keras.layers.Bidirectional(recurrent) if bidirectional else recurrent)
         built = keras.Sequential(
-            [keras.Input((None,), dtype="int32"), *layers, keras.layers.Dense(2)]
+            [keras.Input((None,), dtype="int32", name="ids"), *layers, keras.layers.Dense(2)]
         )
         weights = weights or built.get_weights()
         built.set_weights(weights)
+        begun = time.perf_counter()
         built.export(paths[layer], verbose=False)
+        found["seconds"][layer] = time.perf_counter() - begun
         content = (paths[layer] / "saved_model.pb").read_bytes()
         graph = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0].graph_def
-        sizes["bytes"][layer] = len(content)
-        sizes["functions"][layer] = len(graph.library.function)
-    return sizes
+        found["bytes"][layer] = len(content)
+        found["functions"][layer] = len(graph.library.function)
+    return found
 
 
 def _first_answer(path: Path, loader: str, ids: np.ndarray) -> float:

@@ -1,13 +1,14 @@
-"""How long a model takes until its first training step is done: tracing, compiling, running.
+"""The first training step of a model, later ones, its first prediction, and its export.
 
     python -m benchmarks.first_step
     python -m benchmarks.first_step --models speech video --rounds 5
+    python -m benchmarks.first_step --processor    # where other processes disturb the clock
 
 The model shapes of `tests/ecosystem`, once with `keras_gru.GRU` and once with `keras.layers.GRU`,
-in fresh processes that take turns. "First step" is the first `train_on_batch` of 16 rows, "step"
-the median of twenty later ones, "predict" the first `predict_on_batch`. All are medians over the
-rounds: this layer over Keras' and, in brackets, both. "Compiled" counts the programs that XLA
-made.
+in fresh processes that take turns. "First step" is the first `train_on_batch` of 16 rows: tracing,
+compiling, running; "step" the median of twenty later ones, "predict" the first `predict_on_batch`.
+All are medians over the rounds: this layer over Keras' and, in brackets, both. "Compiled" counts
+the programs that XLA made, "saved_model.pb" is the size of the exported graph.
 """
 
 import argparse
@@ -16,8 +17,9 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,26 +39,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--models", nargs="+", metavar="NAME", help="of tests/ecosystem (all)")
     parser.add_argument("--rounds", type=int, default=3, help="fresh processes per layer")
+    parser.add_argument(
+        "--processor", action="store_true", help="processor seconds of all threads, not the clock's"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure")
     parser.add_argument("--worker", choices=LAYERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.worker:
-        print(json.dumps(_measure(arguments.worker, arguments.models[0])))
+        clock = time.process_time if arguments.processor else time.perf_counter
+        print(json.dumps(_measure(arguments.worker, arguments.models[0], clock)))
         return 0
-    print("| model | first step (s) | step (ms) | predict (s) | compiled |")
-    print("|---|---:|---:|---:|---:|", flush=True)
+    print("| model | first step (s) | step (ms) | predict (s) | saved_model.pb (kB) | compiled |")
+    print("|---|---:|---:|---:|---:|---:|", flush=True)
     found = []
     for model in arguments.models or _names():
         runs: dict[str, list[Any]] = {layer: [] for layer in LAYERS}
         for turn in range(arguments.rounds):
             for layer in LAYERS[:: -1 if turn % 2 else 1]:
-                runs[layer].append(_in_fresh_process(layer, model))
+                runs[layer].append(_in_fresh_process(layer, model, arguments.processor))
         found.append({"model": model, **runs})
         print(table_row(found[-1]), flush=True)
-    firsts = [
-        _median(cell, "keras_gru", "first") / _median(cell, "keras", "first") for cell in found
-    ]
-    print(f"\nFirst step: median {statistics.median(firsts):.2f}, worst {max(firsts):.2f}")
+    print()
+    for measure in ("first", "step", "predict", "bytes"):
+        ratios = [_median(c, "keras_gru", measure) / _median(c, "keras", measure) for c in found]
+        print(f"{measure}: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}")
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     return 0
@@ -65,9 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def table_row(cell: dict[str, Any]) -> str:
     """A row of Markdown."""
     columns = [cell["model"]]
-    for measure, scale in (("first", 1), ("step", 1e3), ("predict", 1)):
+    for measure, scale in (("first", 1), ("step", 1e3), ("predict", 1), ("bytes", 1e-3)):
         theirs, ours = (_median(cell, layer, measure) * scale for layer in LAYERS)
-        columns.append(f"{ours / theirs:.2f} × ({ours:.2f}, {theirs:.2f})")
+        digits = 0 if measure == "bytes" else 2
+        columns.append(f"{ours / theirs:.2f} × ({ours:.{digits}f}, {theirs:.{digits}f})")
     columns.append(str(cell["keras_gru"][0]["compiled"]))
     return f"| {' | '.join(columns)} |"
 
@@ -82,11 +89,12 @@ def _names() -> list[str]:
     return [shape.__name__ for shape in model_shapes.ALL]
 
 
-def _in_fresh_process(layer: str, model: str) -> dict[str, float]:
+def _in_fresh_process(layer: str, model: str, processor: bool) -> dict[str, float]:
     # The only place where TensorFlow reports what it compiles.
     log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
+    command = [sys.executable, "-m", "benchmarks.first_step", "--worker", layer, "--models", model]
     run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.first_step", "--worker", layer, "--models", model],
+        [*command, *(["--processor"] if processor else [])],
         env={**os.environ, **log, "CUDA_VISIBLE_DEVICES": "-1"},
         capture_output=True,
         text=True,
@@ -98,7 +106,7 @@ def _in_fresh_process(layer: str, model: str) -> dict[str, float]:
     return {**found, "compiled": run.stderr.count("] Compiled __inference")}
 
 
-def _measure(layer: str, name: str) -> dict[str, float]:
+def _measure(layer: str, name: str, clock: Callable[[], float]) -> dict[str, float]:
     import keras
 
     import keras_gru
@@ -125,15 +133,20 @@ def _measure(layer: str, name: str) -> dict[str, float]:
     keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).predict_on_batch(np.ones((2, 2)))
     times = []
     for _ in range(21):
-        begin = time.perf_counter()
+        begin = clock()
         model.train_on_batch(inputs, targets)
-        times.append(time.perf_counter() - begin)
-    begin = time.perf_counter()
+        times.append(clock() - begin)
+    begin = clock()
     model.predict_on_batch(inputs)
+    predict = clock() - begin
+    with tempfile.TemporaryDirectory() as folder:
+        model.export(folder, verbose=False)
+        size = Path(folder, "saved_model.pb").stat().st_size
     return {
         "first": times[0],
         "step": statistics.median(times[1:]),
-        "predict": time.perf_counter() - begin,
+        "predict": predict,
+        "bytes": size,
     }
 
 

@@ -11,27 +11,22 @@ none.
 
 import argparse
 import contextlib
-import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from serving.client import Client, connect
-from serving.errors import ServingError
+from benchmarks.server_process import NAME, await_version, publish, running_server
+from serving.client import connect
 from serving.release.golden import Request, read_golden, to_array
 
-NAME = "model"
-PATIENCE = 120.0  # seconds
 CALM = 3.0  # seconds between two swaps
 
 
@@ -56,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--swaps", type=int, default=5, help="of each server (default: %(default)s)"
     )
+    parser.add_argument("--runtime", default="auto", help="the server's flag (default: auto)")
     arguments = parser.parse_args(argv)
     request = read_golden(arguments.version)[0]
     measured = {"warmup": Latencies([], []), "no warmup": Latencies([], [])}
@@ -63,18 +59,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         servers = {
             name: stack.enter_context(
-                _server(Path(folder) / name, arguments.version, warmup=name == "warmup")
+                running_server(
+                    Path(folder) / name, arguments.version, name == "warmup", arguments.runtime
+                )
             )
             for name in measured
         }
         for version in range(2, arguments.swaps + 2):
-            for name, (base, url) in servers.items():
-                load = _Load(url, request, arguments.clients)
+            for name, server in servers.items():
+                load = _Load(server.url, request, arguments.clients)
                 with load:
                     time.sleep(CALM)
                     arrived = time.perf_counter()
-                    _publish(arguments.version, base, version)
-                    _await_version(url, version)
+                    publish(arguments.version, server.base, version)
+                    await_version(server.url, version)
                     live = time.perf_counter()
                 seconds[name].append(live - arrived)
                 for ended, latency in load.seen:
@@ -119,52 +117,6 @@ class _Load:
                 client.predict(inputs, NAME)
                 ended = time.perf_counter()
                 self.seen.append((ended, (ended - begun) * 1e3))
-
-
-@contextlib.contextmanager
-def _server(base: Path, version: Path, warmup: bool) -> Iterator[tuple[Path, str]]:
-    """A server of version 1; yields the folder of its versions, and its address."""
-    _publish(version, base, 1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "serving", "serve", f"--port={port}", f"--model_name={NAME}"),
-        *(f"--model_base_path={base}", "--file_system_poll_wait_seconds=1"),
-        f"--enable_model_warmup={str(warmup).lower()}",
-    ]
-    url = f"grpc://127.0.0.1:{port}"
-    with (base.parent / f"{base.name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        _await_version(url, 1)
-        yield base, url
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _publish(version: Path, base: Path, number: int) -> None:
-    aside = base / f"aside-{number}"
-    shutil.copytree(version, aside)
-    aside.rename(base / str(number))
-
-
-def _await_version(url: str, number: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    with connect(url, retries=0) as client:
-        while not _serves(client, number):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"version {number} was not served within {PATIENCE:.0f} s")
-            time.sleep(0.05)
-
-
-def _serves(client: Client, number: int) -> bool:
-    with contextlib.suppress(ServingError):
-        return any(
-            one.version == number and one.state == "AVAILABLE" for one in client.status(NAME)
-        )
-    return False
 
 
 if __name__ == "__main__":

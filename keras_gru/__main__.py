@@ -11,6 +11,7 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
+from keras_gru.compilations import run_counting, summary
 from keras_gru.missing_extra import naming_extra
 from keras_gru.teaching.network_fields import NetworkError
 from keras_gru.teaching.trace_command import add_trace
@@ -107,7 +108,24 @@ def _parser() -> argparse.ArgumentParser:
         "descriptions",
     )
     compare.set_defaults(run=_compare)
+
+    counted = commands.add_parser(
+        "compilations",
+        help="run a script, then say how many programs XLA compiled for it",
+        description="Run a Python script, and print how many programs XLA compiled meanwhile, for "
+        "GRUs and for other functions, and how long that took.",
+        epilog="example: python -m keras_gru compilations train.py --epochs 3",
+    )
+    counted.add_argument("script", help="the script")
+    counted.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    counted.set_defaults(run=_compilations)
     return parser
+
+
+def _compilations(options: argparse.Namespace) -> int:
+    status, found = run_counting([options.script, *options.arguments])
+    sys.stderr.write(summary(found) + "\n")
+    return status
 
 
 def _list(options: argparse.Namespace) -> int:  # noqa: ARG001

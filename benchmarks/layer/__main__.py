@@ -32,7 +32,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.layer.contest import MEASURES, RIVALLED, Contest, Shape, contests
-from benchmarks.layer.memory import ENVIRONMENT
+from benchmarks.layer.memory import ENVIRONMENT, MEASURED
 from benchmarks.layer.plot import save_plot
 from benchmarks.layer.report import markdown, print_tables
 from benchmarks.layer.rounds import counts_foreign_time, measure
@@ -171,25 +171,19 @@ def _run_contest(contest: Contest, rounds: int, workers: list[Worker], say: Any)
 def _memory(
     todo: list[Contest], folder: Path, say: Any
 ) -> Iterator[tuple[Contest, dict[str, Any]]]:
-    """Peak memory, with every contender in its own process."""
-    if not todo:
-        return
-    names = ("Keras", "keras_gru")
-    workers = {name: Worker("tensorflow", folder / "layer.log", ENVIRONMENT) for name in names}
-    try:
-        for worker in workers.values():
-            worker.answer()
-        for contest in todo:
-            say(str(contest))
-            found: dict[str, Any] = {"shape": contest.shape}
-            for name, worker in workers.items():
-                weights = worker.ask("weights_for", "tensorflow", contest)
-                worker.ask("setup", contest, weights)
-                found[name] = worker.ask("peak_bytes", ("training", name))
-            yield contest, found
-    finally:
-        for worker in workers.values():
-            worker.stop()
+    """Peak memory, every figure from a process of its own."""
+    for contest in todo:
+        say(str(contest))
+        found: dict[str, Any] = {"shape": contest.shape}
+        for name in MEASURED:
+            worker = Worker("tensorflow", folder / "layer.log", ENVIRONMENT)
+            try:
+                worker.answer()
+                worker.ask("setup", contest, worker.ask("weights_for", "tensorflow", contest))
+                found[name] = worker.ask("peak_bytes", ("start", name), ("training", name))
+            finally:
+                worker.stop()
+        yield contest, found
 
 
 def _environment() -> dict[str, str]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.layer.contest import Shape
+from benchmarks.layer.memory import MEASURED
 
 OURS = ("keras_gru", "keras_gru jit")
 RIVALS = ("Keras", "Keras jit", "PyTorch", "Flax")
@@ -119,13 +120,15 @@ def _grid(
 
 def _memory(found: list[dict[str, Any]]) -> Grid:
     rows, ratios = [], []
+    names = [name for name in MEASURED if all(name in one for one in found)]
     for one in found:
-        ratios.append(max(one["keras_gru"], 1) / max(one["Keras"], 1))
-        sizes = [f"{one[name] / 2**20:.1f}" for name in ("Keras", "keras_gru")]
-        rows.append([str(Shape(*one["shape"])), *sizes, f"{ratios[-1]:.2f}"])
-    rows.append(["geometric mean", "", "", f"**{geometric_mean(ratios):.2f}**"])
-    heading = ["B,T,D,U", "Keras", "keras_gru", "share of Keras'"]
-    note = "Resident memory at its peak in a step, beyond what was resident before it."
+        ratios.append([max(one[name], 1) / max(one["Keras"], 1) for name in names[1:]])
+        sizes = [f"{one[name] / 2**20:.1f}" for name in names]
+        rows.append([str(Shape(*one["shape"])), *sizes, *(f"{ratio:.2f}" for ratio in ratios[-1])])
+    means = [f"**{geometric_mean(column):.2f}**" for column in zip(*ratios, strict=True)]
+    rows.append(["geometric mean", *[""] * len(names), *means])
+    heading = ["B,T,D,U", *names, *(f"{name}, share of Keras'" for name in names[1:])]
+    note = "Resident memory at its peak in a step, beyond what was resident before the first one."
     return Grid("Peak memory of a training step (MiB)", heading, rows, note)
 
 

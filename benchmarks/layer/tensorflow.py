@@ -13,6 +13,7 @@ from benchmarks.layer import one_step as layer_one_step
 from benchmarks.layer import steps as layer_steps
 from benchmarks.layer import streaming as layer_streaming
 from benchmarks.layer.contest import Array, Contest
+from benchmarks.layer.memory import MEASURED
 from benchmarks.layer.paths import checked
 from benchmarks.layer.worker import Contender, Key
 from keras_gru import GRU, GRUEncoder
@@ -79,7 +80,14 @@ def _layer(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:
 
 def _memory(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:
     x = tf.constant(contest.inputs())
-    return {("training", name): _training(_built(name, contest, weights), (x,)) for name in _LAYERS}
+    found: dict[Key, Contender] = {}
+    for name in MEASURED:
+        scope = keras.RematScope("full" if "RematScope" in name else None)
+        for measure, inputs in (("start", x[:1, :20]), ("training", x)):
+            with scope:
+                layer = _built(name.split()[0], contest, weights)
+            found[measure, name] = _training(layer, (inputs,))
+    return found
 
 
 def _masks(contest: Contest, weights: list[Array]) -> dict[Key, Contender]:

@@ -165,11 +165,11 @@ class _Service:
         contender.run()
         return (time.perf_counter() - started) / contender.per_call
 
-    def peak_bytes(self, key: Key) -> int:
-        """Memory that one call needs at its peak, beyond what was there before it."""
+    def peak_bytes(self, start: Key, key: Key) -> int:
+        """Memory that calls need at their peak; see `benchmarks.layer.memory`."""
         from benchmarks.layer.memory import peak_bytes
 
-        return peak_bytes(self._contenders[key].run)
+        return peak_bytes(self._contenders[start].run, self._contenders[key].run)
 
     def weights_for(self, framework: str, contest: Contest) -> Any:
         """A contest's weights as a framework's worker takes them."""

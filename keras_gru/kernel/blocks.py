@@ -149,6 +149,7 @@ def _function(
         tensors = tf.nest.map_structure(lambda spec: None if spec is None else next(rest), specs)
         return function(*tensors, *options)
 
+    run.__name__ = f"gru_{function.__name__.strip('_')}"  # `compilations` tells by it
     signature = [spec for spec in tf.nest.flatten(specs) if spec is not None]
     return tf.function(run, signature, jit_compile=jit_compile, autograph=False)
 

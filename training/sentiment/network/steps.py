@@ -3,6 +3,8 @@
 Everything here is plain graph operations on the weights of a trained model, for exports.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
@@ -35,10 +37,13 @@ class SentimentSteps:
 
     Args:
         model: Of `training.sentiment.network.model.build_sentiment_model`.
+        whole: What answers word ids (B, T) as the model does, such as a graph of it that others
+            call, too; None: the model.
     """
 
-    def __init__(self, model: keras.Model):
+    def __init__(self, model: keras.Model, whole: Callable[[Any], Any] | None = None):
         self._model = model
+        self._whole = partial(model, training=False) if whole is None else whole
         self._embedding = model.get_layer("embedding")
         self._logits = model.get_layer("logits")
         self._layers = [
@@ -115,7 +120,7 @@ class SentimentSteps:
         length = tf.shape(token_ids)[1]
         seen = tf.linalg.band_part(tf.ones((length, length), token_ids.dtype), -1, 0)
         return tf.map_fn(
-            lambda row: self._model(row[tf.newaxis] * seen, training=False),
+            lambda row: self._whole(row[tf.newaxis] * seen),
             token_ids,
             fn_output_signature=tf.TensorSpec((None, self._logits.units), tf.float32),
         )

@@ -39,7 +39,7 @@ class SentimentSignatures(tf.Module):
             )
         )
         self._weights = [variable.value for variable in model.variables]
-        steps = SentimentSteps(model)
+        steps = SentimentSteps(model, self._logits)
         self._unroll, self._advance = partial(steps.unroll), partial(steps.advance)
         self._streams = steps.streams
         self.state_size = steps.state_size if steps.streams else 0

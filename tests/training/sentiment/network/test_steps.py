@@ -1,9 +1,12 @@
 """The classifier token by token, compared with the model on whole texts and with Keras' cell."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_gru import portable
 from training.sentiment.config import ClassifierConfig
 from training.sentiment.network.model import build_sentiment_model
 from training.sentiment.network.steps import SentimentSteps
@@ -69,6 +72,23 @@ def test_scores_after_each_token_are_those_of_the_text_so_far(bidirectional, lay
     for values in shown:
         for row, length in enumerate(LENGTHS):
             np.testing.assert_array_equal(np.asarray(values)[row, length:], 0)
+
+
+def test_the_answers_to_beginnings_come_from_the_graph_that_other_signatures_call():
+    whole = model(True)
+    ids = tf.TensorSpec((None, None), tf.int32)
+    shared = tf.function(partial(whole, training=False), input_signature=[ids])
+
+    def products_of_a_row(steps):
+        graph = tf.function(steps.unroll).get_concrete_function(ids).graph.as_graph_def()
+        (body,) = (f for f in graph.library.function if "map_while_body" in f.signature.name)
+        return sum(node.op == "MatMul" for node in body.node_def)
+
+    with portable():
+        shown = tf.function(SentimentSteps(whole, shared).unroll)(IDS)
+        assert products_of_a_row(SentimentSteps(whole, shared)) == 0
+        assert products_of_a_row(SentimentSteps(whole)) > 0  # else this counts nothing
+    np.testing.assert_allclose(shown.logits, SentimentSteps(whole).unroll(IDS).logits, atol=2e-6)
 
 
 def test_gates_and_states_are_those_of_a_hand_written_chain():
