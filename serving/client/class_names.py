@@ -34,6 +34,8 @@ def class_names(
     answers = label is not None or "labels" in outputs
     if scores is None or not answers or scores.ndim != 2 or not len(scores):
         return []
+    if label is not None and label.shape != scores.shape[:1]:
+        return []
     example = {name: array[0] for name, array in inputs.items() if array.ndim}
     try:
         (row,) = client.classify([example], model, signature="classify", **target)

@@ -54,6 +54,7 @@ def sentiment_native(
     number = isinstance(head, NumberHead)
     api = "regress" if number else "classify"
     writer = _Writer(model, preprocessor.max_tokens, head)
+    left = {"attribution": "it takes gradients, which ONNX has no operations for"}
     names = ["serving_default", api, "gates", *(["step"] if writer.streams else [])]
     try:
         if preprocessor.cleaned:
@@ -61,7 +62,7 @@ def sentiment_native(
         texts = token_files(vocabulary)
         graphs = {"answer": writer.answer()}
     except ValueError as error:
-        return NativeModel(left=dict.fromkeys(names, str(error)))
+        return NativeModel(left=left | dict.fromkeys(names, str(error)))
     cut = _reading("text", preprocessor.max_tokens)
     example: Step = {"do": "parse_example", "from": "inputs", "feature": "text", "to": "text"}
     answers = ("value", "quantiles") if number else ("label", "probability", "scores")
@@ -70,7 +71,6 @@ def sentiment_native(
         "serving_default": NativeSignature("answer", {name: name for name in answers}, cut),
         api: NativeSignature("answer", of_examples, (example, *cut)),
     }
-    left = {}
     try:
         graphs["gates"] = writer.gates()
         shown = ("tokens", "update_gate", "reset_gate", "state", "scores")
