@@ -21,7 +21,7 @@ def class_names(
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
 ) -> list[str]:
-    """The classes in the order of the scores, as the signature `classify` says; else none.
+    """The classes in the order of the scores, from the signature `classify`; empty without it.
 
     Args:
         client: Asked what was asked before.
