@@ -17,12 +17,14 @@ class SeriesGraph:
         preprocessor: Of the run.
 
     Raises:
-        ValueError: It takes logarithms.
+        ValueError: It takes logarithms, or known inputs.
     """
 
     def __init__(self, preprocessor: SeriesPreprocessor) -> None:
         if preprocessor.logarithmic.any():
             raise ValueError("columns on a logarithmic scale are left to TensorFlow")
+        if preprocessor.known is not None:
+            raise ValueError("known inputs are left to TensorFlow")
         self._preprocessor = preprocessor
 
     def standardised(self, graph: OnnxGraph, history: str) -> str:
