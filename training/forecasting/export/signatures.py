@@ -213,6 +213,7 @@ class ForecastingSignatures(tf.Module):
         length = tf.shape(raw)[1]
         history = self._prepared(raw)
         shown = self._open(history)
+        added = self._effects(raw[:, -self._lookback :]) if self.known else None
         rows, count = tf.unstack(tf.shape(shown.state)[:2])
         end = length - 1 - self._width * tf.range(count - 1, -1, -1)
         answers = {
@@ -220,10 +221,7 @@ class ForecastingSignatures(tf.Module):
             "update_gate": shown.update_gate,
             "reset_gate": shown.reset_gate,
             "state": shown.state,
-            "values": self._restore(
-                tf.gather(history, self._targets, axis=-1),
-                self._effects(raw[:, -self._lookback :]) if self.known else None,
-            ),
+            "values": self._restore(tf.gather(history, self._targets, axis=-1), added),
         }
         if self._streams:
             forecasts = self._forecasts(history)  # (B, N, H, K, 1 or Q)

@@ -186,8 +186,16 @@ def newer_series(run: ForecastingRun, name: str, table: Any, expected: ExpectedS
     from training.data.series_frame import series_of_frame
 
     settings, problems = run.config.data, Problems(name, unit="row")
-    times = [None if run.given is None else run.given.get(each) for each in ("time", "time_format")]
-    series = series_of_frame(table, *times, problems, expected, settings.long, settings.times)
+    given = run.given or {}
+    series = series_of_frame(
+        table,
+        given.get("time"),
+        given.get("time_format"),
+        problems,
+        expected,
+        settings.long,
+        settings.times,
+    )
     problems.raise_errors()
     return series
 
