@@ -17,7 +17,8 @@ DEMO      ?= demo
 # Every module, the layer's contract, export and serving, foreign messages, pictures.
 DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/classification/test_pictures.py \
-             tests/training/forecasting/test_signatures.py tests/serving/engine/test_portability.py \
+             tests/training/forecasting/export/test_signatures.py \
+             tests/serving/engine/test_portability.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
@@ -103,13 +104,8 @@ robustness: $(STAMP)  ## the long form of the tests that try to break the server
 	@mkdir -p build && rm -f build/robustness.txt
 	KERAS_GRU_ROBUSTNESS=full KERAS_GRU_FIGURES=$(CURDIR)/build/robustness.txt \
 	    $(BIN)/python -m pytest tests/serving/codecs/test_hostile_codecs.py \
-	    tests/serving/codecs/test_large_request.py \
-	    tests/serving/server/test_hostile_requests.py tests/serving/server/test_killers.py \
-	    tests/serving/server/test_budgets.py tests/serving/client/test_limits.py \
-	    tests/serving/server/test_broken_versions.py \
-	    tests/serving/server/test_disk_and_clock.py \
-	    tests/serving/server/test_misbehaving_clients.py \
-	    tests/serving/server/test_stops_under_load.py tests/serving/server/test_swaps_under_load.py
+	    tests/serving/codecs/test_large_request.py tests/serving/client/test_limits.py \
+	    tests/serving/server/test_budgets.py tests/serving/server/robustness
 	@cat build/robustness.txt
 
 lint: $(STAMP)  ## ruff and mypy

@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "--match",
         choices=("units", "parameters"),
         default="units",
-        help="what all cells have the same number of; parameters: about as many as a GRU of "
+        help="what all cells have as many of: units, or parameters, about those of a GRU of "
         "--units",
     )
     option(

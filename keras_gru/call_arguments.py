@@ -1,4 +1,4 @@
-"""What a layer's call is given beside its inputs, checked."""
+"""Checks of what a layer's call is given beside its inputs."""
 
 from __future__ import annotations
 

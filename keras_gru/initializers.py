@@ -28,7 +28,7 @@ class PerGate(keras.Initializer):
     """Applies an initializer to each gate's block of a packed kernel on its own.
 
     An initializer that sees the packed (U, 3U) or (D, 3U) as one matrix gives each gate something
-    else than its name says. One orthogonal (U, 3U) matrix has orthonormal rows over all three
+    other than its name says. One orthogonal (U, 3U) matrix has orthonormal rows over all three
     blocks together: the singular values of a single gate's block spread below 1, to about 1/√3
     in the root mean square, where an orthogonal recurrent matrix is meant to keep the length of
     what passes through it (Saxe et al. 2014, arXiv:1312.6120). Glorot's limit √(6 / (fan in + fan

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 PACKAGE = "training"
-"""As which its layers are registered."""
+"""The package under which its layers are registered."""
 MODULES = {
     "AttentionPooling": "training.sentiment.network.pooling",
     "EpochDecay": "training.loop.learning_rate",

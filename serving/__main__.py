@@ -48,7 +48,7 @@ COMMANDS = {
     "load-test": ("serving.commands.load_test", "measure throughput and latency of a server"),
 }
 
-# The other commands need the clients, and some of them more, as for a picture.
+# The other commands need the clients, and some need more, such as matplotlib.
 _EXTRAS = {"export": "train", "playground": "serve", "serve": "serve"}
 
 _READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks

@@ -1,4 +1,4 @@
-"""TensorFlow's messages without the names of nodes, which mean nothing to who asks a model."""
+"""TensorFlow's messages without the names of nodes, which mean nothing to a model's users."""
 
 from __future__ import annotations
 

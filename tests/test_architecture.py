@@ -13,6 +13,12 @@ def test_every_path_is_there():
     assert len(NAMED) > 60
 
 
+def test_makefile_names_tests_that_exist():
+    named = re.findall(r"\btests/[\w/.]+", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert len(named) > 10
+
+
 def test_every_package_has_its_place():
     packages = {
         str(path.parent.relative_to(ROOT))

@@ -47,8 +47,8 @@ LIGHT = (
     "serving.codecs.tensor_proto",
     "serving.codecs.json_example",
     "serving.client",
-    "serving.client.rest_client",
-    "serving.client.grpc_client",
+    "serving.client.rest.client",
+    "serving.client.grpc.client",
     "serving.client.streaming",
     "serving.commands.stream",
     "serving.commands.explain",
@@ -88,7 +88,7 @@ def test_clients_and_codecs_load_no_tensorflow():
 
 def test_rest_client_leaves_heavy_modules_for_later():
     program = (
-        "import sys, serving.client.rest_client; "
+        "import sys, serving.client.rest.client; "
         "print(*({'tensorflow', 'keras', 'grpc', 'httpx', 'starlette', 'rich'} & set(sys.modules)))"
     )
     loaded = subprocess.check_output([sys.executable, "-c", program], cwd=REPOSITORY, text=True)
@@ -213,7 +213,7 @@ def test_use_cases_load_no_transport():
 
 
 def test_grpc_client_needs_no_json():
-    loaded = loaded_after("import serving.client.grpc_client")
+    loaded = loaded_after("import serving.client.grpc.client")
     assert "grpc" in loaded
     json = ("serving.codecs.json", "serving.codecs.rapidjson", "orjson", "httpx")
     assert [name for name in loaded if name.startswith(json)] == []

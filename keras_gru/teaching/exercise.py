@@ -107,7 +107,7 @@ def run_exercise(found: Trace, count: int, ask: Ask, say: Say) -> Score:
     score = Score(len(left_out))
     say(_given(found.network))
     say(
-        f"\n{len(left_out)} blanks, to {DECIMALS} decimals; numbers apart by spaces. "
+        f"\n{len(left_out)} blanks, to {DECIMALS} decimals; separate numbers by spaces. "
         "? for a hint, an empty line to skip, Ctrl-C to stop."
     )
     section = ""
@@ -163,7 +163,7 @@ def _ask_for(item: Item, ask: Ask, say: Say, score: Score) -> None:
 def close_enough(answer: Array, values: Array) -> NDArray[np.bool_]:
     """Right to three decimals, or to a thousandth of a large value."""
     tolerance = np.maximum(1.1 * 10.0**-DECIMALS, 1e-3 * np.abs(values))
-    # A small gradient is not zero: half of it is still asked for.
+    # A small gradient must not pass for zero.
     small = np.abs(values) < 2e-3
     return np.asarray(np.abs(answer - values) <= np.where(small, 0.55 * 10.0**-DECIMALS, tolerance))
 

@@ -52,7 +52,7 @@ automatic differentiation.
 - `"xla"`: a fused sequence as XLA functions, in a graph.
 - `"plain"`: a fused sequence as plain operations, in eager code, in exports and for a single step.
 - `"cudnn"`: cuDNN, on a GPU, if cuDNN can compute the layer: no mask, `reset_after`, a bias, tanh
-  and sigmoid, no recurrent dropout, zoneout or gates. The cuDNN path was not run yet.
+  and sigmoid, no recurrent dropout, zoneout or gates. The cuDNN path has not been run yet.
 
 `GRU(path=...)` requires one of these paths, and raises an error if it is not possible.
 

@@ -112,7 +112,7 @@ def _accumulate(network: Network, notes: Sequence[Notebook], total: Notebook) ->
 
 
 def _weights(network: Network) -> Values:
-    """Every trained array under the name its gradient carries behind the d."""
+    """Every trained array under the name of its gradient without the d."""
     weights: Values = {}
     for block in network.blocks:
         weights[f"W_{block}"] = network.kernel[block]

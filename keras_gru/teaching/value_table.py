@@ -90,7 +90,7 @@ def matrix(values: Array, layout: Layout, width: int) -> str:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with fixed decimals, and no minus before a zero; nothing for what is not one."""
+    """A number with fixed decimals, and no minus before a zero; empty for NaN."""
     if math.isnan(value):
         return ""
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}"

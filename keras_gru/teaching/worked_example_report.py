@@ -30,9 +30,9 @@ updated weights with `python -m keras_gru trace good_movie` ([trace.md](trace.md
 - **differs**: neither. Every such number belongs to an erratum.
 
 `tests/keras_gru/teaching/test_worked_examples.py` tests each number against the trace, against a
-TensorFlow tape and against central differences over a plain forward pass (float64), and against
-the layer (float32). `test_errata.py`, `test_errata_readings.py` and `test_errata_code.py` beside it
-confirm the other errata.
+TensorFlow tape and against central differences over a plain forward pass (float64);
+`test_worked_examples_layer.py` beside it tests it against the layer (float32). The tests in
+`errata/` confirm the other errata.
 """
 
 

@@ -42,10 +42,10 @@ def connect(url: str, **options: Any) -> Client:
     settings = ClientOptions(**options)
     with naming_extra("serving.client"):
         if is_rest(url):
-            from serving.client.rest_client import RestClient
+            from serving.client.rest.client import RestClient
 
             return RestClient(url, settings)
-        from serving.client.grpc_client import GrpcClient
+        from serving.client.grpc.client import GrpcClient
 
         return GrpcClient(*grpc_address(url), settings)
 
@@ -55,9 +55,9 @@ def connect_async(url: str, **options: Any) -> AsyncClient:
     settings = ClientOptions(**options)
     with naming_extra("serving.client"):
         if is_rest(url):
-            from serving.client.rest_client import AsyncRestClient
+            from serving.client.rest.client import AsyncRestClient
 
             return AsyncRestClient(url, settings)
-        from serving.client.grpc_client import AsyncGrpcClient
+        from serving.client.grpc.client import AsyncGrpcClient
 
         return AsyncGrpcClient(*grpc_address(url), settings)

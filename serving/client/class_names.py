@@ -21,7 +21,7 @@ def class_names(
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
 ) -> list[str]:
-    """The classes in the order of the scores, as the signature `classify` says; else none.
+    """The classes in the order of the scores, from the signature `classify`; empty without it.
 
     Args:
         client: Asked what was asked before.
@@ -33,6 +33,8 @@ def class_names(
     scores, label = outputs.get("scores"), outputs.get("label")
     answers = label is not None or "labels" in outputs
     if scores is None or not answers or scores.ndim != 2 or not len(scores):
+        return []
+    if label is not None and label.shape != scores.shape[:1]:
         return []
     example = {name: array[0] for name, array in inputs.items() if array.ndim}
     try:

@@ -1,4 +1,4 @@
-"""What a server tells of a model: its signatures, and the states of its versions."""
+"""What a server says about a model: its signatures, and the states of its versions."""
 
 from __future__ import annotations
 

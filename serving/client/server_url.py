@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_rest(url: str) -> bool:
-    """Whether a URL is one of REST.
+    """Whether a URL is for REST.
 
     Raises:
         ValueError: It is that of a request, not of a server.
@@ -14,7 +14,7 @@ def is_rest(url: str) -> bool:
         return False
     server, api, _ = url.partition("/v1/models")
     if api:
-        raise ValueError(f"url: expected that of the server, as {server}; got {url!r}")
+        raise ValueError(f"url: expected the server's, such as {server}; got {url!r}")
     return True
 
 

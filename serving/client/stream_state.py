@@ -51,7 +51,7 @@ class StreamState:
             kept = None if history is None else tuple(history)
             return cls(**{**values, "state": tuple(map(float, values["state"]))}, history=kept)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InvalidArgument(f"no saved streaming state: {error!r}") from None
+            raise InvalidArgument(f"not a saved streaming state: {error!r}") from None
 
 
 @dataclass(frozen=True)

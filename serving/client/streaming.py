@@ -77,7 +77,7 @@ class _Stream:
         """The current session, for `resume`.
 
         Raises:
-            FailedPrecondition: Nothing was fed yet.
+            FailedPrecondition: Nothing has been fed yet.
         """
         if self._version is None:
             raise FailedPrecondition("the session has no state before its first step")

@@ -65,7 +65,7 @@ def _convert(name: str, value: Any, number: int) -> np.ndarray:
         return array
     integers = array.dtype.kind in "iu"
     if dtype.numpy.kind in "iu" and array.dtype.kind in "fO" and not isinstance(value, np.ndarray):
-        # Of those from 2^63, NumPy makes floats beside smaller ones; Python's are exact.
+        # NumPy makes floats of integers from 2^63 on beside smaller ones; Python's are exact.
         exact = np.array(value, dtype=object)
         if all(isinstance(one, Integral) for one in exact.flat):
             array, integers = exact, True

@@ -44,7 +44,7 @@ HTTP_STATUS = {
     Code.DATA_LOSS: 500,
     Code.UNAUTHENTICATED: 401,
 }
-# Back again one class of error has to stand for several.
+# The way back: each status stands for one code, though several may have led to it.
 _CODES = {
     400: Code.INVALID_ARGUMENT,
     401: Code.UNAUTHENTICATED,
@@ -60,7 +60,7 @@ _CODES = {
     503: Code.UNAVAILABLE,
     504: Code.DEADLINE_EXCEEDED,
 }
-# Of the text of an error.
+# Characters of an error's text.
 _LONGEST_ERROR = 1 << 14
 
 
@@ -174,7 +174,7 @@ def decode_outputs(body: bytes, signature: Signature) -> dict[str, np.ndarray]:
         document = parse(body)
         value = document.value["outputs"]
     except (ServingError, KeyError):
-        raise Unknown(f"the server's answer is no column answer: {body[:200]!r}") from None
+        raise Unknown(f"the server's answer is not in column format: {body[:200]!r}") from None
     names = list(signature.outputs)
     # A single output's tensor is there without a name; a tensor is never an object with that key.
     if len(names) == 1 and not (isinstance(value, dict) and value.keys() == {names[0]}):

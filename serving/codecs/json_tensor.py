@@ -122,7 +122,7 @@ class Tensor:
     def __init__(self, dtype: int) -> None:
         self._dtype = by_number(dtype)
         self._values: list[Any] = []
-        # Many values are kept in arrays, of a fourth of their size as Python objects.
+        # Many values are kept in arrays, which take a quarter of the memory of Python objects.
         self._parts: list[np.ndarray] = []
         self._count = 0
 
@@ -256,8 +256,8 @@ def is_base64(value: Any) -> bool:
 def decode_base64(value: dict[str, Any]) -> bytes:
     """The bytes of `{"b64": "..."}`, as Abseil reads them.
 
-    White space counts for nothing; padding is optional, but if there it must be right, and dots do
-    for it, too.
+    White space is ignored. Padding is optional, but must be right where it is given; dots count as
+    padding, too.
 
     Raises:
         InvalidArgument: With TF Serving's text.

@@ -96,7 +96,7 @@ def measure(request_class: type[Message], raw: bytes, most: int) -> Measured:
 
 def no_request(request_class: type[Message]) -> Internal:
     """The error for bytes that are no such message."""
-    return Internal(f"the request is no {request_class.DESCRIPTOR.full_name}")
+    return Internal(f"the request is not a {request_class.DESCRIPTOR.full_name}")
 
 
 def unpack_list(name: str, content: bytearray) -> np.ndarray:

@@ -16,7 +16,7 @@ from serving.protos.input_pb2 import Input
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.tensor_pb2 import TensorProto
 
-# Lists of these fields are the array's own bytes on the wire, behind a tag and a length.
+# Lists of these fields are the array's own bytes on the wire, after a tag and a length.
 _RAW_FIELDS = {"float_val": 5, "double_val": 6, "scomplex_val": 9, "dcomplex_val": 12}
 # Other threads get a turn after this many strings.
 _SLICE = 1 << 16

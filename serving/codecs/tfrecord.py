@@ -1,4 +1,4 @@
-"""TFRecord files: records behind their lengths, each of the two with a checksum."""
+"""TFRecord files: each record follows its length, and both have a checksum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_records(path: Path) -> Iterator[bytes]:
     """
     offset = 0
     with path.open("rb") as file:
-        # To TensorFlow half a header at the end of a file is the end of it.
+        # TensorFlow takes half a header at the end of a file for its end.
         while len(header := file.read(HEADER)) == HEADER:
             if _masked(header[: _LENGTH.size]) != header[_LENGTH.size :]:
                 hint = "" if offset else " (Is this even a TFRecord file?)"
@@ -52,6 +52,6 @@ def read_records(path: Path) -> Iterator[bytes]:
 
 
 def _masked(content: bytes) -> bytes:
-    """The checksum, turned and raised, as TFRecord has it: that of a record may be in a record."""
+    """TFRecord's masked checksum: rotated and offset, as a record may itself hold checksums."""
     value = google_crc32c.value(content)
     return _CHECKSUM.pack((((value >> 15) | (value << 17)) + 0xA282EAD8) & 0xFFFFFFFF)

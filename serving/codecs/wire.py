@@ -70,7 +70,7 @@ def count_varints(content: np.ndarray) -> int:
 
 
 def unpack_varints(content: np.ndarray, out: np.ndarray) -> None:
-    """Read varints that stand one behind the other, as in a packed field.
+    """Read varints that follow one another, as in a packed field.
 
     Args:
         content: Their bytes, uint8; `count_varints` takes them.

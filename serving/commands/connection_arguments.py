@@ -99,7 +99,7 @@ def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def explain_error(error: Exception, arguments: argparse.Namespace | None = None) -> str:
-    """One line for the user, which a server may have had a hand in.
+    """An error as one line that is safe to print: a server may have written parts of it.
 
     Args:
         error: What happened.
@@ -151,7 +151,7 @@ def _joined(what: str, names: list[str]) -> str:
 
 
 def exit_status(error: Exception) -> int:
-    """USAGE for an error that the caller can mend, NO_ANSWER where the server is at fault."""
+    """USAGE for an error that the caller can fix, NO_ANSWER where the server is at fault."""
     return NO_ANSWER if isinstance(error, ServingError) and error.code in _NO_ANSWER else USAGE
 
 

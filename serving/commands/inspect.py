@@ -133,7 +133,7 @@ def _card(path: Path) -> Any:
     try:
         card = read_json(path.read_text("utf-8"))
         if not isinstance(card, dict):
-            raise ValueError(f"a {type(card).__name__}, no object")
+            raise ValueError(f"a {type(card).__name__}, not an object")
         return card
     except ValueError as error:
         raise InvalidArgument(f"{path}: expected JSON; got: {error}") from None

@@ -93,7 +93,7 @@ def find_models(folder: Path) -> dict[str, Path]:
     found = sorted(folder.iterdir()) if folder.is_dir() else []
     models = {path.name: path.resolve() for path in found if _is_base_path(path)}
     if not models:
-        what = "holds no exported model" if folder.is_dir() else "is no folder"
+        what = "holds no exported model" if folder.is_dir() else "is not a folder"
         raise InvalidArgument(
             f"MODELS: expected a folder with models of `gru-serve export`; {folder} {what}"
         )

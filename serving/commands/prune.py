@@ -18,7 +18,7 @@ _EXAMPLES = """examples:
 
 Versions that a label points to, or that a version policy names, are needed by the server: with
 --config they stay, however old. A server that still has a removed version in memory unloads it as
-its version policy tells.
+its version policy says.
 
 exit status: 0 done; 2 wrong arguments or files
 """

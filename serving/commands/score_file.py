@@ -33,7 +33,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--keep",
         metavar="COLUMN,...",
-        help="columns of the file that the output has, too; '' for none (default: all)",
+        help="columns of the file to copy to the output; '' for none (default: all)",
     )
     group.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
     group.add_argument(

@@ -100,8 +100,8 @@ def _rows(lines: TextIO, name: str) -> Iterator[tuple[int, list[str]]]:
                     "file is UTF-16, save it as UTF-8"
                 )
             yield rows.line_num, row
-    except csv.Error as error:  # as of a quotation mark that is never closed
-        raise InvalidArgument(f"{name}, line {rows.line_num}: no CSV: {error}") from None
+    except csv.Error as error:  # such as a quotation mark that is never closed
+        raise InvalidArgument(f"{name}, line {rows.line_num}: not CSV: {error}") from None
     except UnicodeDecodeError as error:
         wide = next((_MARKS[mark] for mark in _MARKS if error.object.startswith(mark)), None)
         if wide and rows.line_num == 0:
@@ -121,7 +121,7 @@ def known_ticks(
 ) -> tuple[Sequence[Tick], str | None]:
     """The rows until the last with a value of a column that is forecast.
 
-    Rows behind it are what is to be forecast; a model would take them for gaps.
+    Rows after it are what is to be forecast; a model would take them for gaps.
 
     Args:
         ticks: Of `read_ticks`.
@@ -138,7 +138,7 @@ def known_ticks(
     kept = seen[-1] + 1
     return ticks[:kept], (
         f"the last {len(ticks) - kept} rows have no value of the columns that are forecast and "
-        f"were left out; the forecast begins behind {ticks[kept - 1].label}"
+        f"were left out; the forecast begins after {ticks[kept - 1].label}"
     )
 
 
@@ -173,7 +173,7 @@ def uneven_times(ticks: Sequence[Tick]) -> str | None:
     try:
         times = [datetime.fromisoformat(tick.label.strip()) for tick in ticks]
         steps = [after - before for before, after in itertools.pairwise(times)]
-    except (ValueError, TypeError):  # also where only some name their distance from UTC
+    except (ValueError, TypeError):  # also where only some have an offset from UTC
         return None
     if not steps:
         return None
@@ -227,7 +227,7 @@ def _number(cell: str, where: str) -> float:
     if text.lower() in MISSING:
         return math.nan
     try:
-        value = math.nan if "_" in text else float(text)  # 1_000 is a number to Python alone
+        value = math.nan if "_" in text else float(text)  # only Python reads 1_000 as a number
     except ValueError:
         value = math.nan
     if math.isnan(value):

@@ -1,4 +1,4 @@
-"""A model on a server as what answers the rows of tables, for `training.scoring`."""
+"""A model on a server that answers the rows of tables, for `training.scoring`."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class ServedModel:
 
 
 class Texts:
-    """N texts, sorted by their letters: how many steps they are only the model knows."""
+    """N texts; their lengths are estimated, as only the model knows how many steps they have."""
 
     def __init__(self, model: ServedModel, texts: pa.Array) -> None:
         self._model = model

@@ -14,7 +14,7 @@ from serving.telemetry.request_record import Exchange
 
 
 class Target(NamedTuple):
-    """Which version is asked.
+    """Which version a request is for.
 
     Attributes:
         model: Its name.
@@ -42,7 +42,7 @@ class Request(ABC):
         target: Which version is asked; known once it is parsed.
         signature_name: As in the request; empty for `serving_default`.
         lease: Of the version that answers, from `prepare` on.
-        brief: Whether the event loop may run the model itself, so short is the run.
+        brief: Whether the run is so short that the event loop may do it itself.
         batched: Whether the run is to be awaited; `run_in_batch` is the step then.
         answer_size: Bytes that there are to write, roughly.
         answer: The bytes of the answer, once it is encoded.

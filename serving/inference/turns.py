@@ -35,7 +35,7 @@ class Turn:
     """An asynchronous context manager: waits for the turn, and gives it to others in the end.
 
     Args:
-        free: The turns that nobody has; None for a turn of which there is any number.
+        free: The turns that nobody has; None where their number is not limited.
     """
 
     __slots__ = ("_free", "_loop")

@@ -31,7 +31,7 @@ async def connect(plan: LoadPlan, count: int) -> list[Ask]:
         return [HttpConnection(plan.url, plan.timeout, plan.options).ask for _ in range(count)]
     import grpc.aio
 
-    from serving.client.grpc_connection import channel_options
+    from serving.client.grpc.connection import channel_options
 
     address, tls = grpc_address(plan.url)
     asks: list[Ask] = []

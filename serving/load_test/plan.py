@@ -18,9 +18,9 @@ class LoadPlan:
         concurrency: Closed loop: clients. Open loop: most connections.
         rate: Requests per second of an open loop; None for a closed loop.
         arrivals: Of an open loop: "poisson" (random, as independent users are) or "constant".
-        seconds: That count.
-        warmup: Seconds before, that do not.
-        processes: That send.
+        seconds: Seconds that count.
+        warmup: Seconds before them, which do not count.
+        processes: Sending processes.
         timeout: Seconds allowed for one request.
         seed: Of the arrivals.
         options: How to connect.

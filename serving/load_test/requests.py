@@ -37,12 +37,12 @@ def encode_requests(
     for batch in batches:
         arrays = coerce(batch, found)
         if is_rest(url):
-            from serving.client.rest_client import RestWire
+            from serving.client.rest.client import RestWire
 
             rest, _ = RestWire(url).predict(target, signature, found, arrays, [])
             encoded.append(_http_request(url, rest.path, rest.body or b"", settings.token))
         else:
-            from serving.client.grpc_client import GrpcWire
+            from serving.client.grpc.client import GrpcWire
 
             message, _ = GrpcWire().predict(target, signature, found, arrays, [])
             encoded.append(message.request.SerializeToString())

@@ -190,7 +190,7 @@ class Rollout:
     def _put_back(self, original: ModelServerConfig) -> None:
         try:
             write_config(self.path, original)
-        except OSError as error:  # the server shall have it all the same
+        except OSError as error:  # the server is still told to go back
             self.say(f"putting the configuration back: {error.filename}: {error.strerror}")
         if self.server is not None:
             try:

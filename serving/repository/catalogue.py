@@ -70,7 +70,7 @@ class Catalogue:
     Attributes:
         models: Their versions, by name; to be used under `changed`.
         changed: Called for every change of a version.
-        configured: Whether it was said what to serve, be it nothing.
+        configured: Whether it has been said what to serve, even if that is nothing.
     """
 
     def __init__(self, models: Sequence[ServedModel] | None) -> None:

@@ -162,7 +162,7 @@ class VersionChanges:
             self._catalogue.change(version, State.AVAILABLE)
 
     def _load_noted(self, version: Version) -> Predictor:
-        """Load a version, and keep in mind which files it had."""
+        """Load a version, and note which files it had."""
         version.tried = version.seen = contents_of(version.path)
         return self._load(version.path)
 

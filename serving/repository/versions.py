@@ -48,7 +48,7 @@ class Version:
         retrying: Its load failed, and is tried again.
         tried: Its files when it was loaded last.
         seen: Its files when they were looked at last.
-        changed: Its load failed, and its files are others since.
+        changed: Its load failed, and its files have changed since.
     """
 
     number: int
@@ -66,8 +66,8 @@ class Version:
     def look(self, contents: Contents | None) -> None:
         """Note the files of a version that failed.
 
-        It has changed once they are others than at its load and the same twice: a version that is
-        being copied is not tried at every scan.
+        It has changed once they differ from those at its load and are the same at two scans: a
+        version that is being copied is not tried at every scan.
         """
         self.changed = contents != self.tried and contents == self.seen
         self.seen = contents

@@ -15,7 +15,7 @@ _TIMES = 5
 
 
 async def give_back() -> None:
-    """Whenever the process has grown or shrunk, have the C library return what it keeps; no end.
+    """Whenever the process has grown or shrunk, have the C library return what it keeps, for ever.
 
     Large requests leave free memory behind, even those that gRPC itself refuses; and more of it
     is free when a process begins to shrink than when it had just grown.

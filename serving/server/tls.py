@@ -20,7 +20,7 @@ def rest_context(path: str, flag: str = "rest_ssl_config_file") -> ssl.SSLContex
         flag: That named it, for messages.
 
     Raises:
-        ServingError: The file is missing, no SSLConfig, or its key, certificate or CA are none.
+        ServingError: The file is missing or no SSLConfig, or its key, certificate or CA is invalid.
     """
     config = read_ssl_config(path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

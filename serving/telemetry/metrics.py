@@ -31,7 +31,7 @@ class ClientNames:
     long, or beyond the limit, count as `OTHERS`.
 
     Args:
-        most: Number of names that never were answered well.
+        most: Number of names that were never answered well.
         longest: Characters of such a name.
     """
 

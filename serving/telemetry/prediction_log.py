@@ -151,7 +151,7 @@ class _RotatingFile:
         self._size += len(message) + HEADER + FOOTER
 
     def _take_back(self) -> None:
-        """Remove half a record, behind which readers would find nothing but an error."""
+        """Remove half a record, after which readers would find nothing but an error."""
         with contextlib.suppress(OSError):
             self.close()  # tries once more to write what it holds
         with contextlib.suppress(OSError):

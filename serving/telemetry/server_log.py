@@ -31,8 +31,8 @@ def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
     """Say repeatedly that something is still under way, and for how long it has been.
 
     Args:
-        what: Is done within.
-        every: So many seconds a line; none for what takes less.
+        what: What is being done.
+        every: Seconds between two lines; there is none for what takes less.
     """
     started, done = time.monotonic(), threading.Event()
 

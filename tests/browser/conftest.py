@@ -13,6 +13,7 @@ from serving.protos.model_server_config_pb2 import ModelServerConfig
 from tests.serving.conftest import running
 
 from .hostile_names import HOSTILE_MODEL
+from .playground_page import address
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = REPOSITORY / "build" / "browser-test"
@@ -189,3 +190,18 @@ def few_flags(models):
 def server(flags, tmp_path_factory):
     with running(tmp_path_factory.mktemp("server") / "log", *flags) as server:
         yield server
+
+
+@pytest.fixture
+def show(visit, server):
+    """Opens a view of a model in the playground, and waits until it is ready."""
+
+    def show(model, view, **options):
+        found = visit(address(server, model, view), f"{server.rest}/", **options)
+        ready = {"text": "#text", "forecast": "#value", "model": "#snippet"}[view]
+        found.page.wait_for_selector(ready, state="attached")
+        if view != "model":
+            until(found.page, "document.querySelector('.status').textContent")
+        return found
+
+    return show

@@ -24,6 +24,6 @@ def test_the_pythons_are_those_that_are_tested():
 
 def test_the_readme_names_the_extras():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = set(re.findall(r"^\| `keras-gru\[(\w+)\]`", readme, re.M))
+    table = set(re.findall(r"^\| `keras-gru\[([\w-]+)\]`", readme, re.M))
     # The other extras are for contributors.
     assert table == set(PROJECT["optional-dependencies"]) - {"dev", "interop"}

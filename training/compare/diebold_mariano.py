@@ -7,12 +7,13 @@ there count in the variance. Harvey, Leybourne and Newbold (1997), "Testing the 
 prediction mean squared errors", International Journal of Forecasting 13, correct it for few rows
 and take the quantiles of Student's t. As in R, `forecast::dm.test`.
 
-With few windows for their overlap that test finds differences where there are none: of 24 steps
-and five times as many windows at the level 5 % in 15 % of the cases. Below 20 windows per step the
-variance is therefore estimated from the lowest frequencies only, with as many degrees of freedom:
-Lazarus, Lewis, Stock and Watson (2018), "HAR Inference: Recommendations for Practice", Journal of
-Business & Economic Statistics 36; for this test Coroneo and Iacone (2020), "Comparing predictive
-accuracy in small samples using fixed-smoothing asymptotics", Journal of Applied Econometrics 35.
+With few windows for their overlap that test finds differences where there are none: at a level of
+5 %, in 15 % of the cases with 24 steps and five times as many windows. Below 20 windows per step
+the variance is therefore estimated from the lowest frequencies only, with as many degrees of
+freedom: Lazarus, Lewis, Stock and Watson (2018), "HAR Inference: Recommendations for Practice",
+Journal of Business & Economic Statistics 36; for this test Coroneo and Iacone (2020), "Comparing
+predictive accuracy in small samples using fixed-smoothing asymptotics", Journal of Applied
+Econometrics 35.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from scipy import stats
 from scipy.fft import dct
 
 FEWEST_WINDOWS, MANY_WINDOWS = 3, 20
-"""Per step of the overlap: for any test, and for the test in its first form."""
+"""Windows per step of the overlap: the fewest for any test, and for the test in its first form."""
 
 
 class MeanTest(NamedTuple):

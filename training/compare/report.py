@@ -188,7 +188,7 @@ def _remarks(comparison: Comparison) -> list[str]:
         remarks.append(
             f"On each of these {comparison.rows} {' and '.join(alike)} and "
             f"{comparison.reference.name} are both right or both wrong, so that an interval of "
-            "the difference has no width; other rows may part them."
+            "the difference has no width; other rows may tell them apart."
         )
     spotless = [each.name for each in comparison.contenders if _never_wrong(each, comparison)]
     if spotless:

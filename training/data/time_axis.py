@@ -174,7 +174,7 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
         if problems.sort_rows:
             rows = counted(len(early), "row")
             problems.note(
-                f"rows sorted by time (--sort-rows): {rows} stood behind a later one, "
+                f"rows sorted by time (--sort-rows): {rows} came after a later one, "
                 f"{lines_shown([cells.lines[int(row)] for row in early], cells.unit)}"
             )
         else:

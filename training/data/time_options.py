@@ -25,17 +25,17 @@ class TimeOptions:
     """How times are read; by default evenly spaced ones, each once, are expected."""
 
     timezone: str | None = None
-    """In which the times of the clock are, which then are turned into UTC."""
+    """The time zone of the times, which are then turned into UTC."""
     frequency: str | None = None
     """The spacing, as pandas names it; times off it are moved to the nearest step."""
     duplicates: Duplicates = "error"
     """What counts of several rows with one time."""
     resample: Resample = "none"
-    """How rows are put together to steps of the frequency."""
+    """How rows are combined into steps of the frequency."""
 
     @property
     def merges(self) -> bool:
-        """Whether rows are moved or put together."""
+        """Whether rows are moved or combined."""
         return self.frequency is not None or self.duplicates != "error"
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class TimeOptions:
                     f"ME), got {self.frequency!r}"
                 ) from None
         if self.resample != "none" and self.frequency is None:
-            raise ConfigError("--resample needs --frequency, the steps to put rows together to")
+            raise ConfigError("--resample needs --frequency, the steps to combine rows into")
         if self.timezone is not None:
             from zoneinfo import ZoneInfo
 
@@ -85,7 +85,7 @@ def in_utc(times: "pd.DatetimeIndex", timezone: str, cells: "TimeCells") -> "pd.
         raise cells.error(
             row,
             f"expected the hour that clocks in {timezone} show twice to be there twice, or times "
-            "with their distance from UTC (as 2024-10-27T02:30+02:00)",
+            "with their offset from UTC (as 2024-10-27T02:30+02:00)",
         ) from error
     gone = np.flatnonzero(local.isna())
     if len(gone):
@@ -96,7 +96,7 @@ def in_utc(times: "pd.DatetimeIndex", timezone: str, cells: "TimeCells") -> "pd.
 def put_together(
     times: "pd.DatetimeIndex", values: np.ndarray, options: TimeOptions
 ) -> tuple["pd.DatetimeIndex", np.ndarray, list[str]]:
-    """Rows in the order of time, of which repeated and too fine ones are put together.
+    """Rows in the order of time, of which repeated and too fine ones are combined.
 
     Args:
         times: (n,) ascending; repeated where `duplicates` says what counts.
@@ -115,7 +115,7 @@ def put_together(
         sums = {"min_count": 1} if options.resample == "sum" else {}
         table = getattr(table.resample(options.frequency), options.resample)(**sums)
         notes.append(
-            f"{rows:,} rows put together to {len(table):,} steps of {options.frequency} "
+            f"{rows:,} rows combined into {len(table):,} steps of {options.frequency} "
             f"(--resample {options.resample})"
         )
     elif options.frequency is not None:
@@ -159,7 +159,7 @@ def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIn
 
 
 def _phase(times: np.ndarray, step: int) -> int:
-    """How far behind full steps times lie, all in nanoseconds; 0 where they are close to them."""
+    """How far times lie after full steps, all in nanoseconds; 0 where they are close to them."""
     angles = 2 * np.pi * (times % step) / step
     share = np.angle(np.exp(1j * angles).mean()) / (2 * np.pi)  # -1/2 to 1/2 of a step
     return 0 if abs(share) < _CLOSE else round(share * step)

@@ -1,1 +1,1 @@
-"""Runs of any task that answer rows: `gru-train predict`, and in engines of others."""
+"""Scoring rows with a run of any task: `gru-train predict`, and inside other engines."""

@@ -39,7 +39,7 @@ class PredictConfig:
     text_column: OptionalName = None
     """Column with the text; found by itself when called text, sentence, review, ..."""
     keep: Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")] = None
-    """Columns of the file that the output has, too; '' for none. All by default."""
+    """Columns of the file to copy to the output; '' for none. All by default."""
     overwrite: bool = False
     """Replace the output if it is there already."""
     debug: bool = False

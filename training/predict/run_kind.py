@@ -19,7 +19,7 @@ def run_task(path: Path) -> Task:
         config = json.loads((path / "config.json").read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise RunDirectoryError(
-            f"{path} is no run: cannot read its config.json ({error})"
+            f"{path} is not a run: cannot read its config.json ({error})"
         ) from error
     name = config.get("task") if isinstance(config, dict) else None
     if name not in TASKS:

@@ -43,7 +43,7 @@ class TrainingRunWriter(RunWriter):
     No two processes build a run of the same name at the same time.
 
     Args:
-        config: The settings; where they give the run no name, it may get a number behind `name`.
+        config: The settings; where they give the run no name, `name` may get a number at its end.
         task: What is trained for.
         name: Name of the new run, from `run_name`.
         resume: Whether to go on from a checkpoint; else there must be none.

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 BOUNDS = ("lower_95", "lower_80", "upper_80", "upper_95")
-"""Of a number to estimate."""
+"""The bounds of a number's intervals."""
 _TAKEN = ("label", "labels", "probability")
 Outputs = Mapping[str, np.ndarray]
 
@@ -78,5 +78,5 @@ def answer_columns(kind: str, classes: Sequence[str]) -> AnswerColumns:
 
 
 def names_of(labels: np.ndarray) -> list[list[str]]:
-    """The labels of each row (B, C) of bytes, of which empty ones only fill up."""
+    """The labels of each row (B, C) of bytes, of which empty ones are padding."""
     return [[name.decode("utf-8", "replace") for name in row if name] for row in labels]

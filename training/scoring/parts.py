@@ -26,7 +26,7 @@ class Parts:
 
     Args:
         output: Where the whole is to be.
-        digest: Of all that the rows follow from: what others have begun is not gone on with.
+        digest: Of all that the rows depend on: parts with another digest are not continued.
         schema: Of the rows.
     """
 
@@ -60,7 +60,7 @@ class Parts:
         self._lock.release()
 
     def _find(self) -> None:
-        """Take the parts that follow on each other, and removes what else there is."""
+        """Take the parts that follow each other, and remove all others."""
         for path in sorted(self._folder.iterdir()):
             rows = 0
             if path.name == _part_name(self.rows):
@@ -91,7 +91,7 @@ class Parts:
         self.rows += piece.num_rows
 
     def publish(self, kind: FileKind, overwrite: bool) -> None:
-        """Write all rows to the output, which appears when it is whole; removes the parts.
+        """Write all rows to the output, which appears when it is whole, and remove the parts.
 
         Parts that other settings have left are removed, too.
 

@@ -42,7 +42,7 @@ def csv_rows(
         DataError: There is no header, a quote has no end or, without `misfit`, a row does not fit
             the header; names the line.
     """
-    # By default a cell may have 131,072 letters; a text may be longer.
+    # The default limit of a cell is 131,072 characters; a text may be longer.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     line = 1

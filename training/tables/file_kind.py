@@ -32,5 +32,5 @@ def file_kind(path: Path, flag: str = "") -> FileKind:
             return FileKind(kind, gzipped)  # type: ignore[arg-type]
     raise DataError(
         f"{flag + ' ' if flag else ''}{path}: expected a file name ending in {', '.join(KINDS)}, "
-        "or .gz behind one of the first three"
+        "or .gz after one of the first three"
     )

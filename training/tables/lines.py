@@ -81,7 +81,7 @@ def text_lines(path: Path, file: io.RawIOBase, gzipped: bool) -> Iterator[str]:
             "convert it first, as with `iconv -f latin1 -t utf-8`"
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is no complete gzip file: {error}") from error
+        raise DataError(f"{path} is not a complete gzip file: {error}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 

@@ -7,7 +7,7 @@ from training.errors import ScoringError
 
 
 def require_writable(output: Path, overwrite: bool) -> None:
-    """Raise ScoringError where there can be no such file, or is one that is to stay.
+    """Raise ScoringError if the file cannot be written, or is there and is to stay.
 
     Args:
         output: As given with `--output`.
@@ -24,7 +24,7 @@ def require_writable(output: Path, overwrite: bool) -> None:
 
 
 def put_in_place(aside: Path, output: Path, overwrite: bool) -> None:
-    """Make a file that is whole the output.
+    """Put a complete file in the place of the output.
 
     Raises:
         ScoringError: The output has come into being meanwhile, and is to stay.

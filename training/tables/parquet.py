@@ -57,13 +57,13 @@ def open_parquet(path: Path) -> ParquetFile:
     """Open a file.
 
     Raises:
-        DataError: It is no complete Parquet file.
+        DataError: It is not a complete Parquet file.
     """
     try:
         with pq.ParquetFile(path) as file:
             schema, rows = file.schema_arrow.remove_metadata(), file.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is no complete Parquet file: {error}") from error
+        raise DataError(f"{path} is not a complete Parquet file: {error}") from error
     if len(set(schema.names)) < len(schema.names):
         raise DataError(f"{path}: two columns have the same name: {schema.names}")
     with open_hashed(path) as file:

@@ -91,7 +91,7 @@ def open_table(path: Path, progress: Progress | None = None) -> TableFile:
 
     kind = file_kind(path)
     if not path.is_file():
-        what = "is no file" if path.exists() else "there is no such file"
+        what = "is not a file" if path.exists() else "there is no such file"
         raise DataError(f"cannot read {path}: {what}")
     told = progress or (lambda _: None)
     if kind.suffix == ".parquet":

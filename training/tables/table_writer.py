@@ -20,11 +20,11 @@ from training.tables.file_kind import FileKind
 from training.tables.table_file import is_json, json_text
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 64 << 20
-"""About so large is a row group of Parquet."""
+"""Rows and bytes of a row group of Parquet, roughly."""
 
 
 class TableWriter(ABC):
-    """A context manager; the file is whole when the context was left without an error."""
+    """A context manager; the file is complete once the context is left without an error."""
 
     @abstractmethod
     def write(self, piece: pa.RecordBatch) -> None:
@@ -134,12 +134,12 @@ class _UnixLines:
         self._stream = stream
 
     def write(self, line: str) -> None:
-        """Write one line, which ends in both."""
+        """Write one line, which comes with a carriage return and a line feed."""
         self._stream.write(line[:-2] + "\n")
 
 
 class JsonLinesWriter(TableWriter):
-    """A JSON object a line."""
+    """One JSON object per line."""
 
     def __init__(self, stream: IO[str], schema: pa.Schema):
         self._stream, self._schema = stream, schema

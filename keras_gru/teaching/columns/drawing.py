@@ -81,7 +81,7 @@ class Drawing:
         return f"[{', '.join(self._number(value, given) for value in values)}]ᵀ"
 
     def line(self, head: str, values: Array) -> str:
-        """A column as a row behind its symbol, below it where it is too long."""
+        """A column as a row after its symbol, below it where it is too long."""
         text = self.row(values)
         if len(head) + len(text) <= self._width:
             return head + text

@@ -194,7 +194,7 @@ class LongReader(Reader):
                 return found
 
     def _closes(self, closing: str, wrong: str) -> bool:
-        """Go past what follows a long element: whether it ends the container."""
+        """Go past what follows a long element; returns whether it ends the container."""
         self._skip()
         byte = self._body[self._at]
         if byte not in (ord(","), ord(closing)):
@@ -203,7 +203,7 @@ class LongReader(Reader):
         return byte == ord(closing)
 
     def _cut(self, opening: bytes, level: int) -> tuple[int | None, bool]:
-        """Where the container ends, or the last comma near; neither where an element is long."""
+        """Where the container or its last whole element in reach ends; None within a long one."""
         start = self._at
         window = bytes(self._text[start : min(start + PIECE, self._length)])
         if (len(window) - len(window.rstrip(b"\\"))) % 2:

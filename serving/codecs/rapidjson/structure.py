@@ -28,7 +28,7 @@ class Structure(NamedTuple):
 
     @classmethod
     def of(cls, text: bytes) -> Structure:
-        """Look through a text that ends in no half of an escape."""
+        """Look through a text that does not end within an escape."""
         if b"\\" in text:  # quotes that end no string
             text = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
         codes = np.frombuffer(text, np.uint8)
@@ -43,7 +43,7 @@ class Structure(NamedTuple):
         return cls(np.cumsum(steps, dtype=np.int32), outside, codes)
 
     def close(self) -> int | None:
-        """Where the container around the text is closed; None where that is not in it."""
+        """Where the container around the text is closed; None if the text does not close it."""
         below = self.depth < 0
         at = int(below.argmax()) if len(below) else 0
         return at if len(below) and below[at] else None

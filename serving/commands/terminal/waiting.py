@@ -1,4 +1,4 @@
-"""A line on the terminal for as long as something takes that says nothing itself."""
+"""A line on the terminal while something takes long and prints nothing itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def waiting(what: str) -> Iterator[None]:
     """Show what is being done, and for how long; nothing where stderr is no terminal.
 
     Args:
-        what: Is done within.
+        what: What is being done.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield

@@ -181,7 +181,7 @@ def spec_of(message: Any) -> ModelSpec:
 
 
 def target_of(spec: ModelSpec) -> Target:
-    """What a request asks for; logs get to know it."""
+    """What a request asks for, which is also noted for the logs."""
     note(spec.name, signature=spec.signature_name)
     version = spec.version.value if spec.HasField("version") else None
     label = spec.version_label if spec.HasField("version_label") else None

@@ -85,7 +85,7 @@ def fail(context: Any, error: Exception) -> tuple[Code, bytes]:
     Returns:
         The code, and what the handler is to return.
     """
-    # Nothing here may keep the error in a variable beside: its traceback holds the frames, and with
+    # Nothing here may keep the error in another variable: its traceback holds the frames, and with
     # them the request, until the garbage collector runs.
     if isinstance(error, ServingError):
         return error.code, refuse(context, error)

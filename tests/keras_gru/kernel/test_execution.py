@@ -18,21 +18,6 @@ from tests.keras_gru.kernel.sequence_problem import assert_close, computed, expe
 PATHS = ("xla", "plain")
 
 
-def xla_functions(directory):
-    """Names of the functions of a SavedModel that only XLA can run."""
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    saved_model = saved_model_pb2.SavedModel()
-    saved_model.ParseFromString((directory / "saved_model.pb").read_bytes())
-    graph = saved_model.meta_graphs[0].graph_def
-    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
-    return [
-        item.signature.name if hasattr(item, "signature") else item.name
-        for item in (*graph.library.function, *nodes)
-        if item.attr["_XlaMustCompile"].b
-    ]
-
-
 def test_rule():
     layer, inputs = GRU(3), tf.zeros((2, 4, 5))
     assert layer.last_path is None
@@ -161,111 +146,6 @@ def test_small_batches_of_unknown_size_infer_the_same(monkeypatch, path):
         x = np.random.default_rng(batch).normal(size=(batch, 6, 4))
         alone = [run(row[np.newaxis])[0] for row in x]
         assert_close(run(x), alone, 1e-13)
-
-
-@pytest.mark.parametrize("reset_after", [True, False])
-@pytest.mark.parametrize("path", PATHS)
-def test_second_derivatives(path, reset_after):
-    """Hessian-vector product compared with central differences of the gradient."""
-    inputs, upstream = problem(2, 3, 2, 2, reset_after=reset_after, seed=7)
-    sources = [tf.constant(v) for v in inputs.values()]
-    direction = tuple(tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources)
-
-    def gradient(*sources):
-        with tf.GradientTape() as tape:
-            tape.watch(sources)
-            states = gru_sequence(*sources, Convention(reset_after), path=path).states
-            loss = tf.reduce_sum(states**2 * upstream["states"])
-        return tape.gradient(loss, sources)
-
-    @tf.function
-    def product(*sources):
-        with tf.GradientTape() as tape:
-            tape.watch(sources)
-            pairs = zip(gradient(*sources), direction, strict=True)
-            dot = tf.add_n([tf.reduce_sum(g * d) for g, d in pairs])
-        return tape.gradient(dot, sources)
-
-    first = tf.function(gradient)
-    epsilon = 1e-4
-    ahead = first(*(s + epsilon * d for s, d in zip(sources, direction, strict=True)))
-    behind = first(*(s - epsilon * d for s, d in zip(sources, direction, strict=True)))
-    numeric = [(a - b) / (2 * epsilon) for a, b in zip(ahead, behind, strict=True)]
-    assert_close(product(*sources), numeric, 1e-6)
-
-
-@pytest.mark.parametrize("reset_after", [True, False])
-def test_forward_mode(reset_after):
-    """In eager code: derivatives of states and of their gradient, against central differences."""
-    inputs, _ = problem(2, 3, 2, 2, reset_after=reset_after, seed=7)
-    sources = tuple(tf.constant(v) for v in inputs.values())
-    direction = tuple(tf.constant(np.random.default_rng(9).normal(size=s.shape)) for s in sources)
-
-    def run(*sources):
-        with tf.GradientTape() as tape:
-            tape.watch(sources)
-            final = gru_sequence(*sources, Convention(reset_after)).final
-            loss = tf.reduce_sum(final**2)
-        return [final, *tape.gradient(loss, sources)]
-
-    with tf.autodiff.ForwardAccumulator(sources, direction) as accumulator:
-        results = run(*sources)
-    epsilon = 1e-5
-    ahead = run(*(s + epsilon * d for s, d in zip(sources, direction, strict=True)))
-    behind = run(*(s - epsilon * d for s, d in zip(sources, direction, strict=True)))
-    numeric = [(a - b) / (2 * epsilon) for a, b in zip(ahead, behind, strict=True)]
-    assert_close([accumulator.jvp(result) for result in results], numeric, 1e-8)
-
-
-def test_forward_mode_in_a_graph_is_a_clear_error():
-    x = tf.ones((2, 4, 5))
-
-    @tf.function
-    def tangent(x):
-        with tf.autodiff.ForwardAccumulator(x, x) as accumulator:
-            return accumulator.jvp(GRU(3)(x))
-
-    with pytest.raises(NotImplementedError, match=r"ForwardAccumulator.*eager.*GradientTape"):
-        tangent(x)
-
-
-def test_forward_mode_of_what_was_computed_before_is_a_clear_error():
-    layer, x = GRU(3), tf.ones((2, 4, 5))
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        output = layer(x)
-    weigh = tf.ones_like(output)
-    with (
-        tf.autodiff.ForwardAccumulator(weigh, weigh),
-        pytest.raises(NotImplementedError, match="ForwardAccumulator"),
-    ):
-        tape.gradient(output, x, output_gradients=weigh)
-
-
-def test_exports_hold_no_xla_function(tmp_path):
-    """With Keras' export and with TensorFlow's, for models that have already run with XLA."""
-    model = keras.Sequential([keras.layers.Input((None, 4)), GRU(3)])
-    model.predict(np.zeros((2, 5, 4), "float32"), verbose=0)
-    assert model.layers[0].last_path == "xla"
-    model.export(tmp_path / "keras", verbose=False)
-    assert xla_functions(tmp_path / "keras") == []
-
-    module = tf.Module()
-    module.layer = model.layers[0]
-    module.run = tf.function(model.layers[0], input_signature=[tf.TensorSpec((None, None, 4))])
-    tf.saved_model.save(module, tmp_path / "tensorflow", signatures=module.run)
-    assert xla_functions(tmp_path / "tensorflow") == []
-
-    module.run = tf.function(model.layers[0])
-    module.run(tf.zeros((2, 5, 4)))
-    tf.saved_model.save(module, tmp_path / "traced")
-    assert xla_functions(tmp_path / "traced") == []
-
-    module.run = tf.function(
-        lambda x: x + 1, jit_compile=True, input_signature=[tf.TensorSpec((None,))]
-    )
-    tf.saved_model.save(module, tmp_path / "compiled")
-    assert xla_functions(tmp_path / "compiled"), "the check must see one where there is one"
 
 
 def test_an_epoch_of_many_lengths_traces_and_compiles_little(monkeypatch):

@@ -193,3 +193,42 @@ def test_a_recurrent_mask_is_refused():
     rows = forward_pass.Rows(tf.zeros((1, 2, 3)), tf.zeros((1, 4)), None, None, (1, 1, 1))
     with pytest.raises(ValueError, match=r"`rows\.recurrent_mask`"):
         infer_exported(rows, *[None] * 4, Convention(), False, False)
+
+
+def xla_functions(directory):
+    """Names of the functions of a SavedModel that only XLA can run."""
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((directory / "saved_model.pb").read_bytes())
+    graph = saved_model.meta_graphs[0].graph_def
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    return [
+        item.signature.name if hasattr(item, "signature") else item.name
+        for item in (*graph.library.function, *nodes)
+        if item.attr["_XlaMustCompile"].b
+    ]
+
+
+def test_exports_hold_no_xla_function(tmp_path):
+    """With Keras' export and with TensorFlow's, for models that have already run with XLA."""
+    model = keras.Sequential([keras.layers.Input((None, 4)), GRU(3)])
+    model.predict(np.zeros((2, 5, 4), "float32"), verbose=0)
+    assert model.layers[0].last_path == "xla"
+    model.export(tmp_path / "keras", verbose=False)
+    assert xla_functions(tmp_path / "keras") == []
+
+    module = tf.Module()
+    module.layer = model.layers[0]
+    module.run = tf.function(model.layers[0], input_signature=[tf.TensorSpec((None, None, 4))])
+    tf.saved_model.save(module, tmp_path / "tensorflow", signatures=module.run)
+    assert xla_functions(tmp_path / "tensorflow") == []
+
+    module.run = tf.function(model.layers[0])
+    module.run(tf.zeros((2, 5, 4)))
+    tf.saved_model.save(module, tmp_path / "traced")
+    assert xla_functions(tmp_path / "traced") == []
+
+    module.run = tf.function(
+        lambda x: x + 1, jit_compile=True, input_signature=[tf.TensorSpec((None,))]
+    )
+    tf.saved_model.save(module, tmp_path / "compiled")
+    assert xla_functions(tmp_path / "compiled"), "the check must see one where there is one"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from serving.client import Target, connect, connect_async
-from serving.client.rest_client import RestWire
+from serving.client.rest.client import RestWire
 from serving.codecs.signature import Signature, TensorInfo
 from serving.errors import DeadlineExceeded, Unavailable, Unknown
 from tests.ports import free_ports

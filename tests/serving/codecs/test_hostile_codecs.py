@@ -16,7 +16,7 @@ from serving.codecs.signature import Signature, TensorInfo
 from serving.codecs.tensor_proto import decode_tensor, encode_tensor
 from serving.errors import InvalidArgument, ServingError
 from serving.protos.tensor_pb2 import TensorProto
-from tests.serving import hostile
+from tests.serving import hostile, hostile_calls, hostile_http
 
 PATIENCE = 60.0
 ONE_INPUT = [Signature({"x": TensorInfo("x:0", dtype.number, None)}, {}) for dtype in DTYPES]
@@ -47,7 +47,7 @@ def read_json(body, signatures=(*ONE_INPUT, TWO_INPUTS)):
 
 def test_json(figures):
     count = hostile.inputs(1000, 50_000)
-    read = sum(read_json(hostile.body(random.Random(number))) > 0 for number in range(count))
+    read = sum(read_json(hostile_http.body(random.Random(number))) > 0 for number in range(count))
     figures(f"{count} bodies, {read} of them readable for some signature")
     assert count // 100 < read < count // 2
 
@@ -56,7 +56,7 @@ def test_tensors(figures):
     count = hostile.inputs(1000, 50_000)
     read = 0
     for number in range(count):
-        theirs = hostile.tensor(random.Random(number), tensor_pb2.TensorProto())
+        theirs = hostile_calls.tensor(random.Random(number), tensor_pb2.TensorProto())
         proto = TensorProto.FromString(theirs.SerializeToString())
         error = refused(lambda proto=proto: decode_tensor(proto))
         if error is None:

@@ -17,7 +17,7 @@ from serving.protos.input_pb2 import Input
 from serving.protos.model_management_pb2 import ReloadConfigRequest
 from serving.protos.predict_pb2 import PredictRequest
 from serving.protos.tensor_pb2 import TensorProto
-from tests.serving import hostile
+from tests.serving import hostile, hostile_calls
 
 FLOAT = by_number(1)
 LISTS = [one.field for one in DTYPES if one.field not in ("string_val", "float8_val")]
@@ -72,7 +72,7 @@ def test_hostile_requests(figures):
     """All of the fuzzer's calls, including broken ones, give the same result."""
     count, readable = hostile.inputs(6000, 100_000), 0
     for number in range(count):
-        method, raw = hostile.call(random.Random(number))
+        method, raw = hostile_calls.call(random.Random(number))
         request_class = CLASSES.get(method.rpartition("/")[2])
         if request_class is None:
             continue
@@ -227,5 +227,5 @@ def test_groups():
     """Our messages have no groups. Protobuf skips them; here they end the request."""
     raw = request(head(FLOAT, 0)) + b"\x7b\x7c"
     assert as_protobuf(PredictRequest, raw) is not None
-    with pytest.raises(Internal, match=r"the request is no tensorflow\.serving\.PredictRequest"):
+    with pytest.raises(Internal, match=r"the request is not a tensorflow\.serving\.PredictRequest"):
         measure(PredictRequest, raw, MOST)

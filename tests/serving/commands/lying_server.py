@@ -68,3 +68,4 @@ GOLDEN = [
     {"method": "classify", "signature_name": "classify", "examples": [{"text": "a"}],
      "outputs": {"classes": [["bad", "good"]], "scores": [[0.1, 0.9]]}},
 ]  # fmt: skip
+CLASSES = {"results": [[["bad", 0.1], ["good", 0.9]]]}

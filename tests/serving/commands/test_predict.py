@@ -111,7 +111,7 @@ def test_wrong_data(url, capsys, tmp_path):
         (["--model", "text", "--url", "ftp://x", "t"], "url: expected http://"),
         (
             ["--model", "text", "--url", "http://x:1/gateway/v1/models/text:predict", "t"],
-            "url: expected that of the server, as http://x:1/gateway; got 'http://x:1/gateway/v1/",
+            "url: expected the server's, such as http://x:1/gateway; got 'http://x:1/gateway/v1/",
         ),
         (["--model", "text", "ok", "caf\udce9"], "text 2 has the byte 0xe9 at character 4"),
         (["--model", "text", "--token_file", "/nix", "t"], "/nix: No such file"),
@@ -204,7 +204,7 @@ def test_no_and_unknown_command(capsys):
     assert main([]) == 2
     assert main(["nix"]) == 2
     said = capsys.readouterr().err
-    assert "expected a command (export, serve, predict, " in said
+    assert "expected a command (export, serve, playground, predict, " in said
     assert said.endswith("; got 'nix'\n")
 
 

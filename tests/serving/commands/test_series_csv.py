@@ -99,7 +99,7 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_header(tmp_path):
             "s.csv: expected columns with names of their own; got 'a'",
         ),
         ("time,a,b,a\n1,2,3,4\n", ["a"], "expected columns with names of their own; got 'a' twice"),
-        ('time,a\n1,"' + "2\n3,4\n" * 40_000, [], "no CSV: field larger than field limit"),
+        ('time,a\n1,"' + "2\n3,4\n" * 40_000, [], "not CSV: field larger than field limit"),
         (TEXT + "\n\n4,5\n", [], "s.csv, line 7: expected 3 cells; got 2"),
         (
             TEXT + "4,5,x\n",

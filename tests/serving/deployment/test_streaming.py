@@ -63,7 +63,7 @@ def test_session_is_kept_and_resumed_by_another_client(deployed, exports):
     assert answer.steps == len(words)
     expected = scores_so_far(exports, words)[-1]
     np.testing.assert_allclose(answer.outputs["scores"][0], expected, atol=1e-6)
-    with pytest.raises(InvalidArgument, match="no saved streaming state"):
+    with pytest.raises(InvalidArgument, match="not a saved streaming state"):
         StreamState.from_json('{"model": "one"}')
 
 

@@ -1,6 +1,5 @@
 """Warmup files, written here and by TensorFlow's own writer, replayed on real models."""
 
-import contextlib
 import shutil
 import threading
 
@@ -12,8 +11,8 @@ from tensorflow_serving.apis import prediction_log_pb2
 from serving.engine import warmup
 from serving.engine.predictor import Predictor
 from serving.engine.warmup import FILE, load_warm, predict_record, replay, write_records
-from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
-from serving.telemetry.metrics import Metrics
+from serving.errors import InvalidArgument, Unimplemented
+from tests.serving.engine.warmup_files import failure, replayed, write
 from tests.serving.scrape import parsed
 
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
@@ -22,33 +21,6 @@ ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
 @pytest.fixture
 def version(models, tmp_path):
     return shutil.copytree(models / "affine" / "1", tmp_path / "1")
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    """What is run: names of signatures, or of the tensors that several of them fetch."""
-    seen = []
-    real, together = Predictor.prepare, Predictor.run
-
-    def counted(self, inputs, signature_name="", *rest, **more):
-        seen.append(signature_name)
-        return real(self, inputs, signature_name, *rest, **more)
-
-    def counted_run(self, feeds, fetches, *rest):
-        seen.append(tuple(fetches))
-        return together(self, feeds, fetches, *rest)
-
-    monkeypatch.setattr(Predictor, "prepare", counted)
-    monkeypatch.setattr(Predictor, "run", counted_run)
-    return seen
-
-
-def write(version, *logs):
-    path = version / FILE
-    path.parent.mkdir()
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for log in logs:
-            writer.write(log if isinstance(log, bytes) else log.SerializeToString())
 
 
 def test_round_trip(version, calls):
@@ -114,87 +86,6 @@ def test_all_kinds(models, tmp_path, calls):
     assert sorted(calls) == ["", "classify", "regress"]
 
 
-@pytest.fixture
-def half_plus_two(models, tmp_path):
-    return shutil.copytree(models / "half_plus_two" / "1", tmp_path / "half")
-
-
-CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
-BOTH = (("m", "classify_x_to_y", CLASSIFY), ("m", "regress_x_to_y", REGRESS))
-
-
-def inference(*tasks, examples=1):
-    """A MultiInference record; model, signature and method of each task."""
-    log = prediction_log_pb2.PredictionLog()
-    several = log.multi_inference_log.request
-    for _ in range(examples):
-        example = several.input.example_list.examples.add()
-        example.features.feature["x"].float_list.value.append(1)
-    for model, signature, method in tasks:
-        task = several.tasks.add(method_name=method)
-        task.model_spec.name, task.model_spec.signature_name = model, signature
-    return log
-
-
-def test_multi_inference_in_one_run(half_plus_two, calls):
-    write(half_plus_two, inference(*BOTH))
-    load_warm(half_plus_two).close()
-    ((first, second),) = calls
-    assert first == second
-
-
-@pytest.mark.parametrize(
-    ("log", "text"),
-    [
-        (inference(("", *BOTH[0][1:])), "Found ModelSpec with an empty model name."),
-        (inference(BOTH[0], ("n", *BOTH[1][1:])),
-         "All ModelSpecs in a MultiInferenceRequest must access the same model name."),
-        (inference(BOTH[0], BOTH[0]), "Duplicate evaluation of signature: classify_x_to_y"),
-        (inference(("m", "nix", CLASSIFY)), "Requested signature not found in model graph: nix"),
-        (inference(), "Must specify at least one target to fetch or execute."),
-        (inference(*BOTH, examples=0), "Input is empty."),
-    ],
-)  # fmt: skip
-def test_multi_inference_that_is_refused(half_plus_two, log, text):
-    write(half_plus_two, log)
-    error = failure(half_plus_two)
-    assert (error.code, str(error)) == (Code.INVALID_ARGUMENT, text)
-
-
-def test_runs_are_counted_under_the_names_in_the_records(half_plus_two):
-    logs = [prediction_log_pb2.PredictionLog() for _ in range(3)]
-    predict = logs[0].predict_log.request
-    predict.inputs["x"].CopyFrom(tf.make_tensor_proto([[1.0]]))
-    classification, regression = logs[1].classify_log.request, logs[2].regress_log.request
-    for number, request in enumerate((predict, classification, regression)):
-        request.model_spec.name = f"m{number}"
-    for request, (_, name, _) in zip((classification, regression), BOTH, strict=True):
-        request.model_spec.signature_name = name
-        request.input.CopyFrom(inference().multi_inference_log.request.input)
-    write(half_plus_two, *logs, inference(*BOTH, examples=3))
-    metrics = replayed(half_plus_two, iterations=2)
-    counted = parsed(metrics.render())
-    serving = ":tensorflow:serving:"
-    assert counted[f"{serving}runtime_latency_count"] == {
-        ("m0", "Predict", "TF1"): 2,
-        ("m1", "Classify", "TF1"): 2,
-        ("m2", "Regress", "TF1"): 2,
-    }
-    assert counted[f"{serving}request_example_count"] == {("m",): 6}
-    assert counted[f"{serving}request_example_counts_count"] == {("m",): 2}
-    assert counted[f"{serving}model_warmup_records_read"] == {(str(half_plus_two), "OK"): 4}
-
-
-def replayed(version, iterations=1):
-    """The metrics of a replay, whether it succeeded or not."""
-    metrics = Metrics()
-    predictor = Predictor(version)
-    with contextlib.suppress(ServingError):
-        replay(predictor, version, iterations, metrics)
-    predictor.close()
-    return metrics
-
-
 def test_record_without_a_request_counts(version, calls):
     log = prediction_log_pb2.PredictionLog()
     log.log_metadata.model_spec.name = "m"
@@ -207,12 +98,6 @@ def test_record_without_a_request_counts(version, calls):
 
 def test_no_file_is_fine(version):
     load_warm(version).close()
-
-
-def failure(version):
-    with pytest.raises(ServingError) as caught:
-        load_warm(version)
-    return caught.value
 
 
 def test_failing_request_fails_the_load(version):

@@ -16,12 +16,12 @@ def spin(steps):
     return request.SerializeToString()
 
 
-def steps_of(client, seconds):
+def steps_of(client, seconds, model="m"):
     """The number of steps with which a spin takes about that long."""
     steps = 10_000
     while True:
         started = time.monotonic()
-        client.predict(np.int64(steps), "m", signature="spin")
+        client.predict(np.int64(steps), model, signature="spin")
         took = time.monotonic() - started
         if took > 0.05:
             return int(steps * seconds / took)

@@ -1,13 +1,9 @@
-"""The server as a process: how it starts, refuses to start, and stops."""
+"""The server as a process: how it serves, follows its configuration, and stops."""
 
-import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
-import time
 
 import grpc
 import httpx
@@ -15,218 +11,11 @@ import numpy as np
 import pytest
 
 from serving.client import connect
-from serving.config.command_line import usage
 from serving.errors import NotFound, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
-from tests.serving.conftest import (
-    REPOSITORY,
-    answered_and_imported,
-    answers,
-    running,
-    start,
-    wait_until,
-    wait_until_busy,
-)
-
-
-def ended(*flags):
-    """Run to the end: (status, stdout, stderr)."""
-    process = start(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
-def failure(*flags):
-    status, out, _ = ended(*flags)
-    assert status == 255
-    return out
-
-
-def test_help_and_version():
-    assert ended("--help")[:2] == (255, usage() + "\n")
-    status, out, _ = ended("--version")
-    assert status == 0
-    assert "TensorFlow ModelServer: keras-gru " in out
-    assert "TensorFlow Library: " in out
-
-
-def test_bad_value_prints_usage():
-    status, out, _ = ended("--port=x")
-    assert status == 255
-    assert out.startswith("Couldn't interpret value x for flag port")
-    assert usage() in out
-
-
-def test_a_start_imports_no_keras(models, tmp_path):
-    """TensorFlow would install it, which takes half of the time of a start."""
-    one = {"x": np.ones((1, 3)), "b": np.zeros((1, 1))}
-    _, imported = answered_and_imported(tmp_path, "affine", models / "affine", one)
-    assert not {"keras", "keras.src", "matplotlib", "pandas", "sklearn"} & imported
-
-
-def test_garbage_collection_passes_over_modules(models, tmp_path):
-    """The collector would take 150 ms for their quarter of a million objects, again and again."""
-    seen = tmp_path / "seen"
-    (tmp_path / "sitecustomize.py").write_text(
-        "import atexit, gc, pathlib\n"
-        "path = pathlib.Path(__file__).with_name('seen')\n"
-        "note = lambda: path.write_text(f'{gc.isenabled()} {len(gc.get_objects())}')\n"
-        "atexit.register(note)\n"
-    )
-    flags = ("--model_name=affine", f"--model_base_path={models}/affine")
-    environment = {"PYTHONPATH": str(tmp_path)}
-    with (
-        running(tmp_path / "log", *flags, environment=environment) as server,
-        connect(server.rest) as client,
-    ):
-        client.predict({"x": np.ones((1, 3)), "b": np.zeros((1, 1))}, "affine")
-    enabled, objects = seen.read_text().split()
-    assert enabled == "True"
-    assert int(objects) < 50_000
-
-
-def test_start_errors():
-    assert failure() == (
-        "Failed to start server. Error: INVALID_ARGUMENT: Both server_options.model_base_path and "
-        "server_options.model_config_file are empty!\n"
-    )
-    assert failure("--model_base_path=relative") == (
-        "Failed to start server. Error: INVALID_ARGUMENT: Expected model default to have an "
-        "absolute path or URI; got base_path()=relative\n"
-    )
-
-
-def test_bad_config_file(tmp_path):
-    config = tmp_path / "c"
-    config.write_text("nonsense")
-    status, out, err = ended(f"--model_config_file={config}")
-    assert status == 255
-    assert out == (
-        f"Failed to start server. Error: INVALID_ARGUMENT: Invalid protobuf file: '{config}'\n"
-    )
-    assert "Error parsing text-format tensorflow.serving.ModelServerConfig: 1:1: " in err
-
-
-@pytest.mark.parametrize("flag", ["port", "rest_api_port"])
-def test_port_in_use(flag, tmp_path):
-    other, own = free_ports(2)
-    with socket.create_server(("127.0.0.1", own)):
-        out = failure(
-            f"--model_base_path={tmp_path}",
-            f"--{'rest_api_port' if flag == 'port' else 'port'}={other}",
-            f"--{flag}={own}",
-        )
-    assert out == (
-        f"Failed to start server. Error: UNAVAILABLE: cannot listen on 127.0.0.1:{own}: Address "
-        f"already in use. Choose another port with --{flag}, or stop the program that uses this "
-        "one.\n"
-    )
-
-
-@pytest.mark.parametrize("flag", ["port", "rest_api_port"])
-def test_a_port_in_use_is_told_before_tensorflow_is_imported(flag, tmp_path):
-    """And in less than a second of processor time."""
-    other, own = free_ports(2)
-    with socket.create_server(("127.0.0.1", own)):
-        process = start(
-            f"--model_base_path={tmp_path}",
-            f"--{'rest_api_port' if flag == 'port' else 'port'}={other}",
-            f"--{flag}={own}",
-            environment={"PYTHONPROFILEIMPORTTIME": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        before = os.times()
-        out, err = process.communicate(timeout=60)
-        after = os.times()
-    assert process.returncode == 255
-    assert f"Choose another port with --{flag}" in out
-    imported = {line.split("|")[-1].strip() for line in err.splitlines()}
-    assert "asyncio" in imported
-    assert "tensorflow" not in imported
-    assert (
-        after.children_user
-        + after.children_system
-        - (before.children_user + before.children_system)
-        < 1
-    )
-
-
-@pytest.mark.parametrize("flag", ["port", "rest_api_port"])
-def test_a_port_is_held_while_models_load(models, flag, tmp_path):
-    """Meanwhile neither another server nor any other process can take it."""
-    flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
-    with running(tmp_path / "log", *flags, ready=False, cold=True) as server:
-        wait_until(lambda: "Importing TensorFlow" in server.log.read_text(), server)
-        assert not answers(server)
-        port = server.port if flag == "port" else server.rest_port
-        for reuse in (0, 1):
-            with socket.socket() as other:
-                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
-                with pytest.raises(OSError, match="in use"):
-                    other.bind(("127.0.0.1", port))
-        ports = {"port": free_ports(1)[0], flag: port}
-        out = failure(
-            f"--model_base_path={tmp_path}", *(f"--{name}={own}" for name, own in ports.items())
-        )
-        assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in out
-        assert not answers(server)
-        wait_until(lambda: answers(server), server)
-        with connect(server.grpc) as client:
-            assert client.status("affine")
-
-
-def test_a_server_takes_the_ports_of_the_one_before_at_once(models, tmp_path):
-    """Connections left over from before do not keep the server from taking it."""
-    flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
-    with running(tmp_path / "log", *flags) as first, httpx.Client(trust_env=False) as client:
-        assert client.get(f"{first.rest}/readyz").status_code == 200
-        with connect(first.grpc) as other:
-            assert other.status("affine")
-        first.process.terminate()  # it closes the connections, which linger for a minute
-        assert first.process.wait(60) == 0
-        ports = f"--port={first.port}", f"--rest_api_port={first.rest_port}"
-        with (tmp_path / "second").open("wb") as log:
-            second = start(*ports, *flags, stdout=log, stderr=log)
-        try:
-            wait_until(lambda: answers(first) or second.poll() is not None)
-            assert second.poll() is None, (tmp_path / "second").read_text()
-        finally:
-            second.terminate()
-            second.wait(60)
-
-
-def test_a_start_says_what_takes_long(models, tmp_path):
-    version = shutil.copytree(models / "affine" / "1", tmp_path / "m" / "1")
-    flags = ("--model_name=m", f"--model_base_path={version.parent}")
-    with running(tmp_path / "log", *flags, cold=True) as server:
-        log = server.log.read_text()
-    said = (
-        f"Starting to serve m from {version.parent} ...",
-        "Loading servable version",
-        "Importing TensorFlow ...",
-        "Successfully loaded",
-    )
-    places = [log.index(one) for one in said]
-    assert places == sorted(places)
-
-
-@pytest.mark.slow
-def test_broken_model_ends_the_start(tmp_path):
-    (tmp_path / "1").mkdir()
-    port, _ = free_ports(2)
-    status, out, err = ended(
-        f"--port={port}", f"--model_base_path={tmp_path}", "--model_name=m",
-        "--max_num_load_retries=1", "--load_retry_interval_micros=-1",
-    )  # fmt: skip
-    assert status == 255
-    assert out.startswith(
-        "Failed to start server. Error: UNKNOWN: 1 servable(s) did not become available: {{{name: "
-        "m version: 1} due to error: NOT_FOUND: Could not find SavedModel"
-    )
-    assert "try 2 of 2" in err
+from tests.serving.conftest import answers, running, start, wait_until, wait_until_busy
+from tests.serving.server.spin import steps_of
 
 
 @pytest.mark.slow
@@ -299,7 +88,10 @@ def test_life(models, tmp_path):
         slow = {}
         with connect(server.grpc, timeout=60) as client:
             client.metadata("affine")
-            asking = threading.Thread(target=lambda: slow.update(spin(client)))
+            steps = np.int64(steps_of(client, 2, "affine"))
+            asking = threading.Thread(
+                target=lambda: slow.update(client.predict(steps, "affine", signature="spin"))
+            )
             asking.start()
             wait_until_busy(server)
             server.process.send_signal(signal.SIGTERM)
@@ -308,18 +100,6 @@ def test_life(models, tmp_path):
         assert slow["x"].shape == ()
         assert server.process.wait(90) == 0
         assert server.log.read_text().rstrip().endswith("Stopped.")
-
-
-def spin(client):
-    """A call that takes about two seconds."""
-    steps = 1000
-    while True:
-        started = time.monotonic()
-        client.predict(np.int64(steps), "affine", signature="spin")
-        if time.monotonic() - started > 0.02:
-            break
-        steps *= 4
-    return client.predict(np.int64(steps * 60), "affine", signature="spin")
 
 
 def content_is_raw(server):
@@ -417,16 +197,3 @@ def test_tls(models, tmp_path):
             assert client.predict([[2.0]])["y"] == 3
         with connect(server.grpc, retries=0, timeout=5) as client, pytest.raises(Unavailable):
             client.status()
-
-
-def test_module_and_command_line_are_the_same():
-    done = subprocess.run(
-        [sys.executable, "-m", "serving"],
-        cwd=REPOSITORY,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "usage: gru-serve COMMAND" in done.stdout

@@ -82,7 +82,7 @@ def test_without_what_is_dropped_the_series_is_as_a_clean_file_has_it(spoilt, tm
     np.testing.assert_array_equal(data.series.values, expected.to_numpy())
     notes = "\n".join(data.series.notes)
     for said in (
-        "rows sorted by time (--sort-rows): 1 row stood behind a later one, line 53",
+        "rows sorted by time (--sort-rows): 1 row came after a later one, line 53",
         "2 cells read as missing (--drop-bad), lines 22, 23, column 'b'",
         "1 row dropped (--drop-bad), line 43, column 'time': expected each time once",
         "column 'flat' dropped (--drop-bad): expected values that vary",

@@ -205,12 +205,12 @@ def test_a_large_file_does_not_fill_the_memory(tmp_path, suffix):
         ("t.csv", b"a,b\n1,x\n2,\xe4\n", "t.csv, line 3: expected UTF-8 text, got byte 0xe4"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), "t.csv: expected UTF-8 text, got UTF-16; save it"),
         ("t.csv", b"a\n1\n\x00\n", "t.csv, line 3: a NUL character; is this a text file?"),
-        ("t.csv.gz", gzip.compress(b"a\n1\n", mtime=0)[:-4], "t.csv.gz is no complete gzip file"),
-        ("t.csv.gz", b"a,b\n1,2\n", "t.csv.gz is no complete gzip file: Not a gzipped file"),
+        ("t.csv.gz", gzip.compress(b"a\n1\n", mtime=0)[:-4], "is not a complete gzip file"),
+        ("t.csv.gz", b"a,b\n1,2\n", "t.csv.gz is not a complete gzip file: Not a gzipped file"),
         ("t.jsonl", b'{"a": 1}\n{"a"\n', "t.jsonl, line 2: not JSON"),
         ("t.jsonl", b'{"a": 1}\n\n[1]\n', "t.jsonl, line 3: expected a JSON object, got '[1]"),
         ("t.jsonl", b'{"a": "\\ud800"}\n', "t.jsonl, line 1, column 'a': expected Unicode text"),
-        ("t.parquet", b"PAR1 no", "t.parquet is no complete Parquet file"),
+        ("t.parquet", b"PAR1 no", "t.parquet is not a complete Parquet file"),
         ("t.xlsx", b"", "t.xlsx: expected a file name ending in .csv, .tsv, .jsonl, .parquet"),
         ("t.parquet.gz", b"", "t.parquet.gz: expected a file name ending in"),
     ],
@@ -229,7 +229,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
     with pytest.raises(DataError, match=r"t\.csv: there is no such file"):
         open_table(tmp_path / "t.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match=r"folder\.csv: is no file"):
+    with pytest.raises(DataError, match=r"folder\.csv: is not a file"):
         open_table(tmp_path / "folder.csv")
 
 

@@ -73,7 +73,7 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]
     console.print(
         f"{job.run.series.name}: {table[TIME].nunique():,} steps from {first} "
-        f"to {last}, behind {job.recent.times[-1]}",
+        f"to {last}, after {job.recent.times[-1]}",
         markup=False,
         highlight=False,
     )

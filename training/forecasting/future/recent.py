@@ -133,7 +133,7 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     if left and not len(future):
         notes.append(
             f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
-            f"left out; the forecast begins behind {times[-1]}"
+            f"left out; the forecast begins after {times[-1]}"
         )
     if run.config.data.calendar:
         steps = pd.date_range(end=times[-1], periods=len(times) + 1, freq=run.frequency)

@@ -5,11 +5,10 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
-from tests.training.forecasting.export.test_signatures import (
+from tests.training.forecasting.export.answering import (
     COLUMNS,
     DEVIATION,
     KINDS,
-    LEVELS,
     MEAN,
     OFFSETS,
     SHAPE,
@@ -17,6 +16,7 @@ from tests.training.forecasting.export.test_signatures import (
     forecaster_with,
 )
 from training.forecasting.export.native import ForecastingNative
+from training.forecasting.scores.conformal import LEVELS
 
 MORE = [
     {"architecture": "one_shot", "normalisation": "reversible", "channel_independent": False},

@@ -11,7 +11,7 @@ from typing import Any
 
 from serving.client.async_interface import AsyncClient
 from serving.client.conversation import Call
-from serving.client.grpc_connection import (
+from serving.client.grpc.connection import (
     MODELS,
     PREDICTION,
     AsyncGrpcConnection,

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from serving.client.answer_body import ENCODING, AnswerBody, UnpackError
-from serving.client.deadline_transport import DeadlineTransport
 from serving.client.errors import (
     closed_connection,
     no_server,
@@ -24,7 +22,9 @@ from serving.client.errors import (
     unexpected_answer,
 )
 from serving.client.options import ClientOptions
-from serving.client.rest_message import RestMessage
+from serving.client.rest.answer_body import ENCODING, AnswerBody, UnpackError
+from serving.client.rest.deadline_transport import DeadlineTransport
+from serving.client.rest.message import RestMessage
 from serving.codecs.json_predict import decode_error, read_json
 from serving.errors import Code, InvalidArgument
 

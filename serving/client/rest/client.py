@@ -12,7 +12,7 @@ from serving.client.errors import unexpected_answer
 from serving.client.interface import Client
 from serving.client.metadata import ListedModel, ListedVersion, Metadata, VersionState
 from serving.client.options import ClientOptions
-from serving.client.rest_message import RestMessage
+from serving.client.rest.message import RestMessage
 from serving.client.target import Target
 from serving.codecs.batch_parts import Arrays
 from serving.codecs.example import Values
@@ -35,7 +35,7 @@ class RestClient(Client):
         settings = options or ClientOptions()
         url = url.rstrip("/")
         # httpx is slow to import, so it is imported on first use.
-        from serving.client.rest_connection import RestConnection
+        from serving.client.rest.connection import RestConnection
 
         super().__init__(RestWire(url), RestConnection(url, settings), url, settings)
 
@@ -46,7 +46,7 @@ class AsyncRestClient(AsyncClient):
     def __init__(self, url: str, options: ClientOptions | None = None) -> None:
         settings = options or ClientOptions()
         url = url.rstrip("/")
-        from serving.client.rest_connection import AsyncRestConnection
+        from serving.client.rest.connection import AsyncRestConnection
 
         super().__init__(RestWire(url), AsyncRestConnection(url, settings), url, settings)
 

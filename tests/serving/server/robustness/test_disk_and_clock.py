@@ -17,7 +17,7 @@ from serving.errors import DeadlineExceeded
 from tests.serving.conftest import running, wait_until
 from tests.serving.load import load
 from tests.serving.saved_models import publish
-from tests.serving.server.version_states import serves
+from tests.serving.server.robustness.version_states import serves
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
-"""What the tests of the errata share."""
+"""What confirms an erratum: which one it is, derivatives by differences, a random GRU."""
 
 import numpy as np
 
 
 def confirms(*identifiers):
-    """Say which errata a test confirms; test_errata.py reads it off the source."""
+    """Say which errata a test confirms; test_every_erratum.py reads it off the source."""
     assert identifiers
     return lambda test: test
 

@@ -1,6 +1,6 @@
 """A live server under requests that nobody should send: it answers all, refuses most, stays well.
 
-The seed of a request is its number: `hostile.call(random.Random(number))` makes it again.
+The seed of a request is its number: `hostile_calls.call(random.Random(number))` makes it again.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import pytest
 
 from serving.client import connect
 from serving.protos import services
-from tests.serving import hostile
+from tests.serving import hostile, hostile_calls, hostile_http
 from tests.serving.conftest import flags_for, running
 
 PATIENCE = 60.0
@@ -81,7 +81,7 @@ def test_http(server, figures):
     count = hostile.inputs(1500, 20_000)
 
     def ask(number):
-        raw = hostile.http_request(random.Random(number))
+        raw = hostile_http.http_request(random.Random(number))
         answer = send(server, raw)
         status = http_status(answer)
         assert status in NO_FAULT or not answer, (number, raw[:300], answer[:300])
@@ -103,7 +103,7 @@ def test_grpc(server, figures):
     with grpc.insecure_channel(server.grpc) as channel:
 
         def ask(number):
-            method, raw = hostile.call(random.Random(number))
+            method, raw = hostile_calls.call(random.Random(number))
             try:
                 channel.unary_unary(method)(raw, timeout=PATIENCE)
             except grpc.RpcError as error:

@@ -10,12 +10,7 @@ from keras_gru.teaching.network import parse_network
 from keras_gru.teaching.trace import trace
 from keras_gru.teaching.worked_example import load_example
 from tests import oracle
-from tests.keras_gru.teaching.errata import confirms, derivative, random_gru
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(7)
+from tests.keras_gru.teaching.errata.confirmation import confirms, derivative, random_gru
 
 
 @confirms("AR-6")

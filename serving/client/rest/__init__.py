@@ -1,0 +1,1 @@
+"""The client over REST. Imports no grpc."""

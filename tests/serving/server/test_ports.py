@@ -1,0 +1,103 @@
+"""When the server takes its ports, and what it says of those that are in use."""
+
+import os
+import socket
+import subprocess
+
+import httpx
+import pytest
+
+from serving.client import connect
+from tests.ports import free_ports
+from tests.serving.conftest import answers, running, start, wait_until
+from tests.serving.server.ended_server import failure
+
+
+@pytest.mark.parametrize("flag", ["port", "rest_api_port"])
+def test_port_in_use(flag, tmp_path):
+    other, own = free_ports(2)
+    with socket.create_server(("127.0.0.1", own)):
+        out = failure(
+            f"--model_base_path={tmp_path}",
+            f"--{'rest_api_port' if flag == 'port' else 'port'}={other}",
+            f"--{flag}={own}",
+        )
+    assert out == (
+        f"Failed to start server. Error: UNAVAILABLE: cannot listen on 127.0.0.1:{own}: Address "
+        f"already in use. Choose another port with --{flag}, or stop the program that uses this "
+        "one.\n"
+    )
+
+
+@pytest.mark.parametrize("flag", ["port", "rest_api_port"])
+def test_a_port_in_use_is_told_before_tensorflow_is_imported(flag, tmp_path):
+    """And in less than a second of processor time."""
+    other, own = free_ports(2)
+    with socket.create_server(("127.0.0.1", own)):
+        process = start(
+            f"--model_base_path={tmp_path}",
+            f"--{'rest_api_port' if flag == 'port' else 'port'}={other}",
+            f"--{flag}={own}",
+            environment={"PYTHONPROFILEIMPORTTIME": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        before = os.times()
+        out, err = process.communicate(timeout=60)
+        after = os.times()
+    assert process.returncode == 255
+    assert f"Choose another port with --{flag}" in out
+    imported = {line.split("|")[-1].strip() for line in err.splitlines()}
+    assert "asyncio" in imported
+    assert "tensorflow" not in imported
+    assert (
+        after.children_user
+        + after.children_system
+        - (before.children_user + before.children_system)
+        < 1
+    )
+
+
+@pytest.mark.parametrize("flag", ["port", "rest_api_port"])
+def test_a_port_is_held_while_models_load(models, flag, tmp_path):
+    """Meanwhile neither another server nor any other process can take it."""
+    flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
+    with running(tmp_path / "log", *flags, ready=False, cold=True) as server:
+        wait_until(lambda: "Importing TensorFlow" in server.log.read_text(), server)
+        assert not answers(server)
+        port = server.port if flag == "port" else server.rest_port
+        for reuse in (0, 1):
+            with socket.socket() as other:
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+                with pytest.raises(OSError, match="in use"):
+                    other.bind(("127.0.0.1", port))
+        ports = {"port": free_ports(1)[0], flag: port}
+        out = failure(
+            f"--model_base_path={tmp_path}", *(f"--{name}={own}" for name, own in ports.items())
+        )
+        assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in out
+        assert not answers(server)
+        wait_until(lambda: answers(server), server)
+        with connect(server.grpc) as client:
+            assert client.status("affine")
+
+
+def test_a_server_takes_the_ports_of_the_one_before_at_once(models, tmp_path):
+    """Connections left over from before do not keep the server from taking it."""
+    flags = ("--model_name=affine", f"--model_base_path={models / 'affine'}")
+    with running(tmp_path / "log", *flags) as first, httpx.Client(trust_env=False) as client:
+        assert client.get(f"{first.rest}/readyz").status_code == 200
+        with connect(first.grpc) as other:
+            assert other.status("affine")
+        first.process.terminate()  # it closes the connections, which linger for a minute
+        assert first.process.wait(60) == 0
+        ports = f"--port={first.port}", f"--rest_api_port={first.rest_port}"
+        with (tmp_path / "second").open("wb") as log:
+            second = start(*ports, *flags, stdout=log, stderr=log)
+        try:
+            wait_until(lambda: answers(first) or second.poll() is not None)
+            assert second.poll() is None, (tmp_path / "second").read_text()
+        finally:
+            second.terminate()
+            second.wait(60)
