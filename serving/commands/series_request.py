@@ -27,7 +27,7 @@ class SeriesRows(NamedTuple):
 
     Attributes:
         ticks: Those to forecast from.
-        ahead: Those behind them that have no value to forecast, but known inputs.
+        ahead: Those after them that have no value to forecast, but known inputs.
         columns: Of the model; None where it does not name them.
         notes: What to say of the rows.
     """
@@ -38,7 +38,7 @@ class SeriesRows(NamedTuple):
     notes: list[str]
 
     def future(self, name: str) -> npt.NDArray[np.float32]:
-        """(1, H, F), the input `future` of the model; behind the last row NaN.
+        """(1, H, F), the input `future` of the model; NaN after the last known row.
 
         Args:
             name: Of the file, for messages.
@@ -54,7 +54,7 @@ class SeriesRows(NamedTuple):
         if not self.ahead:
             raise InvalidArgument(
                 f"{name}: the model reads {', '.join(columns.future)} of the steps that it "
-                f"forecasts; expected {columns.horizon} rows behind {self.ticks[-1].label} with "
+                f"forecasts; expected {columns.horizon} rows after {self.ticks[-1].label} with "
                 f"these and no value of {', '.join(columns.forecast)}; got none"
             )
         places = [columns.names.index(column) for column in columns.future]
@@ -96,6 +96,6 @@ def _short(ahead: Sequence[Tick], columns: SeriesColumns) -> str | None:
         return None
     return (
         f"{', '.join(columns.future)} are known of {len(ahead)} of the {columns.horizon} steps "
-        f"that the model forecasts; those behind {ahead[-1].label} are forecast as if "
+        f"that the model forecasts; those after {ahead[-1].label} are forecast as if "
         "nothing changed"
     )

@@ -239,9 +239,9 @@ def _future(
     offsets: np.ndarray,
     levels: Sequence[float],
 ) -> np.ndarray:
-    """(H, K, Q): the quantiles of the steps behind the series, in raw units.
+    """(H, K, Q): the quantiles of the steps after the series, in raw units.
 
-    Where known inputs are not known of all of them, NaN behind the last one.
+    Where known inputs are not known of all of them, NaN after the last one.
     """
     history = recent.values[np.newaxis]
     answers = model(data.preprocessor.standardise(history), training=False)

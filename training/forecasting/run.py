@@ -189,7 +189,7 @@ class ForecastingRun(TaskRun):
         return np.asarray(histories[evenly(len(histories), count)])
 
     def test_futures(self, count: int) -> np.ndarray:
-        """(n, H, F) float32 known inputs of the steps behind `test_windows`."""
+        """(n, H, F) float32 known inputs of the steps after `test_windows`."""
         futures = self.arrays("test_windows.npz")["futures"]  # not in runs of earlier versions
         return np.asarray(futures[evenly(len(futures), count)])
 

@@ -103,7 +103,7 @@ def test_verify_replays_every_signature(made, url, capsys):
     assert "temperature" in json.dumps(card)
 
 
-def test_the_rows_behind_the_last_load_are_forecast(made, url, capsys):
+def test_the_rows_after_the_last_load_are_forecast(made, url, capsys):
     root, run = made
     command = ["predict", "--url", url, "--model", "load", "--output", "json", "--csv"]
     assert main([*command, str(root / "load.csv")]) == 0
@@ -123,7 +123,7 @@ def test_the_rows_behind_the_last_load_are_forecast(made, url, capsys):
     table.iloc[: len(table) - KNOWN_AHEAD].to_csv(bare, index=False)
     assert main([*command, str(bare)]) == 2
     said = capsys.readouterr().err
-    assert f"expected {HORIZON} rows behind 2024-01-30 03:00:00 with these" in said
+    assert f"expected {HORIZON} rows after 2024-01-30 03:00:00 with these" in said
 
 
 def test_gates_are_those_of_the_history_alone(made, url):

@@ -90,7 +90,7 @@ def require_known(run: ForecastingRun, recent: Recent) -> None:
         raise DataError(
             f"{run.path} reads {', '.join(wanted)} of the steps that it forecasts, from "
             f"{future_times(recent.times[-1], run.frequency, 1)[0]} on; give them with --future "
-            "FILE, or as rows behind the last value in --data"
+            "FILE, or as rows after the last value in --data"
         )
 
 

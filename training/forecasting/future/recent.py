@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FILE = "last_window.npz"
 """Of a run: `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns, and
-`future` (n, F), known inputs behind it."""
+`future` (n, F), known inputs after it."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Recent:
     values: np.ndarray
     """(L, C) float32 in raw units, NaN where a value is missing."""
     future: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
-    """(n, F) float32, known inputs of the steps behind it."""
+    """(n, F) float32, known inputs of the steps after it."""
     notes: tuple[str, ...] = ()
     """What a reader of the forecast should know."""
 
     def future_of(self, steps: int) -> tuple[int, np.ndarray]:
-        """Of how many of the steps behind it inputs are known, and their values, (steps, F).
+        """Of how many of the steps after it inputs are known, and their values, (steps, F).
 
-        Behind the last one that is known they are NaN.
+        After the last one that is known they are NaN.
         """
         known = self.future[:steps]
         padding = np.full((steps - len(known), self.future.shape[1]), np.nan, np.float32)
@@ -52,13 +52,13 @@ def last_window(data: "ForecastingData") -> Recent:
     series, lookback = data.series, data.shape.lookback
     end = _end(series.values[:, list(data.shape.targets)])
     kept = slice(max(0, end - lookback), end)
-    behind = series.values[end:]
+    after = series.values[end:]
     if series.ahead is not None:
-        behind = np.vstack([behind, series.ahead])
+        after = np.vstack([after, series.ahead])
     return Recent(
         series.times[kept].as_unit("ns"),
         series.values[kept].astype(np.float32),
-        _known(behind[:, list(data.preprocessor.future_columns)]),
+        _known(after[:, list(data.preprocessor.future_columns)]),
     )
 
 
@@ -201,7 +201,7 @@ def newer_series(run: ForecastingRun, name: str, table: Any, expected: ExpectedS
 
 
 def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
-    """The same with the known inputs of the steps behind it.
+    """The same with the known inputs of the steps after it.
 
     Args:
         run: Complete.
@@ -209,17 +209,17 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
         known: With the columns of `expected_future`; its first times may lie before.
 
     Raises:
-        DataError: The run knows no such inputs, or the step behind `recent` is not among them.
+        DataError: The run knows no such inputs, or the step after `recent` is not among them.
     """
     _require_future(run)
     following = pd.date_range(recent.times[-1], periods=2, freq=run.frequency)[1]
-    behind = known.times >= following
-    if not behind.any() or known.times[behind][0] != following:
+    after = known.times >= following
+    if not after.any() or known.times[after][0] != following:
         raise DataError(
             f"{known.source}: expected {', '.join(_future_columns(run))} from {following} on, the "
             f"first step to forecast; got {known.times[0]} to {known.times[-1]}"
         )
-    found = _known(known.values[behind])
+    found = _known(known.values[after])
     if not len(found):
         raise DataError(f"{known.source}: expected values from {following} on, got none")
     notes = [*recent.notes, *known.notes]

@@ -60,7 +60,7 @@ def usable_series(
 
 
 def without_ahead(series: Series, config: SeriesConfig) -> Series:
-    """The series until its last value to forecast, with what is known of inputs behind it apart."""
+    """The series until its last value to forecast, with what is known of inputs after it apart."""
     if not config.future:
         return series
     targets = [series.column(name) for name in _target_names(series, config)]

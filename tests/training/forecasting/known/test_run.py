@@ -77,7 +77,7 @@ def test_errors_are_those_of_the_forecasts_in_raw_units(runs, table, name):
 
 
 @pytest.mark.parametrize("name", ["with", "log"])
-def test_rows_behind_the_last_load_are_what_is_forecast(runs, table, tmp_path, name):
+def test_rows_after_the_last_load_are_what_is_forecast(runs, table, tmp_path, name):
     found = forecast(runs[name], tmp_path)
     assert found["ds"].tolist() == table["time"][-KNOWN_AHEAD:].tolist()
     file = tmp_path / "future.csv"
