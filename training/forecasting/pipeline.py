@@ -29,6 +29,7 @@ from training.forecasting.network.training import train_network
 from training.forecasting.reports import pictures as forecast_pictures
 from training.forecasting.reports import report as forecasting_report
 from training.forecasting.reports.future_picture import draw_future, shown_columns
+from training.forecasting.reports.known_picture import draw_known_inputs
 from training.forecasting.reports.progress import show_data, show_plan, show_shares
 from training.forecasting.run import DELIVERED, ForecastingRun
 from training.forecasting.scores.conformal import quantiles
@@ -130,6 +131,9 @@ def train_forecasting(
             "refit": None
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
+            "known_inputs": [
+                data.series.columns[each] for each in data.preprocessor.future_columns
+            ],
             "intervals": interval_summary(test),
             "quantiles": quantile_summary(test, levels),
             "baselines": {
@@ -174,6 +178,8 @@ def train_forecasting(
         forecast_pictures.draw_all(
             data, predict, offsets, levels, test, baselines.results, writer.path
         )
+        if data.preprocessor.known is not None:
+            draw_known_inputs(data, writer.path / "known_inputs.png")
         draw_future(
             data,
             future_times(kept.times[-1], data.series.frequency, data.shape.horizon),

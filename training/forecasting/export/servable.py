@@ -233,7 +233,7 @@ def _begun(windows: np.ndarray) -> np.ndarray:
 def _one_series(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
     """For series that the run never saw, if its model is of many that it does not tell apart."""
     single = one_series_model(model, run.config.model, run.shape, run.combination)
-    if single is None:
+    if single is None or run.series.future_columns:
         return None
     logarithmic = run.preprocessor().logarithmic[list(run.shape.targets)]
     if logarithmic.any() and not logarithmic.all():

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.image import imread
 
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, train, write_load
 from tests.made_once import made_once
@@ -52,6 +53,15 @@ def test_rows_without_a_load_are_not_tested_on(runs, table):
     note = next(n for n in runs["with"].metrics["data"]["notes"] if "known inputs" in n)
     before, after = (float(text.strip(" ,")) for text in (note.split()[-6], note.split()[-3]))
     assert after < before
+
+
+def test_the_report_shows_what_inputs_add(runs):
+    for name, shown in (("with", True), ("log", True), ("without", False)):
+        picture = runs[name].path / "known_inputs.png"
+        assert picture.is_file() == shown
+        assert ("known_inputs.png" in (runs[name].path / "report.md").read_text("utf-8")) == shown
+        if shown:
+            assert imread(picture).std() > 0.03
 
 
 def forecast(run, folder, *options):
