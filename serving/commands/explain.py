@@ -169,18 +169,18 @@ def _explain_text(client: Client, arguments: argparse.Namespace) -> tuple[Explan
 def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explanation, Any]:
     """The gates, and the column of that GRU as a curve over the axis of segments."""
     target = {"version": arguments.version, "label": arguments.label}
-    ticks, notes = model_ticks(client, arguments, target)
-    history = stacked(ticks, arguments.csv)
-    for note in notes:
+    rows = model_ticks(client, arguments, target)
+    history = stacked(rows.ticks, arguments.csv)
+    for note in rows.notes:
         print(f"gru-serve explain: note: {arguments.csv}: {note}", file=sys.stderr)
     outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
     explanations = SeriesExplanation.from_outputs(outputs)
     if len(explanations) != 1 or not explanations[0].end.size:
         raise Unknown("the server's answer: expected one row with a step; got none, or more rows")
     shown = explanations[0]
-    explanation = shown.of(arguments.gru, [tick.label for tick in ticks])
+    explanation = shown.of(arguments.gru, [tick.label for tick in rows.ticks])
     width = max(1, int(shown.end[1] - shown.end[0])) if len(shown.end) > 1 else 1
-    steps = np.arange(len(ticks) - len(shown.values), len(ticks))
+    steps = np.arange(len(rows.ticks) - len(shown.values), len(rows.ticks))
     # Segment n lies between n - 1/2 and n + 1/2.
     places = (steps - shown.end[0] + 0.5 * (width - 1)) / width
     curve = shown.values[:, min(arguments.gru, shown.values.shape[1] - 1)]

@@ -201,8 +201,9 @@ class ForecastingNative:
 
     def _inputs(self, graph: OnnxGraph, history: str) -> str:
         layer = self._network.get_layer("normalisation")
-        write = _WRITERS[type(layer)]
-        normalised, _, _ = write(graph, layer, [Value(history, 3)], ())
+        if type(layer) not in _WRITERS:
+            raise ValueError(f"layer {layer.name!r} cannot be written as ONNX")
+        normalised, *_ = _WRITERS[type(layer)](graph, layer, [Value(history, 3)], ())
         return self._by_target(graph, normalised.name)
 
     def _by_target(self, graph: OnnxGraph, x: str) -> str:

@@ -138,7 +138,7 @@ class LabelsHead(Head):
 
     def contrast(self, place: Any) -> Any:
         """They add up to the log-odds of the label."""
-        return tf.one_hot(place, len(self.names)) / np.float32(self._temperature)
+        return tf.one_hot(place, len(self.names)) / np.float32(self.temperature)
 
     def _thresholds(self) -> Any:
         return tf.constant(self.decision.thresholds or (HALF,) * len(self.names), tf.float32)
