@@ -150,6 +150,38 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Attribution:
+    """Which words a text classifier's answer is due to: T tokens.
+
+    Attributes:
+        tokens: As the model read them.
+        scores: The share of each, (T,); they add up to `value - baseline`.
+        label: The class or label explained; empty for a number.
+        value: Its log-odds, or the number; `baseline` is that of words without meaning.
+    """
+
+    tokens: tuple[str, ...]
+    scores: np.ndarray
+    label: str
+    value: float
+    baseline: float
+
+    @classmethod
+    def from_outputs(cls, outputs: Mapping[str, np.ndarray]) -> list[Attribution]:
+        """One per row of what `predict` returns for `attribution`; raises as `Explanation`'s."""
+        labels = {"label": "text (B,)"} if "label" in outputs else {}
+        forms = {"tokens": "text (B, T)", "attribution": "(B, T)", **labels}
+        _require(outputs, **forms, value="(B,)", baseline="(B,)")
+        found = []
+        for row, scores in enumerate(outputs["attribution"]):
+            tokens = [one.decode("utf-8", "replace") for one in outputs["tokens"][row] if one]
+            label = outputs["label"][row].decode("utf-8", "replace") if labels else ""
+            ends = (float(outputs[name][row]) for name in ("value", "baseline"))
+            found.append(cls(tuple(tokens), scores[: len(tokens)], label, *ends))
+        return found
+
+
+@dataclass(frozen=True)
 class Forecast:
     """The forecast of one series, in its own units: H horizons, K columns, Q levels.
 

@@ -22,11 +22,15 @@ class SeriesColumns:
         names: In the order of its input `history`.
         needed: Those without which there is no forecast.
         forecast: Those that it forecasts.
+        future: Those that it reads of the steps ahead, in the order of its input `future`.
+        horizon: Steps of `future` that it reads; 0 where it reads none.
     """
 
     names: tuple[str, ...]
     needed: tuple[str, ...]
     forecast: tuple[str, ...]
+    future: tuple[str, ...] = ()
+    horizon: int = 0
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -45,30 +49,44 @@ def series_columns(client: Client, model: str, **target: Any) -> SeriesColumns |
     Raises:
         ServingError: The server does not answer.
     """
-    if SIGNATURE not in client.metadata(model, **target).signatures:
+    signatures = client.metadata(model, **target).signatures
+    if SIGNATURE not in signatures:
         return None
     asked = {"names": np.array([[b""]], object)}
     answer = client.predict(asked, model, signature=SIGNATURE, **target)
-    names, forecast = (
-        tuple(name.decode("utf-8", "replace") for name in answer[key][0])
-        for key in ("columns", "forecast_columns")
+    names, forecast, future = (
+        tuple(name.decode("utf-8", "replace") for name in answer[key][0]) if key in answer else ()
+        for key in ("columns", "forecast_columns", "future_columns")
     )
+    ahead = signatures[BY_NAME].inputs.get("future") if BY_NAME in signatures else None
+    horizon = ahead.shape[1] if ahead is not None and ahead.shape is not None else 0
     needed = tuple(name for name, wanted in zip(names, answer["needed"][0], strict=True) if wanted)
-    return SeriesColumns(names, needed, forecast)
+    return SeriesColumns(names, needed, forecast, future, horizon)
 
 
-def named_history(columns: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
+def named_history(
+    columns: Mapping[str, Sequence[float]], future: Mapping[str, Sequence[float]] | None = None
+) -> dict[str, np.ndarray]:
     """The inputs of the signature `by_name` for one series.
 
     Args:
         columns: Values over time by column name, NaN where one is missing; in any order.
+        future: Likewise the known inputs of the steps ahead, for a model that reads such.
 
     Raises:
         InvalidArgument: There are none, or they differ in length.
     """
-    lengths = {name: len(values) for name, values in columns.items()}
+    history, names = _by_name("columns", columns)
+    if future is None:
+        return {"history": history, "columns": names}
+    ahead, ahead_names = _by_name("future", future)
+    return {"history": history, "columns": names, "future": ahead, "future_columns": ahead_names}
+
+
+def _by_name(name: str, columns: Mapping[str, Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Values (1, T, N) and names (1, N)."""
+    lengths = {column: len(values) for column, values in columns.items()}
     if not lengths or len(set(lengths.values())) > 1:
-        raise InvalidArgument(f"columns: expected some of one length; got {lengths}")
+        raise InvalidArgument(f"{name}: expected some of one length; got {lengths}")
     values = np.stack([np.asarray(each, np.float32) for each in columns.values()], axis=-1)
-    names = np.array([[name.encode() for name in columns]], object)
-    return {"history": values[np.newaxis], "columns": names}
+    return values[np.newaxis], np.array([[column.encode() for column in columns]], object)

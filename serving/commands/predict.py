@@ -171,15 +171,18 @@ def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.nd
 def _csv_inputs(
     client: Client, arguments: argparse.Namespace, signature: Signature, target: Any
 ) -> dict[str, np.ndarray]:
-    if set(signature.inputs) != {"history"}:
+    if set(signature.inputs) not in ({"history"}, {"history", "future"}):
         raise InvalidArgument(
             f"--csv: expected a forecaster, with the input history; the model takes "
             f"{_describe(signature)}"
         )
-    ticks, notes = model_ticks(client, arguments, target)
-    for note in notes:
+    rows = model_ticks(client, arguments, target)
+    for note in rows.notes:
         print(f"gru-serve predict: note: {arguments.csv}: {note}", file=sys.stderr)
-    return {"history": stacked(ticks, arguments.csv)}
+    inputs = {"history": stacked(rows.ticks, arguments.csv)}
+    if "future" in signature.inputs:
+        inputs["future"] = rows.future(arguments.csv)
+    return inputs
 
 
 def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.ndarray]:

@@ -35,6 +35,12 @@ def test_the_answer_follows_as_you_type(show, server):
         "want => [...document.querySelectorAll('[data-i]')].map(e => e.textContent).join() == want",
         arg=",".join(words),
     )
+    with connect(server.rest) as client:
+        asked = {"text": [text], "label": [""]}
+        due = client.predict(asked, "texts", signature="attribution")["attribution"][0]
+    until(page, "document.body.innerText.includes('the share that each word has in the answer')")
+    signs = page.locator("[data-i]").evaluate_all("all => all.map(e => e.className)")
+    assert [sign == "towards" for sign in signs] == [share >= 0 for share in due]
     page.locator("[data-i]").nth(3).hover()
     read = page.locator(".readout").first.inner_text()
     assert read.startswith(f"4 “{words[3]}”")

@@ -48,6 +48,9 @@ def test_report_of_a_classifier(trained, open_file):
     counts = [int(text.split()[0]) for text in page.locator(".matrix .cell").all_inner_texts()]
     pairs = [(row["label"], row["predicted"]) for row in rows]
     assert counts == [pairs.count((a, b)) for a in CLASSES for b in CLASSES]
+    marked = json.loads((trained["texts"] / "marked_texts.json").read_text())
+    assert page.locator(".marked .words").count() == len(marked)
+    assert page.locator(".marked .words span").first.inner_text() == marked[0]["tokens"][0]
     # The same tables as in the Markdown.
     markdown = (trained["texts"] / "report.md").read_text()
     cells = [

@@ -77,8 +77,7 @@ def write_markdown(
         )
     lines += ["", f"The answer is {metrics['decision']}.", ""]
     lines += ["![precision and recall](precision_recall.png)"]
-    if any(metrics["deciding_words"].values()):
-        lines += ["", "## Words that decide", "", *_words(metrics["deciding_words"])]
+    lines += why_lines(metrics["deciding_words"])
     lines += ["", "## Calibration", "", *_calibration(metrics["calibration"])]
     lines += ["", "## Accuracy by length", "", *_by_length(metrics["by_length"])]
     if mistakes:
@@ -153,6 +152,31 @@ def class_table(
     return lines
 
 
+def why_lines(words: Mapping[str, Sequence[str]], what: str = "class") -> list[str]:
+    """Which words decide, and the link to the texts with their words marked.
+
+    Args:
+        words: Those that speak for each class or label.
+        what: What the model answers.
+    """
+    lines = ["", "## Why these answers", ""]
+    if any(words.values()):
+        lines += [
+            f"| {what} | words that speak for it most, in the test rows to which it was answered |",
+            "|---|---|",
+            *(f"| {cell(name)} | {cell(', '.join(of))} |" for name, of in words.items() if of),
+            "",
+        ]
+    return [
+        *lines,
+        "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. In the "
+        "texts below, words on blue speak for the answer and words on orange against it; the "
+        "surest mistakes come first.",
+        "",
+        "[The most confident answers, their words marked](explanations.html)",
+    ]
+
+
 def _accuracy_row(name: str, parts: Mapping[str, Any]) -> str:
     return f"| {name} | {parts['validation']['accuracy']:.2%} | {parts['test']['accuracy']:.2%} |"
 
@@ -201,17 +225,6 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
             f"{before:.4f}): the validation rows are few, or differ from the test rows.",
         ]
     return [*lines, "", "![confidence against accuracy](calibration.png)"]
-
-
-def _words(words: Mapping[str, Sequence[str]]) -> list[str]:
-    return [
-        "| class | words that speak for it most, in the test rows to which it was answered |",
-        "|---|---|",
-        *(f"| {cell(name)} | {cell(', '.join(of))} |" for name, of in words.items() if of),
-        "",
-        "By integrated gradients (Sundararajan et al. 2017) and the weights of the n-grams. "
-        "`explanations.html` shows the most confident answers with their words marked.",
-    ]
 
 
 def _doubtful(rows: Sequence[Mapping[str, Any]], count: int) -> list[str]:

@@ -27,6 +27,8 @@ class Series:
     panel: bool = False
     """Whether it stood in long form: series of unequal length, of which those that are too short
     are left out."""
+    ahead: np.ndarray | None = None
+    """(n, C) of the steps after the last, of which only inputs are known."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -52,8 +52,8 @@ class Forecaster(RunEstimator):
     """A GRU forecaster, as `gru-train forecasting` trains it.
 
     It writes the same run directory, and with the same rows and settings gets the same weights.
-    Other columns than those in `target` are read up to the present only: what is known of the
-    future (holidays, prices) cannot be given yet.
+    Columns in `future` (holidays, prices, weather forecasts) are read of the steps that are
+    forecast as well: `predict` takes them.
 
     Args:
         **settings: Any option of `gru-train forecasting` by its name without dashes
@@ -104,7 +104,8 @@ class Forecaster(RunEstimator):
             TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
         with in_python():
-            values = {**vars(self), "target": _listed(self.target)}
+            listed = {name: _listed(getattr(self, name)) for name in ("target", "future", "past")}
+            values = {**vars(self), **listed}
             columns = {"time_column": time, "time_format": time_format}
             named = {name: value for name, value in columns.items() if value is not None}
             if data is None or isinstance(data, str | os.PathLike):
@@ -136,7 +137,9 @@ class Forecaster(RunEstimator):
             estimator = cls(**cls._settings.values(config))
             return estimator._train(config, progress, data, _times(given), resume=True)
 
-    def predict(self, horizon: int | None = None, *, data: Any = None) -> "pd.DataFrame":
+    def predict(
+        self, horizon: int | None = None, *, data: Any = None, future: Any = None
+    ) -> "pd.DataFrame":
         """Forecast what comes next.
 
         Args:
@@ -145,6 +148,10 @@ class Forecaster(RunEstimator):
                 them; by default the forecast begins behind the series of the training. Rows at
                 the end that have no value yet are left out, and too few rows are put behind the
                 end of that series where they go on with it.
+            future: Known inputs of the steps to forecast, a table with their times or the path of
+                a file, where the estimator was given `future`; by default those in the rows of
+                `data`, or of the table of the training, that have no value to forecast yet. Of as
+                many steps as they are known there is a forecast.
 
         Returns:
             A row for each column and step, as statsforecast has them: `unique_id`, the column;
@@ -155,12 +162,16 @@ class Forecaster(RunEstimator):
             ConfigError: The model forecasts fewer steps.
             DataError: The data do not fit the run, or are too few.
         """
-        from training.forecasting.future.forecast import forecast
+        from training.forecasting.future.forecast import forecast, require_known
         from training.forecasting.future.recent import (
+            expected_future,
             expected_series,
+            newer_series,
             recent_of_file,
             recent_of_run,
             recent_of_series,
+            with_future,
+            with_future_file,
         )
 
         run = self._run()
@@ -170,18 +181,15 @@ class Forecaster(RunEstimator):
             elif isinstance(data, str | os.PathLike):
                 recent = recent_of_file(run, Path(data))
             else:
-                problems = Problems("data", unit="row")
-                expected = expected_series(run)
-                series = series_of_frame(
-                    data,
-                    *_times(run.given),
-                    problems,
-                    expected,
-                    run.config.data.long,
-                    run.config.data.times,
+                recent = recent_of_series(
+                    run, newer_series(run, "data", data, expected_series(run))
                 )
-                problems.raise_errors()
-                recent = recent_of_series(run, series)
+            if isinstance(future, str | os.PathLike):
+                recent = with_future_file(run, recent, Path(future))
+            elif future is not None:
+                known = newer_series(run, "future", future, expected_future(run))
+                recent = with_future(run, recent, known)
+            require_known(run, recent)
             load_tensorflow()
             if self._model is None:
                 self._model = run.delivered_model()

@@ -1,5 +1,6 @@
 """The settings of the forecasting pipeline; see `training.config`."""
 
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -43,7 +44,14 @@ class SeriesConfig:
     is no other."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns to forecast; the others are then inputs only, which --no-channel-independent reads.
-    Default: all."""
+    Default: all but those of --future and --past."""
+    future: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
+    """Columns whose values are known of the steps ahead as well (weather forecasts, prices,
+    holidays): forecasts read them there, and are made of them (--future of gru-train forecast).
+    They are not forecast themselves."""
+    past: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
+    """Columns that are known up to the present only, and not forecast: inputs of the network, which
+    reads all columns together then, as with --no-channel-independent."""
     timezone: OptionalName = None
     """Zone in whose local time the times are, as Europe/Berlin; they are turned into UTC, so that
     a day with 23 or 25 hours is no gap and no repetition."""
@@ -89,8 +97,16 @@ class SeriesConfig:
         ):
             if steps is not None:
                 require_at_least(flag, steps, 1)
-        if len(set(self.target)) < len(self.target):
-            raise ConfigError(f"--target must name each column once, got {' '.join(self.target)}")
+        for name in ("future", "past"):
+            split = [each.strip() for text in getattr(self, name) for each in text.split(",")]
+            object.__setattr__(self, name, tuple(filter(None, split)))
+        whole = ("--target", self.target), ("--future", self.future), ("--past", self.past)
+        for flag, names in whole:
+            if len(set(names)) < len(names):
+                raise ConfigError(f"{flag} must name each column once, got {' '.join(names)}")
+        for (flag, names), (other, others) in itertools.combinations(whole, 2):
+            if both := sorted(set(names) & set(others)):
+                raise ConfigError(f"{flag} and {other} must name different columns, got {both[0]}")
         require_split(*self.fractions)
         self.times  # noqa: B018  refuses what contradicts itself
         if self.data is None and (self.time_column or self.time_format):

@@ -8,6 +8,7 @@ import numpy as np
 from training.data.digest import data_digest
 from training.data.series import Series
 from training.forecasting.config import SeriesConfig
+from training.forecasting.known.fit import CLEARLY, fit_effect
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.sources.series_check import series_problems, usable_series, window_origins
@@ -27,8 +28,8 @@ class ForecastingData:
 
     @property
     def plain(self) -> "ForecastingData":
-        """The same on the scale on which errors are measured: without logarithms."""
-        if not self.preprocessor.logarithmic.any():
+        """The same on the scale on which errors are measured: no logarithms, no known inputs."""
+        if not self.preprocessor.logarithmic.any() and self.preprocessor.known is None:
             return self
         return replace(self, preprocessor=self.preprocessor.plain)
 
@@ -56,9 +57,16 @@ class ForecastingData:
 
     @cached_property
     def standardised_targets(self) -> np.ndarray:
-        """(rows, K) float32, NaN where a value is missing."""
+        """(rows, K) float32 without what known inputs add, NaN where a value is missing."""
         targets = self.series.values[:, list(self.shape.targets)]
-        return self.preprocessor.standardise_targets(targets).astype(np.float32)
+        standardised = self.preprocessor.standardise_targets(targets).astype(np.float32)
+        return standardised if self.effects is None else standardised - self.effects
+
+    @cached_property
+    def effects(self) -> np.ndarray | None:
+        """(rows, K) float32, what known inputs add to the targets; None: there are none."""
+        effects = self.preprocessor.effects(self.raw[np.newaxis])
+        return None if effects is None else np.asarray(effects[0])
 
     def trained_on(self, rows: int) -> "ForecastingData":
         """The same with the first so many rows to train on; the other parts stay."""
@@ -81,7 +89,9 @@ class ForecastingData:
         """As `windows`, with the forecast steps in rows `begin` to `end - 1`."""
         lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
         origins = window_origins(self.standardised_targets, begin, end, lookback, horizon)
-        return Windows(self.raw, self.standardised_targets, origins, lookback, horizon)
+        return Windows(
+            self.raw, self.standardised_targets, origins, lookback, horizon, self.effects
+        )
 
 
 def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
@@ -119,12 +129,42 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     logarithmic = None
     if config.transform == "log1p":
         logarithmic = never_negative(series.values[: borders.validation], shape.targets)
+    preprocessor = SeriesPreprocessor.fit(rows, shape.targets, logarithmic)
+    if config.future:
+        preprocessor, note = _with_known(series, config, borders, season, shape, preprocessor)
+        problems.note(note)
     return ForecastingData(
         replace(series, notes=(*series.notes, *problems.notes)),
         borders,
         shape,
         season,
-        SeriesPreprocessor.fit(rows, shape.targets, logarithmic),
+        preprocessor,
+    )
+
+
+def _with_known(
+    series: Series,
+    config: SeriesConfig,
+    borders: Borders,
+    season: int,
+    shape: ForecastShape,
+    preprocessor: SeriesPreprocessor,
+) -> tuple[SeriesPreprocessor, str]:
+    """The scale with what the known inputs add, and a note on what that is worth."""
+    values = series.values[: borders.validation]
+    columns = [series.column(name) for name in config.future]
+    inputs = (values[:, columns] - preprocessor.mean[columns]) / preprocessor.deviation[columns]
+    targets = preprocessor.standardise_targets(values[:, list(shape.targets)])
+    known, errors = fit_effect(targets, inputs, columns, borders.train, season, shape.horizon)
+    names = ", ".join(config.future)
+    compared = "validation mean squared error of a ridge regression"
+    if known is None:
+        return preprocessor, (
+            f"known inputs {names}: not read, as no forecast is better with them ({compared} "
+            f"without them {errors[0]:.4f}, with them no less than {CLEARLY:.0%} of that)"
+        )
+    return preprocessor.with_known(known), (
+        f"known inputs {names}: {compared} {errors[0]:.4f} without them, {errors[1]:.4f} with them"
     )
 
 

@@ -24,16 +24,16 @@ from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData, read_series
 from training.forecasting.future.forecast import future_times
 from training.forecasting.future.recent import FILE as LAST_WINDOW
-from training.forecasting.future.recent import last_window
+from training.forecasting.future.recent import Recent, last_window
 from training.forecasting.network.training import train_network
 from training.forecasting.reports import pictures as forecast_pictures
 from training.forecasting.reports import report as forecasting_report
 from training.forecasting.reports.future_picture import draw_future, shown_columns
+from training.forecasting.reports.known_picture import draw_known_inputs
 from training.forecasting.reports.progress import show_data, show_plan, show_shares
-from training.forecasting.run import DELIVERED, ForecastingRun, SeriesDescription, evenly
-from training.forecasting.scores.conformal import MEDIAN, quantiles
+from training.forecasting.run import DELIVERED, ForecastingRun
+from training.forecasting.scores.conformal import quantiles
 from training.forecasting.scores.evaluation import (
-    Predictor,
     calibrate,
     evaluate_forecasts,
     make_predictor,
@@ -48,12 +48,11 @@ from training.forecasting.scores.metrics import (
     quantile_summary,
 )
 from training.forecasting.scores.outcomes import stored_errors
+from training.forecasting.stored import description, stored_windows
 from training.loop.replicas import Replicas, make_replicas
 from training.plots import learning_curves
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter, run_name
-
-_STORED_WINDOWS = 64
 
 
 def train_forecasting(
@@ -132,6 +131,9 @@ def train_forecasting(
             "refit": None
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
+            "known_inputs": [
+                data.series.columns[each] for each in data.preprocessor.future_columns
+            ],
             "intervals": interval_summary(test),
             "quantiles": quantile_summary(test, levels),
             "baselines": {
@@ -149,15 +151,20 @@ def train_forecasting(
             "beats_seasonal_naive": beats_seasonal_naive(validation.errors, baselines),
             **run_summary(result, config.training.seed, started),
         }
-        writer.write_json("series.json", to_dict(_description(data)))
+        writer.write_json("series.json", to_dict(description(data)))
         if shares:
             writer.write_json("combination.json", as_record(plan, shares))
         data.preprocessor.save(writer.path / "scaler.json")
-        kept = last_window(data.series, list(data.shape.targets), data.shape.lookback)
-        np.savez(writer.path / LAST_WINDOW, times=kept.times.asi8, values=kept.values)
+        kept = last_window(data)
+        np.savez(
+            writer.path / LAST_WINDOW,
+            times=kept.times.asi8,
+            values=kept.values,
+            future=kept.future,
+        )
         np.savez(writer.path / "calibration.npz", levels=np.array(levels), offsets=offsets)
         np.savez_compressed(
-            writer.path / "test_windows.npz", **_test_windows(data, predict, offsets, levels)
+            writer.path / "test_windows.npz", **stored_windows(data, predict, offsets, levels)
         )
         np.savez_compressed(
             writer.path / "test_errors.npz", **stored_errors(data, test.errors, baselines.results)
@@ -171,10 +178,12 @@ def train_forecasting(
         forecast_pictures.draw_all(
             data, predict, offsets, levels, test, baselines.results, writer.path
         )
+        if data.preprocessor.known is not None:
+            draw_known_inputs(data, writer.path / "known_inputs.png")
         draw_future(
             data,
             future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
-            _future(data, kept.values, delivered or model, offsets, levels),
+            _future(data, kept, delivered or model, offsets, levels),
             levels,
             shown_columns(test),
             writer.path / "future.png",
@@ -231,53 +240,29 @@ def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bo
 
 def _future(
     data: ForecastingData,
-    values: np.ndarray,
+    recent: Recent,
     model: keras.Model,
     offsets: np.ndarray,
     levels: Sequence[float],
 ) -> np.ndarray:
-    """(H, K, Q): the quantiles of the steps behind the series, in raw units."""
-    answers = model(data.preprocessor.standardise(values[np.newaxis]), training=False)
-    return np.asarray(data.preprocessor.restore(quantiles(answers, offsets, levels))[0])
+    """(H, K, Q): the quantiles of the steps after the series, in raw units.
 
-
-def _test_windows(
-    data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
-) -> dict[str, Any]:
-    windows = data.windows("test")
-    rows = evenly(len(windows), _STORED_WINDOWS)
-    histories = windows.histories(rows)
-    bounds = quantiles(predict(histories), offsets, levels)
-    restored = data.preprocessor.restore(bounds).numpy()
-    return {
-        "histories": histories,
-        "origins": windows.origins[rows],
-        "forecasts": restored[..., list(levels).index(MEDIAN)],
-        "quantiles": restored,
-    }
-
-
-def _description(data: ForecastingData) -> SeriesDescription:
-    series = data.series
-    return SeriesDescription(
-        series.name,
-        series.columns,
-        data.target_columns,
-        series.frequency,
-        data.season,
-        data.shape.lookback,
-        data.shape.horizon,
-        (data.borders.train, data.borders.validation, data.borders.test),
-        str(series.times[0]),
-        str(series.times[-1]),
-        data.published,
-        series.panel,
-    )
+    Where known inputs are not known of all of them, NaN after the last one.
+    """
+    history = recent.values[np.newaxis]
+    answers = model(data.preprocessor.standardise(history), training=False)
+    known, future = recent.future_of(data.shape.horizon)
+    effects = data.preprocessor.effects(history, future[np.newaxis])
+    bounds = data.preprocessor.restore(quantiles(answers, offsets, levels), effects)[0].numpy()
+    if effects is not None:
+        bounds[known:] = np.nan
+    return np.asarray(bounds)
 
 
 def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
     """The data, with a note on the columns that no forecast depends on."""
-    unread = [name for name in data.series.columns if name not in data.target_columns]
+    read = {*data.target_columns, *config.data.future}
+    unread = [name for name in data.series.columns if name not in read]
     if not config.model.channel_independent or not unread:
         return data
     note = (

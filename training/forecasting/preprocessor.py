@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from training.errors import DataError
+from training.forecasting.known.effect import KnownEffect
 
 _LARGEST_LOGARITHM = 80.0
 """Of which float32 still has the exponential."""
@@ -26,6 +27,8 @@ class SeriesPreprocessor:
         logarithmic: (C,) bool: columns of which log(1 + value) is standardised; negative values
             count as zero, and no forecast is negative. None by default.
         raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
+        known: What inputs that are known of the future add to the targets, which is not there for
+            the network: subtracted from what it reads, and added to what it forecasts.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class SeriesPreprocessor:
         targets: tuple[int, ...],
         logarithmic: np.ndarray | None = None,
         raw: tuple[np.ndarray, np.ndarray] | None = None,
+        known: KnownEffect | None = None,
     ):
         self.mean = np.asarray(mean, np.float64)
         self.deviation = np.asarray(deviation, np.float64)
@@ -43,6 +47,7 @@ class SeriesPreprocessor:
         self.logarithmic = none if logarithmic is None else np.asarray(logarithmic, bool)
         raw_mean, raw_deviation = (mean, deviation) if raw is None else raw
         self._raw = np.asarray(raw_mean, np.float64), np.asarray(raw_deviation, np.float64)
+        self.known = known
         if not (np.isfinite(self.mean).all() and (self.deviation > 0).all()):
             raise ValueError("mean must be finite and deviation above 0")
 
@@ -60,8 +65,19 @@ class SeriesPreprocessor:
 
     @property
     def plain(self) -> "SeriesPreprocessor":
-        """The scale on which errors are measured: without logarithms."""
+        """The scale on which errors are measured: without logarithms and known inputs."""
         return SeriesPreprocessor(self._raw[0], self._raw[1], self.targets)
+
+    def with_known(self, known: KnownEffect | None) -> "SeriesPreprocessor":
+        """The same with what known inputs add."""
+        return SeriesPreprocessor(
+            self.mean, self.deviation, self.targets, self.logarithmic, self._raw, known
+        )
+
+    @property
+    def future_columns(self) -> tuple[int, ...]:
+        """The F column numbers whose values of the steps ahead a forecast needs."""
+        return () if self.known is None else self.known.columns
 
     @classmethod
     def load(cls, path: Path) -> "SeriesPreprocessor":
@@ -73,10 +89,11 @@ class SeriesPreprocessor:
         try:
             values = json.loads(path.read_text("utf-8"))
             scale = values["mean"], values["deviation"], tuple(values["targets"])
+            known = KnownEffect.from_json(values["known"]) if "known" in values else None
             if "logarithmic" not in values:
-                return cls(*scale)
+                return cls(*scale, known=known)
             raw = values["raw_mean"], values["raw_deviation"]
-            return cls(*scale, values["logarithmic"], raw)
+            return cls(*scale, values["logarithmic"], raw, known)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"cannot read {path}: {error}") from error
 
@@ -90,6 +107,8 @@ class SeriesPreprocessor:
         if self.logarithmic.any():
             values["logarithmic"] = self.logarithmic.tolist()
             values["raw_mean"], values["raw_deviation"] = (each.tolist() for each in self._raw)
+        if self.known is not None:
+            values["known"] = self.known.to_json()
         path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 
     def standardise(self, history: Any) -> tf.Tensor:
@@ -101,6 +120,38 @@ class SeriesPreprocessor:
         Returns:
             (B, T, C) float32 without NaN. Rows do not depend on each other.
         """
+        scaled = self._scaled(history)
+        if self.known is None:
+            return scaled
+        effect = self.known(tf.gather(scaled, self.known.columns, axis=-1))  # (B, T, K)
+        place = np.zeros((len(self.targets), len(self.mean)), np.float32)
+        place[np.arange(len(self.targets)), list(self.targets)] = 1.0
+        return scaled - tf.tensordot(effect, tf.constant(place), axes=1)
+
+    def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
+        """What known inputs add to the standardised targets; None: there are none.
+
+        Args:
+            history: (B, T, C) raw.
+            future: (B, H, F) raw, of `future_columns` in the steps ahead. A missing value is the
+                last one known.
+
+        Returns:
+            (B, H, K) float32, or without a future (B, T, K) of the history itself.
+        """
+        if self.known is None:
+            return None
+        columns = list(self.known.columns)
+        read = tf.gather(tf.convert_to_tensor(history, tf.float32), columns, axis=-1)
+        if future is not None:
+            read = tf.concat([read, tf.convert_to_tensor(future, tf.float32)], axis=1)
+        scaled = (_fill(read) - tf.constant(self.mean[columns], tf.float32)) / tf.constant(
+            self.deviation[columns], tf.float32
+        )
+        effects = self.known(tf.where(tf.math.is_nan(scaled), 0.0, scaled))
+        return effects if future is None else effects[:, tf.shape(history)[1] :]
+
+    def _scaled(self, history: Any) -> tf.Tensor:
         history = tf.convert_to_tensor(history, tf.float32)
         missing = tf.math.is_nan(history)
         filled = tf.cond(tf.reduce_any(missing), lambda: _fill(history), lambda: history)
@@ -121,8 +172,15 @@ class SeriesPreprocessor:
             values = np.where(logarithmic, np.log1p(np.maximum(values, 0)), values)
         return np.asarray((values - self.mean[columns]) / self.deviation[columns])
 
-    def measured(self, values: np.ndarray) -> np.ndarray:
-        """Values (..., K) on the scale of the network on that of `plain`; NaN stays."""
+    def measured(self, values: np.ndarray, effects: np.ndarray | None = None) -> np.ndarray:
+        """Values (..., K) on the scale of the network on that of `plain`; NaN stays.
+
+        Args:
+            values: Any.
+            effects: What known inputs add to them, where they do.
+        """
+        if effects is not None:
+            values = values + effects
         columns = list(self.targets)
         logarithmic = self.logarithmic[columns]
         if not logarithmic.any():
@@ -132,9 +190,19 @@ class SeriesPreprocessor:
         mean, deviation = (each[columns] for each in self._raw)
         return np.asarray((np.where(logarithmic, powers, read) - mean) / deviation)
 
-    def restore(self, forecast: Any) -> tf.Tensor:
-        """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32."""
+    def restore(self, forecast: Any, effects: Any = None) -> tf.Tensor:
+        """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32.
+
+        Args:
+            forecast: From the scale of the network.
+            effects: (B, H, K), what known inputs add, of `effects`; None: nothing.
+        """
         forecast = tf.convert_to_tensor(forecast, tf.float32)
+        if effects is not None:
+            effects = tf.convert_to_tensor(effects, tf.float32)
+            for _ in range(len(forecast.shape) - len(effects.shape)):
+                effects = effects[..., tf.newaxis]
+            forecast += effects
         columns = list(self.targets)
         shape = (len(columns), *(1,) * (len(forecast.shape) - 3))
         deviation = tf.constant(self.deviation[columns].reshape(shape), tf.float32)

@@ -8,13 +8,15 @@ scaler.json                mean and deviation of the training rows
 calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
 last_window.npz            the end of the series, from which a forecast begins:
                            `training.forecasting.future.recent`
-test_windows.npz           raw histories (n, L, C) evenly from the test part, and the forecasts
-                           (n, H, K) and quantiles (n, H, K, Q) of them in raw units
+test_windows.npz           raw histories (n, L, C) evenly from the test part, their known inputs
+                           of the steps ahead (n, H, F), and the forecasts (n, H, K) and quantiles
+                           (n, H, K, Q) of them in raw units
 test_errors.npz            errors of every test window, of the model and of the baselines: see
                            training.forecasting.scores.outcomes
 delivered.keras            the model trained once more, on all rows, if it was
 combination.json           of a combination: what each part is and weighs
-*.png                      forecasts, errors, coverage, residuals, learning curves
+*.png                      forecasts, errors, coverage, residuals, learning curves, and what known
+                           inputs add
 =========================  ====================================================================
 """
 
@@ -59,6 +61,8 @@ class SeriesDescription:
     """Whether the borders are those of published results on a public set."""
     panel: bool = False
     """Whether it stood in long form: series that begin late or end early."""
+    future_columns: tuple[str, ...] = ()
+    """The F known inputs whose values of the steps ahead a forecast needs."""
 
 
 class ForecastingRun(TaskRun):
@@ -184,6 +188,11 @@ class ForecastingRun(TaskRun):
         """(n, L, C) float32 raw histories, evenly from the test part; at most `count`."""
         histories = self.arrays("test_windows.npz")["histories"]
         return np.asarray(histories[evenly(len(histories), count)])
+
+    def test_futures(self, count: int) -> np.ndarray:
+        """(n, H, F) float32 known inputs of the steps after `test_windows`."""
+        futures = self.arrays("test_windows.npz")["futures"]  # not in runs of earlier versions
+        return np.asarray(futures[evenly(len(futures), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of `test_windows`."""

@@ -21,6 +21,8 @@ class Windows:
         origins: (N,) row numbers of the first step to forecast, at least `lookback`.
         lookback: L, steps read.
         horizon: H, steps forecast.
+        effects: (rows, K) float32, what known inputs add to each row, which the targets are
+            without; None: there are none.
     """
 
     values: np.ndarray
@@ -28,6 +30,7 @@ class Windows:
     origins: np.ndarray
     lookback: int
     horizon: int
+    effects: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.origins)
@@ -39,6 +42,12 @@ class Windows:
     def futures(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """(B, H, K) float32 standardised targets of the windows with these numbers."""
         return self.targets[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
+
+    def effects_ahead(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray | None:
+        """(B, H, K) float32, what known inputs add to `futures`; None: there are none."""
+        if self.effects is None:
+            return None
+        return self.effects[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
 
     def chunks(self, size: int) -> Iterator[slice]:
         """All window numbers in order, `size` at a time."""
@@ -126,6 +135,8 @@ class SeriesBatches:
         self._read = preprocessor.standardise_targets(
             windows.values[:, columns].astype(np.float64)
         ).astype(np.float32)
+        if windows.effects is not None:
+            self._read = self._read - windows.effects
         self._pairs = np.flatnonzero(self._forecastable())
 
     def __len__(self) -> int:

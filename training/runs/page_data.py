@@ -12,13 +12,14 @@ import numpy as np
 
 MOST_MISTAKES = 1000
 MOST_LETTERS = 800
+MOST_WORDS = 400
 MOST_NUMBERS = 250_000
 """Of the forecasts; with more columns or longer windows fewer of them are in the page."""
 MOST_CLASSES = 200
 
 
 def page_data(folder: Path) -> dict[str, Any]:
-    """What the page draws, by the name of the picture that it stands for."""
+    """What the page draws, by the name of the picture or the page that it stands for."""
     metrics = _json(folder / "metrics.json")
     sources: dict[str, Callable[[], Any]] = {
         "curves.png": lambda: _curves(_json(folder / "history.json"), metrics),
@@ -27,6 +28,7 @@ def page_data(folder: Path) -> dict[str, Any]:
         "errors_by_horizon.png": lambda: _by_horizon(metrics),
         "coverage.png": lambda: _coverage(metrics),
         "forecasts.png": lambda: _forecasts(folder),
+        "explanations.html": lambda: _marked(_json(folder / "marked_texts.json")),
         "comparison.png": lambda: _comparison(_json(folder / "comparison.json")),
     }
     found = {}
@@ -100,6 +102,20 @@ def _answers(folder: Path) -> Any:
         "mistakes": mistakes[:MOST_MISTAKES],
         "wrong": len(mistakes),
     }
+
+
+def _marked(rows: Any) -> Any:
+    """Texts whose words are marked by what they have to do with an answer."""
+    return [
+        {
+            "answer": str(row["answer"]),
+            "verdict": str(row["verdict"]),
+            "words": list(zip(map(str, row["tokens"]), _numbers(row["scores"], 4), strict=True))[
+                :MOST_WORDS
+            ],
+        }
+        for row in rows
+    ]
 
 
 def _by_length(metrics: Any) -> Any:

@@ -98,6 +98,7 @@ def _render(markdown: str, folder: Path, data: Mapping[str, Any]) -> tuple[str, 
         reader.add_render_rule(name, rule)
     tokens = reader.parse(markdown)
     for token in tokens:
+        _draw_link(token, data)
         # The page's policy allows no styles in attributes.
         if token.type in ("th_open", "td_open") and token.attrs.pop("style", ""):
             token.attrs["class"] = "number"
@@ -106,6 +107,20 @@ def _render(markdown: str, folder: Path, data: Mapping[str, Any]) -> tuple[str, 
          if token.type == "heading_open"), "Report",
     )  # fmt: skip
     return title, reader.renderer.render(tokens, reader.options, {})
+
+
+def _draw_link(token: Token, data: Mapping[str, Any]) -> None:
+    """Make a picture of a link that stands alone, where the page draws what it leads to."""
+    if token.type == "inline" and token.children and token.children[0].type == "link_open":
+        name = token.children[0].attrs.get("href")
+        if name in data:
+            token.children = [
+                Token("image", "img", 0, attrs={"src": str(name)}, content=_text(token))
+            ]
+
+
+def _text(token: Token) -> str:
+    return "".join(child.content for child in token.children or ())
 
 
 def _picture(token: Token, folder: Path, data: Mapping[str, Any]) -> str:

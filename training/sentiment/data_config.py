@@ -48,6 +48,8 @@ class SentimentDataConfig:
     """Leave out rows of your file that cannot be used: without text or label, or malformed."""
     drop_duplicates: bool = False
     """Keep the first row of each text, and none of texts with more than one label."""
+    drop_near_duplicates: bool = False
+    """Leave out training rows whose text is almost that of a row held out."""
     drop_small_classes: bool = False
     """Leave out classes with fewer than three rows."""
     merge_labels: bool = False

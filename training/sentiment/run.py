@@ -13,6 +13,7 @@ scale.json                 of a number to estimate its units and intervals, in p
 test_predictions.jsonl     text, label, predicted, scores of each held-out test row
 test_baselines.json        what each simple model answers to these rows, classes as numbers
 explanations.html          the most confident answers to test rows, their words marked
+marked_texts.json          the same as numbers, for the report's page
 doubtful_labels.csv        training rows whose label is probably wrong, if there are any
 curves.png                 loss and accuracy over the epochs
 confusion_matrix.png       label against prediction on the test rows

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from training.data.near_duplicates import near_duplicates
 from training.data.problems import Problems, counted
 from training.errors import DataError
 from training.sentiment.data_config import SentimentDataConfig
@@ -14,6 +15,13 @@ from training.sentiment.rows import Row, SentimentRows, strata, text_key
 
 FOLDS = 10
 _PLACES_SHOWN = 5
+_PAIRS_SHOWN = 3
+_NEAR = 0.85
+"""Jaccard index of their letters from which on two texts are almost the same."""
+_FEWEST_LETTERS = 24
+"""Shorter texts are too often alike by chance."""
+_MOST_LETTERS = 5_000_000
+"""In which near-duplicates are still found within seconds."""
 
 
 class Parts(NamedTuple):
@@ -55,7 +63,47 @@ def split(
     by_group = config.group_column is not None
     kept_validation = _without(validation, test, "validation", by_group, problems)
     kept_train = _without(train, [*validation, *test], "training", by_group, problems)
+    if source.own:
+        kept_train = _far_from(
+            kept_train, [*kept_validation, *test], config.drop_near_duplicates, problems
+        )
     return Parts(kept_train, kept_validation, test)
+
+
+def _far_from(
+    rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Problems
+) -> list[Row]:
+    """The training rows whose text is not almost that of a row held out; all without `drop`."""
+    long = [
+        [row for row in part if len(text_key(row.text)) >= _FEWEST_LETTERS]
+        for part in (rows, held_out)
+    ]
+    texts, others = ([text_key(row.text) for row in part] for part in long)
+    if sum(map(len, texts)) + sum(map(len, others)) > _MOST_LETTERS:
+        if drop:
+            raise DataError(
+                f"--drop-near-duplicates is for texts of at most {_MOST_LETTERS:,} characters in "
+                "all"
+            )
+        return rows
+    found = near_duplicates(texts, others, _NEAR)
+    if not found:
+        return rows
+    shown = [
+        f"{long[0][each.place].place} like {long[1][each.other].place}"
+        for each in found[:_PAIRS_SHOWN]
+        if long[0][each.place].place
+    ]
+    places = f" ({', '.join(shown)}{' ...' if len(found) > len(shown) else ''})" if shown else ""
+    other = sum(long[0][each.place].label != long[1][each.other].label for each in found)
+    problems.note(
+        f"{counted(len(found), 'training row')} "
+        + ("dropped (--drop-near-duplicates)" if drop else "which --drop-near-duplicates drops")
+        + f"{places}: almost the text of a row that is held out"
+        + (f", {other:,} of them with another label" if other else "")
+    )
+    near = {id(long[0][each.place]) for each in found}
+    return [row for row in rows if id(row) not in near] if drop else rows
 
 
 def _held(

@@ -147,19 +147,30 @@ class NgramLogits(keras.layers.Layer):
 
     def call(self, token_ids: Any) -> Any:
         """Map ids (B, T) to logits (B, C)."""
+        keys = tf.sort(self.keys_of(token_ids), axis=1)
+        first = tf.pad(keys[:, 1:] != keys[:, :-1], [[0, 0], [1, 0]], constant_values=True)
+        keys = tf.where(first, keys, PADDING)
+        found = self.weights_of(tf.reshape(keys, [-1]))
+        shape = tf.concat([tf.shape(keys), [self.classes]], 0)
+        return tf.reduce_sum(tf.reshape(found, shape), axis=1) + self.bias
+
+    def keys_of(self, token_ids: Any) -> Any:
+        """The n-grams of ids (B, T): of each word, then of each pair, (B, 2T - 1) int64.
+
+        Where there is padding they are 0.
+        """
         ids = tf.cast(token_ids, tf.int64)
         size = tf.constant(self.vocabulary_size, tf.int64)
         left, right = ids[:, :-1], ids[:, 1:]
         pairs = tf.where((left != PADDING) & (right != PADDING), size + left * size + right, 0)
-        keys = tf.sort(tf.concat([ids, pairs], axis=1), axis=1)
-        first = tf.pad(keys[:, 1:] != keys[:, :-1], [[0, 0], [1, 0]], constant_values=True)
-        flat = tf.reshape(keys, [-1])
+        return tf.concat([ids, pairs], axis=1)
+
+    def weights_of(self, keys: Any) -> Any:
+        """What n-grams (n,) add to the logits, (n, C); zero for unknown ones and padding."""
         table = tf.convert_to_tensor(self.keys)
-        place = tf.minimum(tf.searchsorted(table, flat), self.count - 1)
-        known = tf.reshape(first, [-1]) & (flat != PADDING) & (tf.gather(table, place) == flat)
-        found = tf.where(known[:, tf.newaxis], tf.gather(self.values, place), 0.0)
-        shape = tf.concat([tf.shape(keys), [self.classes]], 0)
-        return tf.reduce_sum(tf.reshape(found, shape), axis=1) + self.bias
+        place = tf.minimum(tf.searchsorted(table, keys), self.count - 1)
+        known = (keys != PADDING) & (tf.gather(table, place) == keys)
+        return tf.where(known[:, tf.newaxis], tf.gather(self.values, place), 0.0)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """(B, T) becomes (B, C)."""

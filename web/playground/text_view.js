@@ -1,8 +1,8 @@
 /** A text, and what the model makes of it: as you type, word by word, gate by gate. */
 import { Chart } from "../shared/charts.js";
 import { fill, h, number, percent, short } from "../shared/dom.js";
-import { Heatmap } from "../shared/heatmap.js";
 import { Newest, predict } from "./api.js";
+import { GatePicture } from "./gate_picture.js";
 import { classNames, goldenRows, loadModel, textInput } from "./model.js";
 import { readWords } from "./words.js";
 
@@ -19,6 +19,7 @@ export class TextView {
     this.hasGates = Boolean(model.signatures.gates);
     this.answers = new Newest();
     this.reading = new Newest();
+    this.attributing = new Newest();
     const examples = goldenRows(model.golden, "serving_default", this.name).map((one) => one.row).filter((text) => typeof text === "string" && text.trim());
     this.text = h("textarea", { id: "text", rows: 5, spellcheck: "false", placeholder: "Type a text; the answer follows.", oninput: (event) => this.#typed(event) });
     this.text.value = asked.text ?? examples[0] ?? "";
@@ -122,10 +123,33 @@ export class TextView {
         const found = await Promise.all(this.#targets().map((target, i) =>
           (i && !this.other.signatures.gates ? null : predict(target, "gates", { [Object.keys(this.model.signatures.gates.inputs)[0]]: [text] }))));
         this.#showWords(...found.map((outputs) => outputs && readWords(outputs)));
+        if (this.model.signatures.attribution) this.attributing.run(() => this.#attribute(text));
       } catch (error) {
         this.#showWords(null);
         this.tell(error);
       }
+    });
+  }
+
+  /** Marks the words by their share in the answer; until that is there, by what they changed. */
+  async #attribute(text) {
+    if (this.text.value !== text) return;
+    const inputs = Object.keys(this.model.signatures.attribution.inputs).map((name) => [name, [name === "label" ? "" : text]]);
+    const due = await predict(this.target, "attribution", Object.fromEntries(inputs)).catch(() => null);
+    if (!due || !this.words || this.text.value !== text) return;
+    this.#mark(due.attribution[0], "the share that each word has in the answer", due.label?.[0]);
+  }
+
+  /** Colours the words by numbers, which are for a class: the one named, or the likeliest. */
+  #mark(marks, by, label) {
+    const names = classNames(this.model.card, this.words.scores[0]?.length ?? 0);
+    this.marks = marks;
+    const most = Math.max(1e-9, ...this.spans.map((_, i) => Math.abs(marks[i])));
+    this.legend.textContent = `Marked by ${by} ${label ?? names[this.cls] ?? ""}: blue towards it, orange away from it.`;
+    this.spans.forEach((span, i) => {
+      span.classList.toggle("towards", marks[i] >= 0);
+      span.classList.toggle("away", marks[i] < 0);
+      span.style.setProperty("--share", `${Math.round((45 * Math.abs(marks[i])) / most)}%`);
     });
   }
 
@@ -144,19 +168,12 @@ export class TextView {
     const names = classNames(this.model.card, scores[0]?.length ?? 0);
     const last = scores.at(-1) ?? [];
     this.cls = last.indexOf(Math.max(...last));
-    const marks = words.attribution ?? scores.map((row, i) => row[this.cls] - (scores[i - 1]?.[this.cls] ?? (row.length > 1 ? 1 / row.length : row[0])));
-    this.marks = marks;
-    const most = Math.max(1e-9, ...marks.map(Math.abs));
-    this.legend.textContent = `${words.attribution ? "Marked by their attribution" : "Marked by what each word changed in the answer"} ${names[this.cls] ?? ""}: blue towards it, orange away from it.`;
-    const spans = tokens.map((token, i) => {
-      const span = h("span", { class: marks[i] >= 0 ? "towards" : "away", "data-i": i }, token);
-      span.style.setProperty("--share", `${Math.round((45 * Math.abs(marks[i])) / most)}%`);
-      return span;
-    });
+    const spans = tokens.map((token, i) => h("span", { "data-i": i }, token));
     const parts = [];
     for (let from = 0; from < spans.length; from += PART) parts.push(h("span", { class: "part" }, spans.slice(from, from + PART).flatMap((span) => [span, " "])));
     this.spans = spans;
     fill(this.wordBox, parts);
+    this.#mark(scores.map((row, i) => row[this.cls] - (scores[i - 1]?.[this.cls] ?? (row.length > 1 ? 1 / row.length : row[0]))), "what each word changed in the answer");
     this.wordBox.onpointerover = (event) => event.target.dataset.i !== undefined && this.#select(Number(event.target.dataset.i));
     this.wordBox.onclick = this.wordBox.onpointerover;
     const ranked = names.map((_, k) => k).sort((a, b) => last[b] - last[a]);
@@ -230,64 +247,3 @@ function threshold(value) {
   mark.style.left = `${100 * Math.min(1, Math.max(0, value))}%`;
   return mark;
 }
-
-/** The gates along the words: summaries first, each unit on demand. */
-class GatePicture {
-  constructor(onSelect) {
-    this.summary = new Heatmap({ rowHeight: 22, gap: 6, onHover: (step) => onSelect(step) });
-    this.units = new Heatmap({ rowHeight: 5, onHover: (step, row) => { onSelect(step); this.unit = row; this.#say(); } });
-    this.labels = h("ul", { class: "strip-labels" });
-    this.what = h("select", { id: "gate-what", onchange: () => this.#drawUnits() });
-    this.where = h("select", { id: "gate-where", onchange: () => this.#drawUnits() });
-    this.readout = h("p", { class: "readout mono" }, "Point at the picture for a unit's numbers.");
-    this.details = h("details", { ontoggle: () => this.#drawUnits() }, h("summary", {}, "Each unit"),
-      h("div", { class: "row" }, h("label", { class: "small" }, "Show", this.what), h("label", { class: "small" }, "of", this.where)), this.readout, this.units.canvas);
-    this.element = h("section", { class: "card" }, h("h2", {}, "What the gates did"),
-      h("div", { class: "strips", role: "img", "aria-label": "Mean update gate, mean reset gate and change of the state along the words; the numbers are in the line above as you move" }, this.labels, this.summary.canvas),
-      h("div", { class: "scale", "aria-hidden": "true" }, "0", h("span"), "1"),
-      h("p", { class: "soft small" }, "An update gate near 1 keeps the state, near 0 writes the word into it. With a reset gate near 0 the candidate ignores what was read before."),
-      this.details);
-    this.unit = 0;
-  }
-
-  show(words) {
-    this.words = words;
-    const rows = words?.summary ?? [];
-    fill(this.labels, rows.map(({ name }) => h("li", {}, name)));
-    this.summary.update(rows.map(({ values }) => values));
-    const options = (select, names) => {
-      const kept = select.selectedIndex;
-      fill(select, names.map((name, i) => h("option", { value: i, selected: i === kept }, name)));
-    };
-    options(this.what, (words?.quantities ?? []).map((one) => one.name));
-    options(this.where, words?.places ?? []);
-    this.#drawUnits();
-  }
-
-  select(i) {
-    this.at = i;
-    this.summary.select(i);
-    if (this.details.open) {
-      this.units.select(i);
-      this.#say();
-    }
-  }
-
-  #drawUnits() {
-    if (!this.details.open || !this.words) return;
-    const quantity = this.words.quantities[Math.max(0, this.what.selectedIndex)];
-    const rows = quantity.units(Math.max(0, this.where.selectedIndex));
-    this.order = rows.map((_, u) => u).sort((a, b) => mean(rows[a]) - mean(rows[b]));
-    this.rows = rows;
-    this.units.rowHeight = Math.max(3, Math.min(12, Math.round(420 / rows.length)));
-    this.units.update(this.order.map((u) => rows[u]), quantity.range);
-  }
-
-  #say() {
-    if (!this.rows || this.at === undefined) return;
-    const unit = this.order[this.unit] ?? 0;
-    this.readout.textContent = `“${short(this.words.tokens[this.at] ?? "", 30)}”  unit ${unit}: ${number(this.rows[unit][this.at], 4)}`;
-  }
-}
-
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / (values.length || 1);

@@ -4,15 +4,13 @@ const QUANTITIES = [["update_gate", "update gate", [0, 1]], ["reset_gate", "rese
 
 /**
  * Words with their scores, and summaries of the gates; padding is left out.
- * @returns {{tokens, scores, attribution, summary, quantities, places}}
+ * @returns {{tokens, scores, summary, quantities, places}}
  */
 export function readWords(outputs) {
   const tokens = (outputs.tokens?.[0] ?? []).map(String);
   while (tokens.length && tokens.at(-1) === "") tokens.pop();
   const count = tokens.length;
   const scores = (outputs.scores?.[0] ?? []).slice(0, count);
-  const given = Object.keys(outputs).find((name) => /^attributions?$/.test(name));
-  const attribution = given ? outputs[given][0].slice(0, count).map((value) => (Array.isArray(value) ? value.reduce((a, b) => a + b, 0) : value)) : null;
   const quantities = QUANTITIES.filter(([key]) => Array.isArray(outputs[key]?.[0]?.[0])).map(([key, name, range]) => {
     const steps = outputs[key][0].slice(0, count);
     return { key, name, range, steps, units: (place) => transpose(steps.map((step) => groups(step)[place] ?? [])) };
@@ -28,7 +26,7 @@ export function readWords(outputs) {
     if (key !== "state") summary.push({ name, values: steps.map((step) => mean(step.flat(Infinity))) });
     else summary.push({ name: "change of the state", values: changes(steps) });
   }
-  return { tokens, scores, attribution, summary, quantities, places };
+  return { tokens, scores, summary, quantities, places };
 }
 
 /** The units of each layer and direction. */

@@ -5,6 +5,7 @@ import { themeButton } from "../shared/theme.js";
 import { comparison } from "./comparison.js";
 import { confusion } from "./confusion.js";
 import { forecasts } from "./forecasts.js";
+import { marked } from "./marked.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 
@@ -40,6 +41,7 @@ const DRAWN = {
   },
   "forecasts.png": forecasts,
   "comparison.png": comparison,
+  "explanations.html": marked,
 };
 
 function start() {

@@ -22,15 +22,21 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _DIRECTIONS = ("→", "←")
 
 
-def terminal_map(explanation: Explanation, classes: Sequence[str], width: int = 80) -> Table:
+def terminal_map(
+    explanation: Explanation,
+    classes: Sequence[str],
+    width: int = 80,
+    thresholds: Sequence[float] = (),
+) -> Table:
     """A row per token: its gates, unit by unit or in groups of neighbours, and any scores after it.
 
     Height, and colour where the terminal has it, stand for a gate's value from 0 to 1.
 
     Args:
         explanation: Of one text.
-        classes: The C class names; none for a series.
+        classes: The C class names; none for a series, one without a name for a number.
         width: Of the terminal, in characters.
+        thresholds: From which probability on each label applies, of a model of several labels.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     tokens = [safe_text(token, _LONGEST_TOKEN) for token in explanation.tokens]
@@ -51,12 +57,22 @@ def terminal_map(explanation: Explanation, classes: Sequence[str], width: int = 
             for gate in (explanation.update_gate, explanation.reset_gate):
                 cells.append(_strip(gate[t, layer, direction], cells_wide))
         if classes:
-            best = int(explanation.scores[t].argmax())
-            probability = float(explanation.scores[t, best])
-            bar = share_bar(probability, 16)
-            cells.append(Text(f"{safe_text(classes[best]):<10} {probability:.3f} {bar}"))
+            cells.append(Text(_answer(explanation.scores[t], classes, thresholds)))
         table.add_row(*cells)
     return table
+
+
+def _answer(scores: Any, classes: Sequence[str], thresholds: Sequence[float]) -> str:
+    """The likeliest class, the labels that apply, or the number."""
+    if not any(classes):
+        return f"{float(scores[0]):.6g}"
+    if len(thresholds) == len(classes):
+        order = sorted(range(len(classes)), key=lambda k: -scores[k])
+        applying = [k for k in order if scores[k] >= thresholds[k]]
+        return ", ".join(f"{safe_text(classes[k])} {scores[k]:.3f}" for k in applying) or "-"
+    best = int(scores.argmax())
+    probability = float(scores[best])
+    return f"{safe_text(classes[best]):<10} {probability:.3f} {share_bar(probability, 16)}"
 
 
 def picture(
@@ -95,8 +111,10 @@ def picture(
         figure.colorbar(image, ax=list(axes[:-1]), label="gate", fraction=0.03)
     if series is None:
         for k, name in enumerate(classes):
-            axes[-1].plot(range(steps), explanation.scores[:, k], marker="o", label=name)
-        axes[-1].set(ylim=(-0.02, 1.02), ylabel="probability after\nthe token")
+            label = name or "number"
+            axes[-1].plot(range(steps), explanation.scores[:, k], marker="o", label=label)
+        if any(classes):
+            axes[-1].set(ylim=(-0.02, 1.02), ylabel="probability after\nthe token")
         axes[-1].legend(loc="upper left")
     else:
         axes[-1].plot(*series)

@@ -1,6 +1,7 @@
 """Commands that show, explain, load and publish an exported classifier."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,38 @@ def test_explain_command(url, tmp_path, capsys):
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_explain_by_attribution(url, tmp_path, capsys):
+    page = tmp_path / "why.html"
+    common = ["explain", "--url", url, "--model", "both", "--attribution", TEXT]
+    assert main([*common, "--html", str(page)]) == 0
+    *rows, total, _ = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in rows[:4]] == ["token", "to", "be", "fair"]
+    shares = [float(line.split()[1]) for line in rows[1:]]
+    assert float(re.search(r"add up to (\S+)", total)[1]) == pytest.approx(sum(shares), abs=0.01)
+    assert re.findall(r"<span[^>]*>([^<]*)</span>", page.read_text("utf-8"))[:3] == [
+        "to", "be", "fair",
+    ]  # fmt: skip
+    by_name = {}
+    for name in ("negative", "positive"):
+        assert main([*common, "--of", name, "--output", "json"]) == 0
+        by_name[name] = json.loads(capsys.readouterr().out)
+        assert by_name[name]["label"] == name
+    # Of two classes one is against what the other is for.
+    np.testing.assert_allclose(
+        by_name["negative"]["scores"], np.negative(by_name["positive"]["scores"]), atol=1e-5
+    )
+    for wrong, message in (
+        (
+            [*common, "--of", "neutral"],
+            "expected an empty text or one of negative, positive; got neutral",
+        ),
+        ([*common, "--picture", "x.png"], "--picture is for gates"),
+        (["explain", "--url", url, "--html", "x.html", TEXT], "need --attribution"),
+    ):
+        assert main(wrong) == 2
+        assert message in capsys.readouterr().err
+
+
 def first_score(version, signature):
     """Of the Keras model, to the request in these lines."""
     sent = example_request(version, signature)
@@ -71,7 +104,7 @@ def test_example_requests_work(kind, deployed, exports, capsys):
 
 def test_example_request_of_no_signature(exports, capsys):
     assert main(["example-request", str(exports.root / "one"), "--signature", "nix"]) == 2
-    assert "--signature: expected one of ['classify'" in capsys.readouterr().err
+    assert "--signature: expected one of ['attribution', 'classify'" in capsys.readouterr().err
 
 
 def test_the_served_classifier_is_as_accurate_as_its_run(url, exports, capsys):

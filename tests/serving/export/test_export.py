@@ -66,6 +66,8 @@ def test_scores_of_every_signature_are_divided_by_the_temperature(run, version):
             answer = signatures["step"](token=tf.constant([token]), state=state)
             state = answer["state"]
         found["step"] = answer["scores"]
+    chosen = signatures["attribution"](text=tf.constant([text]), label=tf.constant(["positive"]))
+    found["attribution"] = tf.sigmoid(chosen["value"] * [-1.0, 1.0])[tf.newaxis]
     assert found.keys() == set(signatures)
     for scores in found.values():
         np.testing.assert_allclose(scores.numpy()[0], expected, atol=1e-6)
@@ -112,6 +114,11 @@ def test_signatures_are_the_contract(version, name):
         "serving_default": (["text"], ["label", "probability", "scores"], "predict"),
         "classify": (["inputs"], ["classes", "scores"], "classify"),
         "gates": (["text"], gates, "predict"),
+        "attribution": (
+            ["label", "text"],
+            ["attribution", "baseline", "label", "tokens", "value"],
+            "predict",
+        ),
     }
     if name == "one":
         outputs = ["label", "probability", "scores", "state"]
@@ -164,6 +171,25 @@ def test_gates_are_those_of_introspection(run, version):
             ("update_gate", activity.z), ("reset_gate", activity.r), ("state", activity.state)
         ):  # fmt: skip
             np.testing.assert_allclose(answer[output][:, :, 0, number], wanted, atol=1e-6)
+
+
+def test_attributions_add_up_and_do_not_depend_on_neighbours(run, version):
+    predictor = Predictor(version)
+    texts = [*[row.text.encode() for row in run.test_predictions()][:8], b"", b"unknownword"]
+    asked = {"text": np.array(texts, object), "label": np.array([b""] * len(texts), object)}
+    together = predictor.predict(asked, "attribution")
+    explained = together["value"] - together["baseline"]
+    gap = np.abs(together["attribution"].sum(axis=1) - explained)
+    assert (gap <= 0.05 * np.abs(explained) + 0.05).all()
+    answers = predictor.predict({"text": asked["text"]})
+    np.testing.assert_array_equal(together["label"], answers["label"])
+    for row, text in enumerate(texts):
+        one = {"text": np.array([text], object), "label": np.array([b""], object)}
+        alone = predictor.predict(one, "attribution")["attribution"][0]
+        np.testing.assert_allclose(together["attribution"][row, : len(alone)], alone, atol=1e-5)
+    found = json.loads((version / MODEL_CARD).read_text("utf-8"))["attribution"]
+    assert found["largest_gap"] < 0.1
+    assert found["texts"] == 32
 
 
 def test_streaming_equals_the_sequence_at_every_word(exports):

@@ -60,6 +60,23 @@ def test_answers_are_those_of_the_runs(served, runs, transport, tmp_path, capsys
     _score_a_file(getattr(served, transport), runs, tmp_path)
 
 
+def test_explain_shows_labels_and_numbers(served, runs, capsys):
+    for name, run in runs.items():
+        row = next(row for row in run.test_predictions() if row.predicted)
+        common = ["explain", "--url", served.grpc, "--model", name, row.text]
+        assert main([*common, "--output", "json"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        expected = row.scores if name == "labels" else [row.predicted]
+        np.testing.assert_allclose(shown["scores"][-1], expected, rtol=1e-3, atol=1e-4)
+        assert main(common) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        for said in row.predicted if name == "labels" else [f"{row.predicted:.3f}"[:4]]:
+            assert said in last
+        assert main([*common, "--attribution", "--output", "json"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown["label"] in (row.predicted if name == "labels" else [""])
+
+
 def _score_a_file(url, runs, tmp_path):
     for name, run in runs.items():
         rows = list(run.test_predictions())

@@ -22,7 +22,7 @@ from serving.release.golden import (
 def test_verify_says_what_differs(exports, tmp_path, capsys):
     version = exports.version("both")
     assert verify([str(version)]) == 0
-    assert "60 rows" in capsys.readouterr().out
+    assert "64 rows" in capsys.readouterr().out
     shutil.copytree(version, tmp_path / "1")
     golden = json.loads((version / GOLDEN).read_text("utf-8"))
     golden[2]["outputs"]["label"][1] = "neutral"

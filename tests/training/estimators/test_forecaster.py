@@ -85,8 +85,11 @@ def test_the_forecast_is_that_of_the_exported_signature(fitted, frame):
                 strict=True,
             )
         )
+        # The run computes with what XLA compiled, the signature with plain operations: they agree
+        # to float32's rounding of standardised values, of the size 1, whatever the forecast's.
+        rounding = 1e-5 * frame[name].std()
         for column, values in served.items():
-            np.testing.assert_allclose(rows[column], values, rtol=1e-5, atol=1e-4)  # some near 0
+            np.testing.assert_allclose(rows[column], values, rtol=1e-5, atol=rounding)
 
 
 def test_tables_of_other_libraries_indexes_and_long_ones_are_read_alike(fitted, frame):

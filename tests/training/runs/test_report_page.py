@@ -89,6 +89,7 @@ def test_a_task_with_other_figures_keeps_its_pictures(tiny_run, tmp_path):
     run = shutil.copytree(tiny_run.path, tmp_path / "run")
     (run / "test_predictions.jsonl").write_text('{"text": "a", "label": ["x"], "predicted": []}\n')
     (run / "metrics.json").write_text("[]")
+    (run / "marked_texts.json").write_text('[{"answer": "a", "tokens": ["b"]}]')
     page = write_report_page(run).read_text("utf-8")
     assert data_of(page) == {}
     assert page.count('src="data:image/png;base64,') >= 4

@@ -163,3 +163,23 @@ def test_settings_for_files_are_refused_with_a_folder(tmp_path):
     (tmp_path / "rt-polarity.pos").write_text("good\n")
     with pytest.raises(DataError, match="--time-column is for a file of your own"):
         load_sentiment_data(SentimentDataConfig(data=tmp_path, time_column="t"), 0)
+
+
+def test_training_rows_that_almost_are_held_out_are_told_and_dropped(tmp_path):
+    body = "the app on my phone has crashed {} since the update of last week, please help"
+    near = [(body.format("twice"), "a"), (body.format("twite"), "b")]
+    config = SentimentDataConfig(
+        data=write(tmp_path / "a.csv", [*texts(0, 20), *near]),
+        test=write(tmp_path / "t.csv", [*texts(90, 95), (body.format("twixe"), "a")]),
+        validation=write(tmp_path / "v.csv", texts(60, 70)),
+    )
+    data = load_sentiment_data(config, 0)
+    assert data.notes == (
+        "2 training rows which --drop-near-duplicates drops (line 22 like t.csv line 7, line 23 "
+        "like t.csv line 7): almost the text of a row that is held out, 1 of them with another "
+        "label",
+    )
+    assert len(data.train) == 22
+    dropped = load_sentiment_data(replace(config, drop_near_duplicates=True), 0)
+    assert dropped.train.texts == tuple(text for text, _ in texts(0, 20))
+    assert dropped.notes[0].startswith("2 training rows dropped (--drop-near-duplicates)")

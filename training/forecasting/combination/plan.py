@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from training.data.series import Series
+from training.errors import ConfigError
 from training.forecasting.combination.components import RIDGE, LinearData, fit_components
 from training.forecasting.combination.linear import LinearForecaster
 from training.forecasting.combination.weights import stacking_weights
@@ -62,6 +63,13 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
     Raises:
         DataError: The series cannot be used; says why.
     """
+    if config.data.past:
+        config = replace(config, model=replace(config.model, channel_independent=False))
+    if config.data.future and config.model.streams:
+        raise ConfigError(
+            "--future must be left out of a network that answers tick by tick (--architecture "
+            "one_shot without --linear-skip, with --normalisation none or difference)"
+        )
     data = prepare(series, config.data)
     if series.panel and config.model.channel_embedding is None:
         config = replace(config, model=replace(config.model, channel_embedding=False))
@@ -117,13 +125,14 @@ def independent_windows(data: ForecastingData) -> float:
 
 
 def measured_errors(
-    forecasts: Sequence[np.ndarray], truth: np.ndarray, data: ForecastingData
+    forecasts: Sequence[np.ndarray], windows: Windows, data: ForecastingData
 ) -> np.ndarray:
     """(n, M) forecast minus truth of M forecasters, (N, H, K) each, where there is a truth."""
-    measured = data.preprocessor.measured
+    measured, effects = data.preprocessor.measured, windows.effects_ahead()
+    truth = windows.futures()
     seen = np.isfinite(truth)
-    true = measured(truth)[seen]
-    return np.stack([measured(each)[seen] - true for each in forecasts], axis=1)
+    true = measured(truth, effects)[seen]
+    return np.stack([measured(each, effects)[seen] - true for each in forecasts], axis=1)
 
 
 def _alone(data: ForecastingData, config: ForecastingConfig) -> Plan:
@@ -150,7 +159,7 @@ def _tried(
     linear = linear_data(data)
     found = fit_components(linear, config.data.lookback, own=not series.panel)
     forecasts = [each(linear.windows(each.lookback)) for each in found]
-    errors = measured_errors(forecasts, linear.futures(), data)
+    errors = measured_errors(forecasts, compared_windows(data), data)
     weights = stacking_weights(errors, independent_windows(data))
     each_error = (errors**2).mean(axis=0)
     candidates = [Candidate(*both) for both in zip(found, each_error.tolist(), strict=True)]

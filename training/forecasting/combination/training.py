@@ -221,7 +221,7 @@ def _weigh(
         *np.moveaxis(by_network, -1, 0),
         *(each(read.astype(np.float64)) for each in linear),
     ]
-    errors = measured_errors(forecasts, windows.futures(), data)
+    errors = measured_errors(forecasts, windows, data)
     weights = stacking_weights(errors, independent_windows(data))
     return weights, (errors**2).mean(axis=0)
 

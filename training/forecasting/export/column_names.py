@@ -15,13 +15,24 @@ class ColumnNames(tf.Module):
         columns: The C names in the order of the model's `history`.
         targets: The K column numbers that are forecast.
         read: Numbers of the columns without which there is no forecast.
+        known: Numbers of the F columns that are read of the steps ahead.
     """
 
-    def __init__(self, columns: Sequence[str], targets: Sequence[int], read: Sequence[int]):
+    def __init__(
+        self,
+        columns: Sequence[str],
+        targets: Sequence[int],
+        read: Sequence[int],
+        known: Sequence[int] = (),
+    ):
         super().__init__(name="column_names")
         self._columns = tf.constant(list(columns), tf.string)
         self._targets = tf.constant(list(targets), tf.int32)
         self._read = tf.constant([number in set(read) for number in range(len(columns))])
+        self._future: ColumnNames | None = None
+        if known:
+            names = [columns[number] for number in known]
+            self._future = ColumnNames(names, (), range(len(names)))
 
     def places(self, names: Any) -> dict[str, Any]:
         """What to send, for a caller that has columns of these names.
@@ -32,19 +43,24 @@ class ColumnNames(tf.Module):
         Returns:
             `columns` (B, C), the model's in the order of `history`; `place` (B, C) int32,
             where each of them stands among the names, -1 where it does not; `needed` (B, C)
-            int32, 1 where there is no forecast without it; `forecast_columns` (B, K).
+            int32, 1 where there is no forecast without it; `forecast_columns` (B, K); where known
+            inputs are read `future_columns` (B, F), in the order of `future`.
         """
         rows = tf.shape(names)[0]
         found, place = self._found(names)
         shape = tf.shape(found)
+        known = {}
+        if self._future is not None:
+            known["future_columns"] = tf.tile(self._future._columns[tf.newaxis], (rows, 1))
         return {
+            **known,
             "columns": tf.broadcast_to(self._columns, shape),
             "place": tf.where(found, place, -1),
             "needed": tf.broadcast_to(tf.cast(self._read, tf.int32), shape),
             "forecast_columns": tf.tile(tf.gather(self._columns, self._targets)[None], (rows, 1)),
         }
 
-    def ordered(self, history: Any, columns: Any) -> Any:
+    def ordered(self, history: Any, columns: Any, of: str = "history") -> Any:
         """The history (B, T, C) as the model reads it, of one (B, T, N) with these columns (B, N).
 
         Others than the model's are left out; of those that it does not read any may be missing.
@@ -55,7 +71,7 @@ class ColumnNames(tf.Module):
             [
                 "columns: expected a name for each of the ",
                 tf.strings.as_string(width),
-                " columns of history, got ",
+                f" columns of {of}, got ",
                 tf.strings.as_string(named),
             ]
         )
@@ -66,6 +82,11 @@ class ColumnNames(tf.Module):
             place = tf.identity(place)
         picked = tf.gather(history, place, axis=2, batch_dims=1)
         return tf.where(found[:, tf.newaxis], picked, float("nan"))
+
+    def ordered_future(self, future: Any, columns: Any) -> Any:
+        """Known inputs (B, H, M) with these columns (B, M) as the model reads them, (B, H, F)."""
+        assert self._future is not None
+        return self._future.ordered(future, columns, "future")
 
     def _same(self, names: Any) -> Any:
         """(B, C, N)."""

@@ -50,6 +50,9 @@ class ForecastingServable(Servable):
         self._parts = parts
         super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
+        self._known = bool(run.series.future_columns)
+        if self._known:
+            self._futures = run.test_futures(sum(_GOLDEN_BATCHES))  # (n, H, F)
         if run.series.panel:  # of a series that has ended the answer is NaN, which compares to none
             ended = np.isnan(self._windows).all(axis=1, keepdims=True)
             mean = self._preprocessor.plain.mean.astype(np.float32)
@@ -60,9 +63,9 @@ class ForecastingServable(Servable):
         requests, start = [], 0
         for size in _GOLDEN_BATCHES:
             batch = self._windows[start : start + size]
-            start += size
             if len(batch):
-                requests.append(self._golden_forecast(batch, batch))
+                requests.append(self._golden_forecast(batch, batch, start))
+            start += size
         first = self._windows[:2]
         holes = first.copy()
         holes[:, 1::5] = np.nan
@@ -86,12 +89,16 @@ class ForecastingServable(Servable):
     def warmup(self) -> list[Request]:
         """Requests for every signature, with the batch sizes in use."""
         windows = np.resize(self._windows, (max(WARMUP_BATCHES), *self._windows.shape[1:]))
-        requests = [
-            Request("serving_default", {"history": windows[:size]}) for size in WARMUP_BATCHES
-        ]
+        requests = []
         for size in WARMUP_BATCHES:
+            asked = {"history": windows[:size]}
             names = _named(self._run.columns, size)
             named = {"history": windows[:size], "columns": names}
+            if self._known:
+                futures = np.resize(self._futures, (size, *self._futures.shape[1:]))
+                asked["future"] = named["future"] = futures
+                named["future_columns"] = _named(self._run.series.future_columns, size)
+            requests.append(Request("serving_default", asked))
             requests += [Request("by_name", named), Request("columns", {"names": names})]
         if "one_series" in self.signatures:
             single = windows[..., self._run.shape.targets[0]]
@@ -128,6 +135,7 @@ class ForecastingServable(Servable):
         return {
             "columns": list(self._run.columns),
             "forecast_columns": list(self._run.target_columns),
+            "future_columns": list(self._run.series.future_columns),
             "frequency": self._run.frequency,
             "lookback": self._run.shape.lookback,
             "least_steps": self.module.least_steps,
@@ -139,14 +147,24 @@ class ForecastingServable(Servable):
             "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
         }
 
-    def _golden_forecast(self, asked: np.ndarray, read: np.ndarray) -> Request:
-        """A request whose answer is that of the Keras model to the window `read`."""
+    def _golden_forecast(self, asked: np.ndarray, read: np.ndarray, start: int = 0) -> Request:
+        """A request whose answer is that of the Keras model to the windows `read`.
+
+        Args:
+            asked: (B, T, C), of the request.
+            read: (B, L, C).
+            start: Number of the first window whose known inputs are sent, if the model reads any.
+        """
+        inputs, effects = {"history": asked}, None
+        if self._known:
+            inputs["future"] = self._futures[start : start + len(read)]
+            effects = self._preprocessor.effects(read, inputs["future"])
         answers = self._model(self._preprocessor.standardise(tf.constant(read)), training=False)
         served = quantiles(answers, self._run.offsets, self._run.levels)
-        raw = self._preprocessor.restore(served).numpy()
+        raw = self._preprocessor.restore(served, effects).numpy()
         middle = list(self._run.levels).index(MEDIAN)
         outputs = {"forecast": raw[..., middle], "quantiles": raw}
-        return Request("serving_default", {"history": asked}, outputs)
+        return Request("serving_default", inputs, outputs)
 
     def _golden_names(self, windows: np.ndarray) -> list[Request]:
         """The columns from last to first, behind one that the model does not know."""
@@ -163,8 +181,14 @@ class ForecastingServable(Servable):
             "needed": np.tile(needed.astype(np.int32), (len(windows), 1)),
             "forecast_columns": _named(self._run.target_columns, len(windows)),
         }
+        named = {"history": turned, "columns": names}
+        if self._known:
+            known_columns = self._run.series.future_columns
+            named["future"] = self._futures[: len(windows), :, ::-1]
+            named["future_columns"] = _named((*reversed(known_columns),), len(windows))
+            known["future_columns"] = _named(known_columns, len(windows))
         return [
-            Request("by_name", {"history": turned, "columns": names}, expected),
+            Request("by_name", named, expected),
             Request("columns", {"names": names}, known),
         ]
 
@@ -209,7 +233,7 @@ def _begun(windows: np.ndarray) -> np.ndarray:
 def _one_series(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
     """For series that the run never saw, if its model is of many that it does not tell apart."""
     single = one_series_model(model, run.config.model, run.shape, run.combination)
-    if single is None:
+    if single is None or run.series.future_columns:
         return None
     logarithmic = run.preprocessor().logarithmic[list(run.shape.targets)]
     if logarithmic.any() and not logarithmic.all():

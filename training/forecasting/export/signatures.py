@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_gru import portable
 from training.forecasting.export.column_names import ColumnNames
+from training.forecasting.export.input_checks import alike, finite, shaped
 from training.forecasting.export.one_series import OneSeries
 from training.forecasting.network.config import ForecasterConfig, ForecastShape
 from training.forecasting.network.steps import ForecasterSteps
@@ -20,8 +21,9 @@ from training.forecasting.scores.conformal import MEDIAN, quantiles
 class ForecastingSignatures(tf.Module):
     """A forecaster in raw units.
 
-    B series, T steps, C columns read, H horizons, K columns forecast, Q levels, S the size of the
-    streaming state, R GRUs side by side (K with `channel_independent`, else 1), U units.
+    B series, T steps, C columns read, F of them known of the steps ahead, H horizons, K columns
+    forecast, Q levels, S the size of the streaming state, R GRUs side by side (K with
+    `channel_independent`, else 1), U units.
 
     Args:
         model: From standardised windows to forecasts, (B, L, C) to (B, H, K, Q or 1).
@@ -70,9 +72,12 @@ class ForecastingSignatures(tf.Module):
         self._lookback, self._channels = shape.lookback, shape.channels
         self.least_steps = 1 if self._streams else shape.lookback
         self._standardise, self._restore = preprocessor.standardise, preprocessor.restore
+        self._effects, self.known = preprocessor.effects, preprocessor.future_columns
+        self._horizon = shape.horizon
         alone = shown is None or config.channel_independent
-        self.read = shape.targets if alone else tuple(range(shape.channels))
-        self._names = ColumnNames(columns, shape.targets, self.read)
+        read = sorted({*shape.targets, *self.known}) if self.known else shape.targets
+        self.read = read if alone else tuple(range(shape.channels))
+        self._names = ColumnNames(columns, shape.targets, self.read, self.known)
         self._columns = tf.constant([columns[number] for number in self.read], tf.string)
         self._panel = panel
         self._one: Any = None
@@ -94,11 +99,15 @@ class ForecastingSignatures(tf.Module):
         history = tf.TensorSpec((None, None, self._channels), tf.float32, "history")
         value = tf.TensorSpec((None, self._channels), tf.float32, "value")
         state = tf.TensorSpec((None, self.state_size), tf.float32, "state")
+        future = tf.TensorSpec((None, self._horizon, len(self.known)), tf.float32, "future")
+        their_future = tf.TensorSpec((None, self._horizon, None), tf.float32, "future")
+        so_called = tf.TensorSpec((None, None), tf.string, "future_columns")
+        known, named = ((future,), (their_future, so_called)) if self.known else ((), ())
         with portable():
-            signatures = {
-                "serving_default": tf.function(self.serving_default).get_concrete_function(history)
-            }
-            signatures["by_name"] = tf.function(self.by_name).get_concrete_function(theirs, called)
+            forecast = tf.function(self.serving_default)
+            signatures = {"serving_default": forecast.get_concrete_function(history, *known)}
+            by_name = tf.function(self.by_name)
+            signatures["by_name"] = by_name.get_concrete_function(theirs, called, *named)
             signatures["columns"] = tf.function(self.columns).get_concrete_function(names)
             if self._one is not None:
                 single = tf.TensorSpec((None, None), tf.float32, "history")
@@ -111,18 +120,26 @@ class ForecastingSignatures(tf.Module):
                 signatures["step"] = tf.function(self.step).get_concrete_function(value, state)
         return signatures
 
-    def serving_default(self, history: Any) -> dict[str, Any]:
+    def serving_default(self, history: Any, future: Any = None) -> dict[str, Any]:
         """Forecast.
 
         Args:
             history: (B, T, C) float32 in raw units, NaN = missing. A model that streams reads all
                 of it; any other the last L steps, and needs so many.
+            future: (B, H, F) float32 in raw units, the known inputs of the steps ahead, for a model
+                that reads such; NaN = as in the step before.
 
         Returns:
             `forecast` (B, H, K) and `quantiles` (B, H, K, Q), float32, in raw units.
         """
-        history = _shaped("history", history)
-        answers = self._answers(self._forecast(self._prepared(history)))
+        history = shaped("history", history)
+        prepared, effects = self._prepared(history), None
+        if self.known:
+            future = shaped("future", future)
+            with tf.control_dependencies([finite("future", future), alike(history, future)]):
+                future = tf.ensure_shape(future, (None, self._horizon, len(self.known)))
+            effects = self._effects(history[:, -self._lookback :], future)
+        answers = self._answers(self._forecast(prepared), effects)
         if not self._panel:
             return answers
         read = tf.gather(history[:, -self._lookback :], self._targets, axis=-1)
@@ -133,25 +150,33 @@ class ForecastingSignatures(tf.Module):
             "quantiles": tf.where(ended[..., tf.newaxis], nan, answers["quantiles"]),
         }
 
-    def by_name(self, history: Any, columns: Any) -> dict[str, Any]:
+    def by_name(
+        self, history: Any, columns: Any, future: Any = None, future_columns: Any = None
+    ) -> dict[str, Any]:
         """Forecast from columns in any order, among which there may be others.
 
         Args:
             history: (B, T, N) float32 as of `serving_default`.
             columns: (B, N) texts, what the columns of each row are called.
+            future: (B, H, M) float32 as of `serving_default`, for a model that reads known inputs.
+            future_columns: (B, M) texts, what its columns are called.
 
         Returns:
             As of `serving_default`.
         """
-        history, columns = _shaped("history", history), _shaped("columns", columns)
-        return self.serving_default(self._names.ordered(history, columns))
+        history, columns = shaped("history", history), shaped("columns", columns)
+        ordered = self._names.ordered(history, columns)
+        if not self.known:
+            return self.serving_default(ordered)
+        named = shaped("future", future), shaped("future_columns", future_columns)
+        return self.serving_default(ordered, self._names.ordered_future(*named))
 
     def columns(self, names: Any) -> dict[str, Any]:
         """Say which columns the model reads, and where they stand among a caller's.
 
         See `training.forecasting.export.column_names.ColumnNames.places`.
         """
-        return self._names.places(_shaped("names", names))
+        return self._names.places(shaped("names", names))
 
     def one_series(self, history: Any) -> dict[str, Any]:
         """Forecast series that the model never saw, each on the scale of its own history.
@@ -159,14 +184,14 @@ class ForecastingSignatures(tf.Module):
         See `training.forecasting.export.one_series.OneSeries`.
         """
         assert self._one is not None
-        history = _shaped("history", history)
+        history = shaped("history", history)
         empty = tf.reduce_all(tf.math.is_nan(history), axis=1)
         row = tf.argmax(tf.cast(empty, tf.int32), output_type=tf.int32)
         message = tf.strings.join(
             ["history: row ", tf.strings.as_string(row), " has no value; expected at least one"]
         )
         known = tf.debugging.Assert(tf.logical_not(tf.reduce_any(empty)), [message], name="known")
-        with tf.control_dependencies([known, _finite("history", history)]):
+        with tf.control_dependencies([known, finite("history", history)]):
             history = tf.identity(history)
         answer: dict[str, Any] = self._one(history)
         return answer
@@ -184,10 +209,11 @@ class ForecastingSignatures(tf.Module):
             read, missing ones filled. With a model that streams also `forecast` (B, N, H, K),
             the answer after each step.
         """
-        history = _shaped("history", history)
-        length = tf.shape(history)[1]
-        history = self._prepared(history)
+        raw = shaped("history", history)
+        length = tf.shape(raw)[1]
+        history = self._prepared(raw)
         shown = self._open(history)
+        added = self._effects(raw[:, -self._lookback :]) if self.known else None
         rows, count = tf.unstack(tf.shape(shown.state)[:2])
         end = length - 1 - self._width * tf.range(count - 1, -1, -1)
         answers = {
@@ -195,7 +221,7 @@ class ForecastingSignatures(tf.Module):
             "update_gate": shown.update_gate,
             "reset_gate": shown.reset_gate,
             "state": shown.state,
-            "values": self._restore(tf.gather(history, self._targets, axis=-1)),
+            "values": self._restore(tf.gather(history, self._targets, axis=-1), added),
         }
         if self._streams:
             forecasts = self._forecasts(history)  # (B, N, H, K, 1 or Q)
@@ -217,9 +243,9 @@ class ForecastingSignatures(tf.Module):
         Returns:
             `forecast` and `quantiles` as of `serving_default`, and the new `state`.
         """
-        value = _shaped("value", value)
-        state = _shaped("state", state)
-        with tf.control_dependencies([_finite("value", value)]):
+        value = shaped("value", value)
+        state = shaped("state", state)
+        with tf.control_dependencies([finite("value", value)]):
             missing = tf.math.is_nan(value)
         known = self._standardise(tf.where(missing, tf.zeros_like(value), value)[:, tf.newaxis])
         standardised = tf.where(missing, value, known[:, 0])
@@ -231,7 +257,7 @@ class ForecastingSignatures(tf.Module):
 
     def _prepared(self, history: Any) -> Any:
         """What the model reads: checked, cut, standardised and filled."""
-        with tf.control_dependencies([self._long_enough(history), _finite("history", history)]):
+        with tf.control_dependencies([self._long_enough(history), finite("history", history)]):
             history = tf.identity(history)
         if not self._streams:
             history = history[:, -self._lookback :]
@@ -267,32 +293,8 @@ class ForecastingSignatures(tf.Module):
         filled = tf.logical_not(tf.reduce_any(empty))
         return tf.debugging.Assert(filled, [message], name="some_value")
 
-    def _answers(self, forecasts: Any) -> dict[str, Any]:
-        """Outputs for (B, H, K, 1) or (B, H, K, Q), standardised."""
+    def _answers(self, forecasts: Any, effects: Any = None) -> dict[str, Any]:
+        """Outputs for (B, H, K, 1) or (B, H, K, Q), standardised, and what known inputs add."""
         served = quantiles(forecasts, self._offsets, self._levels)
-        raw = self._restore(served)
+        raw = self._restore(served, effects)
         return {"forecast": raw[..., self._middle], "quantiles": raw}
-
-
-def _shaped(name: str, values: Any) -> Any:
-    """The values, if they have as many dimensions and as wide a last one as their signature says.
-
-    Servers do not compare the two, and a single column would be spread over all.
-    """
-    expected = ["?" if size is None else str(size) for size in values.shape]
-    # Hide the shape from graph optimizers, which would otherwise fold the check to true.
-    fed = tf.shape(tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None)))
-    fits = tf.equal(tf.size(fed), len(expected))
-    if values.shape[-1] is not None:
-        fits = tf.logical_and(fits, tf.reduce_all(tf.equal(fed[-1:], values.shape[-1])))
-    got = tf.strings.reduce_join(tf.strings.as_string(fed), separator=", ")
-    needed = f"{name}: expected shape [{', '.join(expected)}], got ["
-    message = tf.strings.join([needed, got, "]"])
-    with tf.control_dependencies([tf.debugging.Assert(fits, [message], name="shaped")]):
-        return tf.identity(values)
-
-
-def _finite(name: str, values: Any) -> Any:
-    message = f"{name}: expected finite numbers, or NaN where missing, got infinity"
-    finite = tf.logical_not(tf.reduce_any(tf.math.is_inf(values)))
-    return tf.debugging.Assert(finite, [message], name="finite")

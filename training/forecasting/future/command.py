@@ -10,8 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from training.forecasting.future.config import ForecastConfig
-from training.forecasting.future.forecast import ID, TIME, forecast, require_horizon
-from training.forecasting.future.recent import Recent, recent_of_file, recent_of_run
+from training.forecasting.future.forecast import ID, TIME, forecast, require_horizon, require_known
+from training.forecasting.future.recent import (
+    Recent,
+    recent_of_file,
+    recent_of_run,
+    with_future_file,
+)
 from training.forecasting.run import ForecastingRun
 from training.tables.file_kind import FileKind, file_kind
 from training.tables.output_file import put_in_place, require_writable, unwritten
@@ -49,6 +54,9 @@ def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
     require_horizon(run, config.horizon)
     with console.status("reading the data ..."):
         recent = recent_of_file(run, config.data) if config.data else recent_of_run(run)
+        if config.future is not None:
+            recent = with_future_file(run, recent, config.future)
+        require_known(run, recent)
     for note in recent.notes:
         console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
     return ForecastJob(config, run, recent, kind)

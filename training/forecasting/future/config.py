@@ -18,18 +18,27 @@ class ForecastConfig:
     the end that have no value yet are what is to be forecast. Fewer rows than the model reads will
     do where they go on with the run's own series.
 
+    A run that was trained with --future reads those columns of the steps that it forecasts: from
+    the rows at the end, or from a file of their own (--future). Of as many steps as they are known
+    there is a forecast.
+
     It has a row for each column and time: unique_id, ds, forecast, and the bounds lo-80, hi-80,
     lo-95 and hi-95. Without --output it is printed.
 
     gru-train forecast runs/load
 
     gru-train forecast runs/load --data load-until-today.csv --output tomorrow.csv
+
+    gru-train forecast runs/load --future weather-forecast.csv --output tomorrow.csv
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """A run directory of `gru-train forecasting`."""
     data: _OptionalFile = None
     """Newer values, a .csv (.gz) as for training."""
+    future: _OptionalFile = None
+    """Known inputs of the steps to forecast, a .csv (.gz) with their times, where the run was
+    trained with --future."""
     output: _OptionalFile = None
     """Where the forecast goes: .csv, .tsv, .jsonl (plain or .gz) or .parquet."""
     horizon: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from training.errors import ConfigError
+from training.errors import ConfigError, DataError
 from training.forecasting.future.recent import Recent
 from training.forecasting.run import ForecastingRun
 
@@ -33,21 +33,29 @@ def forecast(
     Returns:
         A row for each column that is forecast and each step: `unique_id`, the column; `ds`,
         the time; `forecast`; and the bounds of the intervals, the narrower first. Of series of
-        unequal length none for those that have ended: without a value in the steps read.
+        unequal length none for those that have ended: without a value in the steps read. A model
+        that reads known inputs forecasts the steps of which they are known.
 
     Raises:
         ConfigError: The model forecasts fewer steps.
+        DataError: As `require_known`.
     """
     import tensorflow as tf
 
     from training.forecasting.scores.conformal import quantiles
 
     steps = require_horizon(run, horizon)
+    require_known(run, recent)
     preprocessor = run.preprocessor()
-    history = preprocessor.standardise(tf.constant(recent.values[np.newaxis]))
+    raw = tf.constant(recent.values[np.newaxis])
+    history = preprocessor.standardise(raw)
+    effects = None
+    if run.series.future_columns:
+        known, future = recent.future_of(run.shape.horizon)
+        effects, steps = preprocessor.effects(raw, future[np.newaxis]), min(steps, known)
     answers = (model or run.delivered_model())(history, training=False)
     served = quantiles(answers, run.offsets, run.levels)
-    values = preprocessor.restore(served).numpy()[0, :steps]  # (H, K, Q)
+    values = preprocessor.restore(served, effects).numpy()[0, :steps]  # (H, K, Q)
     goes_on = np.isfinite(recent.values[:, list(run.shape.targets)]).any(axis=0)
     times = future_times(recent.times[-1], run.frequency, steps)
     return pd.concat(
@@ -73,6 +81,17 @@ def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
             else f"--horizon must be 1 to {most}, got {horizon}"
         )
     return horizon
+
+
+def require_known(run: ForecastingRun, recent: Recent) -> None:
+    """Raise DataError where the model reads known inputs and none are there."""
+    wanted = run.series.future_columns
+    if wanted and not len(recent.future):
+        raise DataError(
+            f"{run.path} reads {', '.join(wanted)} of the steps that it forecasts, from "
+            f"{future_times(recent.times[-1], run.frequency, 1)[0]} on; give them with --future "
+            "FILE, or as rows after the last value in --data"
+        )
 
 
 def future_times(last: pd.Timestamp, frequency: str, steps: int) -> pd.DatetimeIndex:

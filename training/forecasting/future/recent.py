@@ -1,20 +1,27 @@
 """The steps from which a forecast of the future begins; needs no TensorFlow."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from training.data.calendar import CALENDAR_COLUMNS, calendar_columns
 from training.data.even_series import ExpectedSeries
+from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_file import read_series
 from training.errors import DataError, RunDirectoryError
 from training.forecasting.run import ForecastingRun
 
+if TYPE_CHECKING:
+    from training.forecasting.data import ForecastingData
+
 FILE = "last_window.npz"
-"""Of a run: `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns."""
+"""Of a run: `values` (L, C) float32 of the last steps of its series, `times` (L,) in ns, and
+`future` (n, F), known inputs after it."""
 
 
 @dataclass(frozen=True)
@@ -25,21 +32,34 @@ class Recent:
     """(L,)."""
     values: np.ndarray
     """(L, C) float32 in raw units, NaN where a value is missing."""
+    future: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    """(n, F) float32, known inputs of the steps after it."""
     notes: tuple[str, ...] = ()
     """What a reader of the forecast should know."""
 
+    def future_of(self, steps: int) -> tuple[int, np.ndarray]:
+        """Of how many of the steps after it inputs are known, and their values, (steps, F).
 
-def last_window(series: Series, targets: list[int], lookback: int) -> Recent:
-    """What a run keeps of its series.
+        After the last one that is known they are NaN.
+        """
+        known = self.future[:steps]
+        padding = np.full((steps - len(known), self.future.shape[1]), np.nan, np.float32)
+        return len(known), np.vstack([known, padding])
 
-    Args:
-        series: Of the run.
-        targets: Numbers of the columns that are forecast.
-        lookback: L.
-    """
-    end = _end(series.values[:, targets])
+
+def last_window(data: "ForecastingData") -> Recent:
+    """What a run keeps of its series."""
+    series, lookback = data.series, data.shape.lookback
+    end = _end(series.values[:, list(data.shape.targets)])
     kept = slice(max(0, end - lookback), end)
-    return Recent(series.times[kept].as_unit("ns"), series.values[kept].astype(np.float32))
+    after = series.values[end:]
+    if series.ahead is not None:
+        after = np.vstack([after, series.ahead])
+    return Recent(
+        series.times[kept].as_unit("ns"),
+        series.values[kept].astype(np.float32),
+        _known(after[:, list(data.preprocessor.future_columns)]),
+    )
 
 
 def recent_of_run(run: ForecastingRun) -> Recent:
@@ -54,7 +74,8 @@ def recent_of_run(run: ForecastingRun) -> Recent:
             "values with --data"
         )
     kept = run.arrays(FILE)
-    return Recent(pd.DatetimeIndex(kept["times"].astype("M8[ns]")), kept["values"])
+    future = kept.get("future", np.empty((0, 0), np.float32))
+    return Recent(pd.DatetimeIndex(kept["times"].astype("M8[ns]")), kept["values"], future)
 
 
 def expected_series(run: ForecastingRun) -> ExpectedSeries:
@@ -104,10 +125,12 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     if not end:
         raise DataError(
             f"{series.source}: expected values of {', '.join(run.target_columns)}, got none"
+            + ("; give values of known inputs alone with --future" * bool(_future_columns(run)))
         )
     times, values = series.times[:end], series.values[:end]
     left = len(series) - end
-    if left:
+    future = _known(series.values[end:][:, [series.column(each) for each in _future_columns(run)]])
+    if left and not len(future):
         notes.append(
             f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
             f"left out; the forecast begins after {times[-1]}"
@@ -121,10 +144,103 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     if len(times) < lookback:
         times, values, before = _behind_run(run, times, values, series.source)
         notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
-    recent = Recent(times[-lookback:], values[-lookback:].astype(np.float32), tuple(notes))
+    read = values[-lookback:].astype(np.float32)
+    recent = Recent(times[-lookback:], read, future, tuple(notes))
     if not run.series.panel:
         _require_values(run, recent, series.source)
     return recent
+
+
+def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
+    """The same with the known inputs of a file.
+
+    Raises:
+        DataError: As `with_future`, or the file cannot be used.
+    """
+    settings = run.config.data
+    _require_future(run)
+    expected = expected_future(run)
+    reading = path, settings.time_column, settings.time_format
+    return with_future(
+        run, recent, read_series(*reading, expected=expected, options=settings.times)
+    )
+
+
+def expected_future(run: ForecastingRun) -> ExpectedSeries:
+    """What known inputs must be like: their columns and spacing."""
+    return ExpectedSeries(_future_columns(run), run.frequency)
+
+
+def newer_series(run: ForecastingRun, name: str, table: Any, expected: ExpectedSeries) -> Series:
+    """What a table in memory holds of the series of a run.
+
+    Args:
+        run: Complete.
+        name: Of the table, for messages.
+        table: Of pandas, Polars or PyArrow.
+        expected: Of `expected_series` or `expected_future`.
+
+    Raises:
+        DataError: It has other columns, or cannot be used.
+    """
+    from training.data.series_frame import series_of_frame
+
+    settings, problems = run.config.data, Problems(name, unit="row")
+    given = run.given or {}
+    series = series_of_frame(
+        table,
+        given.get("time"),
+        given.get("time_format"),
+        problems,
+        expected,
+        settings.long,
+        settings.times,
+    )
+    problems.raise_errors()
+    return series
+
+
+def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
+    """The same with the known inputs of the steps after it.
+
+    Args:
+        run: Complete.
+        recent: Of the run.
+        known: With the columns of `expected_future`; its first times may lie before.
+
+    Raises:
+        DataError: The run knows no such inputs, or the step after `recent` is not among them.
+    """
+    _require_future(run)
+    following = pd.date_range(recent.times[-1], periods=2, freq=run.frequency)[1]
+    after = known.times >= following
+    if not after.any() or known.times[after][0] != following:
+        raise DataError(
+            f"{known.source}: expected {', '.join(_future_columns(run))} from {following} on, the "
+            f"first step to forecast; got {known.times[0]} to {known.times[-1]}"
+        )
+    found = _known(known.values[after])
+    if not len(found):
+        raise DataError(f"{known.source}: expected values from {following} on, got none")
+    notes = [*recent.notes, *known.notes]
+    return replace(recent, future=found, notes=tuple(notes))
+
+
+def _future_columns(run: ForecastingRun) -> tuple[str, ...]:
+    return run.series.future_columns
+
+
+def _require_future(run: ForecastingRun) -> None:
+    if not _future_columns(run):
+        raise DataError(
+            f"--future: {run.path} reads no known inputs; train with --future NAME for that"
+        )
+
+
+def _known(inputs: np.ndarray) -> np.ndarray:
+    """(n, F) float32 of the steps until the last of which any input is known."""
+    seen = np.flatnonzero(np.isfinite(inputs).any(axis=1))
+    return inputs[: int(seen[-1]) + 1 if len(seen) else 0].astype(np.float32)
 
 
 def _end(targets: np.ndarray) -> int:
@@ -159,7 +275,10 @@ def _behind_run(
 
 
 def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:
-    read = run.shape.targets if run.config.model.channel_independent else range(len(run.columns))
+    read: Sequence[int] = range(len(run.columns))
+    if run.config.model.channel_independent:
+        known = [run.columns.index(name) for name in _future_columns(run)]
+        read = [*run.shape.targets, *known]
     for number in read:
         if not np.isfinite(recent.values[:, number]).any():
             raise DataError(

@@ -76,8 +76,10 @@ def draw_forecasts(
     figure = Figure(figsize=(10, 2.4 * len(panels) + 0.6), dpi=120, layout="constrained")
     for axes, (row, k) in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels,
                               strict=True):  # fmt: skip
-        answers = predict(windows.histories(np.array([row])))
-        bounds = data.preprocessor.restore(quantiles(answers, offsets, levels)).numpy()[0, :, k]
+        rows = np.array([row])
+        bounds = quantiles(predict(windows.histories(rows)), offsets, levels)
+        restored = data.preprocessor.restore(bounds, windows.effects_ahead(rows))
+        bounds = restored.numpy()[0, :, k]
         origin = int(windows.origins[row])
         shown = min(L, round(_SHOWN_HISTORY * max(H, data.season)))
         column = data.shape.targets[k]

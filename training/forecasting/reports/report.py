@@ -76,6 +76,8 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
     lines += ["", "## What comes next", "", "![the steps behind the series](future.png)"]
+    if metrics.get("known_inputs"):
+        lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
     lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
     lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
     lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]

@@ -129,8 +129,9 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     measured = data.preprocessor.measured
     for rows in windows.chunks(CHUNK):
         answers = quantiles(predict(windows.histories(rows)), run.offsets, run.levels)
-        forecast = measured(np.asarray(answers)[..., middle])
-        sums.add(measured(windows.futures(rows)), forecast)
+        effects = windows.effects_ahead(rows)
+        forecast = measured(np.asarray(answers)[..., middle], effects)
+        sums.add(measured(windows.futures(rows), effects), forecast)
     factor = _deviation(run) / _deviation(like)
     naive_error = like.test_errors()["naive_error"]
     everyone = {_MODEL: sums.means()}

@@ -40,6 +40,7 @@ def usable_series(
         problems: Told of what keeps the series from being trained on; columns that cannot be used
             are left out where bad rows are.
     """
+    series = without_ahead(series, config)
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
     enough = _has_rows(series, borders, lookback, horizon, problems)
@@ -56,6 +57,20 @@ def usable_series(
     if not problems.errors:
         _check_windows(series, borders, shape, problems)
     return series, shape, season
+
+
+def without_ahead(series: Series, config: SeriesConfig) -> Series:
+    """The series until its last value to forecast, with what is known of inputs after it apart."""
+    if not config.future:
+        return series
+    targets = [series.column(name) for name in _target_names(series, config)]
+    seen = np.flatnonzero(np.isfinite(series.values[:, targets]).any(axis=1))
+    end = int(seen[-1]) + 1 if len(seen) else len(series)
+    if end == len(series):
+        return series
+    return replace(
+        series, values=series.values[:end], times=series.times[:end], ahead=series.values[end:]
+    )
 
 
 def window_origins(
@@ -109,7 +124,10 @@ def calibration_problem(
 
 def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
     return config.target or tuple(
-        name for name in series.columns if not (config.calendar and _is_calendar(name))
+        name
+        for name in series.columns
+        if name not in (*config.future, *config.past)
+        and not (config.calendar and _is_calendar(name))
     )
 
 
@@ -152,8 +170,9 @@ def _usable_columns(
         if problem:
             bad[number] = problem
             kept_out = problems.drop_bad or series.panel
-            if not kept_out or name in config.target:
-                remedy = None if name in config.target else "--drop-bad"
+            wanted = name in (*config.target, *config.future, *config.past)
+            if not kept_out or wanted:
+                remedy = None if wanted else "--drop-bad"
                 problems.error(f"{series.source}, column {name!r}: {problem}", remedy)
     kept = [number for number in range(len(series.columns)) if number not in bad]
     if not problems.errors and not any(series.columns[number] in names for number in kept):
@@ -163,7 +182,8 @@ def _usable_columns(
     _note_dropped(series, bad, problems)
     if bad:
         columns = tuple(series.columns[number] for number in kept)
-        series = replace(series, columns=columns, values=series.values[:, kept])
+        ahead = None if series.ahead is None else series.ahead[:, kept]
+        series = replace(series, columns=columns, values=series.values[:, kept], ahead=ahead)
     _note_columns(series, borders, problems)
     return series
 

@@ -79,12 +79,24 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
     Raises:
         ForeignDataError: It has not.
     """
-    for name in config.target:
-        if name not in series.columns:
-            raise ForeignDataError(
-                f"--target: {series.source} has no column {name!r}; its columns are "
-                f"{', '.join(series.columns)}"
-            )
+    inputs = ("--future", config.future), ("--past", config.past)
+    if series.panel and (config.future or config.past):
+        raise DataError(
+            f"{'--future' if config.future else '--past'}: {series.source} has a row for each "
+            "series and time; inputs are read of tables with a row for each time only"
+        )
+    for flag, names in (("--target", config.target), *inputs):
+        for name in names:
+            if name not in series.columns:
+                raise ForeignDataError(
+                    f"{flag}: {series.source} has no column {name!r}; its columns are "
+                    f"{', '.join(series.columns)}"
+                )
+    if not config.target and set(series.columns) == {*config.future, *config.past}:
+        raise DataError(
+            f"{series.source}: expected a column to forecast, got only those of --future and "
+            f"--past: {', '.join(series.columns)}"
+        )
     return _with_calendar(series) if config.calendar else series
 
 

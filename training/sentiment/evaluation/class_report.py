@@ -21,12 +21,9 @@ from training.sentiment.data import SentimentData
 from training.sentiment.evaluation.advice import advice
 from training.sentiment.evaluation.baselines import BaselineResult
 from training.sentiment.evaluation.calibrated import Calibrated
-from training.sentiment.evaluation.explained import (
-    deciding_words,
-    explain_rows,
-    write_marked_texts,
-)
+from training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
 from training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
+from training.sentiment.evaluation.marked_texts import Marked, write_marked_texts
 from training.sentiment.evaluation.metrics import (
     calibration_summary,
     class_summary,
@@ -110,10 +107,7 @@ def class_results(
             data.classes,
             writer.path / "gates.png",
         )
-    explained_first = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
-    explained = explain_rows(trained, predicted, explained_first)
-    write_marked_texts(explained, explained_first, predictions, writer.path / "explanations.html")
-    metrics["deciding_words"] = deciding_words(explained, predicted, data.classes)
+    metrics["deciding_words"] = _explain(writer, trained, calibrated, predictions, predicted)
     doubtful = _doubtful(writer, trained)
     metrics["doubtful_labels"] = len(doubtful)
     markdown = partial(
@@ -124,6 +118,27 @@ def class_results(
         doubtful=doubtful[:_SHOWN],
     )
     return Results(metrics, predictions, markdown)
+
+
+def _explain(
+    writer: RunWriter,
+    trained: TrainedClassifier,
+    calibrated: Calibrated,
+    predictions: list[dict[str, Any]],
+    predicted: np.ndarray,
+) -> dict[str, list[str]]:
+    """Write the surest answers with their words marked; the words that decide, by class."""
+    surest = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
+    questions = [Question(row, int(predicted[row])) for row in [*surest, *range(len(predicted))]]
+    explained = explain_rows(trained, calibrated.head, questions)
+    shown = []
+    for one in explained[: len(surest)]:
+        row = predictions[one.row]
+        right = row["label"] == row["predicted"]
+        verdict = "right" if right else f"wrong, it is {row['label']}"
+        shown.append(Marked(one, f"{row['predicted']} {row['scores'][one.number]:.1%}", verdict))
+    write_marked_texts(writer, shown)
+    return deciding_words(explained, trained.data.classes)
 
 
 def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> list[int]:

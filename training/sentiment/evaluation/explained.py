@@ -1,89 +1,103 @@
 """Why a classifier answers as it does: words that matter most, and texts with words marked."""
 
-import html
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from keras_gru import portable
 from training.sentiment.evaluation.trained import TrainedClassifier
-from training.sentiment.network.attribution import Attribution, against_others
+from training.sentiment.network.attribution import Attribution
+from training.sentiment.served.head import Head
 
-_MOST_ROWS, _MOST_TOKENS = 300, 20_000
+_MOST_TEXTS, _MOST_TOKENS = 300, 20_000
 _BATCH = 32
 _WORDS = 8
 _FEWEST_ROWS = 2
 """In which a word must occur to count for a class."""
-_TEXTS = 12
-_STYLE = (
-    "body{font:16px/1.7 system-ui,sans-serif;max-width:48em;margin:2em auto;padding:0 1em;"
-    "color:#1b1b1b;background:#fff}p{margin:.3em 0 1.4em}span{border-radius:.2em;padding:0 .1em}"
-    "h2{font-size:1em;margin:0}small{color:#555}"
-)
+
+
+class Question(NamedTuple):
+    """A test row, and the class or label that its words are asked about, by number."""
+
+    row: int
+    number: int
 
 
 class Explained(NamedTuple):
-    """A test row and the share of each of its words in the answer, in logits."""
+    """What each word of a test row has to do with a class, a label or the number."""
 
     row: int
+    number: int
     tokens: list[str]
     scores: np.ndarray
-    """(T,), above 0 for words that speak for the answer."""
+    """(T,), above 0 for words that speak for it; units as of `Head.contrast`."""
 
 
 def explain_rows(
-    trained: TrainedClassifier, predicted: np.ndarray, first: Sequence[int]
+    trained: TrainedClassifier, head: Head, questions: Sequence[Question]
 ) -> list[Explained]:
-    """Explain test rows: those asked for, then others as long as it takes little time.
+    """Explain test rows, as many as take little time.
 
     Args:
-        trained: A model that answers classes.
-        predicted: (N,) class numbers that it answers to the test rows.
-        first: Rows to explain before others.
+        trained: The model and its data.
+        head: From its logits to answers.
+        questions: The more important ones first; each is answered once.
+
+    Returns:
+        In the order of the questions.
     """
     ids = trained.rows["test"].ids
-    chosen, tokens = list[int](), 0
-    for row in dict.fromkeys([*first, *range(len(ids))]):
-        tokens += len(ids[row])
-        if len(chosen) == _MOST_ROWS or (tokens > _MOST_TOKENS and chosen):
+    chosen, tokens = list[Question](), 0
+    for question in dict.fromkeys(questions):
+        tokens += len(ids[question.row])
+        if len(chosen) == _MOST_TEXTS or (tokens > _MOST_TOKENS and chosen):
             break
-        chosen.append(row)
-    shares = None if trained.alone is None else trained.alone.shares
-    attribution = Attribution(trained.model, shares)
-    chosen.sort(key=lambda row: len(ids[row]))
-    found = []
-    for start in range(0, len(chosen), _BATCH):
-        rows = chosen[start : start + _BATCH]
-        padded = np.zeros((len(rows), max(len(ids[row]) for row in rows)), np.int32)
-        for place, row in enumerate(rows):
-            padded[place, : len(ids[row])] = ids[row]
-        weights = against_others(predicted[rows], len(trained.data.classes))
-        scores = attribution(padded, weights)
-        texts = tf.constant([trained.data.test.texts[row] for row in rows])
+        chosen.append(question)
+    attribution = Attribution(trained.model)
+
+    @tf.function(
+        input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)]
+    )
+    def scores_of(token_ids: Any, numbers: Any) -> Any:
+        return attribution(token_ids, head.contrast(numbers))
+
+    with portable():  # texts are few and of many lengths
+        scores_of.get_concrete_function()
+    found: dict[Question, Explained] = {}
+    by_length = sorted(chosen, key=lambda question: len(ids[question.row]))
+    for start in range(0, len(by_length), _BATCH):
+        batch = by_length[start : start + _BATCH]
+        padded = np.zeros((len(batch), max(len(ids[each.row]) for each in batch)), np.int32)
+        for place, each in enumerate(batch):
+            padded[place, : len(ids[each.row])] = ids[each.row]
+        numbers = np.array([each.number for each in batch], np.int32)
+        scores = scores_of(padded, numbers).numpy()
+        texts = tf.constant([trained.data.test.texts[each.row] for each in batch])
         words = trained.preprocessor.tokens(texts).to_list()
-        found += [
-            Explained(row, [word.decode("utf-8", "replace") for word in of], scores[k, : len(of)])
-            for k, (row, of) in enumerate(zip(rows, words, strict=True))
-        ]
-    return sorted(found, key=lambda one: one.row)
+        for each, of, values in zip(batch, words, scores, strict=True):
+            read = [word.decode("utf-8", "replace") for word in of]
+            found[each] = Explained(*each, read, values[: len(of)])
+    return [found[question] for question in chosen]
 
 
-def deciding_words(
-    explained: Sequence[Explained], predicted: np.ndarray, classes: Sequence[str]
-) -> dict[str, list[str]]:
-    """Of each class the words that spoke for it most in the texts that it was answered to."""
+def deciding_words(explained: Sequence[Explained], names: Sequence[str]) -> dict[str, list[str]]:
+    """Of each class or label the words that spoke for it most.
+
+    Args:
+        explained: Test rows with what was answered to them.
+        names: Of all classes or labels.
+    """
     sums: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     rows: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for one in explained:
-        answer = int(predicted[one.row])
         for token, score in zip(one.tokens, one.scores, strict=True):
-            sums[answer][token] += float(score)
-            rows[answer][token].add(one.row)
+            sums[one.number][token] += float(score)
+            rows[one.number][token].add(one.row)
     found = {}
-    for number, name in enumerate(classes):
+    for number, name in enumerate(names):
         of = sums[number]
         words = [
             word
@@ -94,51 +108,3 @@ def deciding_words(
         ]
         found[name] = words[:_WORDS]
     return found
-
-
-def write_marked_texts(
-    explained: Sequence[Explained],
-    shown: Sequence[int],
-    predictions: Sequence[Mapping[str, object]],
-    path: Path,
-) -> None:
-    """Write a page with texts whose words are marked: blue for the answer, orange against it.
-
-    Args:
-        explained: Test rows.
-        shown: Which of them, in this order; the first twelve.
-        predictions: All test rows: `label`, `predicted`, `scores`.
-        path: Of the page.
-    """
-    by_row = {one.row: one for one in explained}
-    lines = [
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Why these answers</title>",
-        f"<style>{_STYLE}</style><h1>Why these answers</h1>",
-        "<p>Words with a blue ground speak for the answer, words with an orange one against it "
-        "(integrated gradients; the deeper the colour, the larger the share). The surest mistakes "
-        "come first.</p>",
-    ]
-    for row in [row for row in shown if row in by_row][:_TEXTS]:
-        one, prediction = by_row[row], predictions[row]
-        scores = prediction["scores"]
-        assert isinstance(scores, list)
-        right = prediction["label"] == prediction["predicted"]
-        verdict = "right" if right else f"wrong, it is {html.escape(str(prediction['label']))}"
-        lines.append(
-            f"<h2>{html.escape(str(prediction['predicted']))} {max(scores):.1%} "
-            f"<small>{verdict}</small></h2><p>{_marked(one)}</p>"
-        )
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-
-
-def _marked(one: Explained) -> str:
-    largest = float(np.abs(one.scores).max(initial=0)) or 1.0
-    words = []
-    for token, score in zip(one.tokens, one.scores, strict=True):
-        colour = "11,99,181" if score > 0 else "224,130,20"
-        depth = abs(float(score)) / largest * 0.6
-        words.append(
-            f'<span style="background:rgba({colour},{depth:.2f})" title="{float(score):+.3f}">'
-            f"{html.escape(token)}</span>"
-        )
-    return " ".join(words)

@@ -9,10 +9,12 @@ import numpy as np
 from training.classification.averages import mean_average_precision, per_class
 from training.classification.measures import labels_agreement
 from training.classification.precision_recall import draw_precision_recall
-from training.classification.report import cell, class_table, further_lines
+from training.classification.report import cell, class_table, further_lines, why_lines
 from training.runs.directory import RunWriter
 from training.sentiment.evaluation.baselines import BaselineResult
 from training.sentiment.evaluation.calibrated import Calibrated
+from training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
+from training.sentiment.evaluation.marked_texts import MOST, Marked, write_marked_texts
 from training.sentiment.evaluation.results import Results
 from training.sentiment.evaluation.trained import TrainedClassifier
 
@@ -77,6 +79,9 @@ def labels_results(
             data.test.texts, members["test"], answered["test"], scores["test"], strict=True
         )
     ]
+    metrics["deciding_words"] = _explain(
+        writer, trained, calibrated, members["test"], answered["test"], scores["test"]
+    )
     surest = np.abs(scores["test"] - members["test"]).max(axis=1)
     wrong = [
         predictions[row]
@@ -84,6 +89,39 @@ def labels_results(
         if predictions[row]["label"] != predictions[row]["predicted"]
     ]
     return Results(metrics, predictions, partial(_markdown, mistakes=wrong[:_SHOWN]))
+
+
+def _explain(
+    writer: RunWriter,
+    trained: TrainedClassifier,
+    calibrated: Calibrated,
+    held: np.ndarray,
+    said: np.ndarray,
+    scores: np.ndarray,
+) -> dict[str, list[str]]:
+    """Write the surest mistakes with their words marked; the words that decide, by label.
+
+    Args:
+        writer: Of the run.
+        trained: The model and its data.
+        calibrated: Its head.
+        held: Which labels the test rows have, (N, C).
+        said: Which they were given.
+        scores: Their probabilities.
+    """
+    names = trained.data.classes
+    wrong = np.argwhere(held != said)
+    doubt = np.abs(scores - held)[tuple(wrong.T)]
+    first = [Question(*map(int, wrong[k])) for k in np.argsort(-doubt, kind="stable")[:MOST]]
+    given = [Question(*map(int, place)) for place in np.argwhere(said)]
+    explained = explain_rows(trained, calibrated.head, [*first, *given])
+    shown = []
+    for one in explained[: len(first)]:
+        verdict = "missing" if held[one.row, one.number] else "wrong, it does not have this label"
+        answer = f"{names[one.number]} {scores[one.row, one.number]:.1%}"
+        shown.append(Marked(one, answer, verdict))
+    write_marked_texts(writer, shown)
+    return deciding_words([one for one in explained if said[one.row, one.number]], names)
 
 
 def _names(names: Sequence[str], held: np.ndarray) -> list[str]:
@@ -128,6 +166,7 @@ def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]])
         *(f"| {cell(name)} | {value:.3f} |" for name, value in metrics["thresholds"].items()),
         "",
         "![precision and recall](precision_recall.png)",
+        *why_lines(metrics["deciding_words"], "label"),
     ]
     if mistakes:
         lines += ["", "## The most confident mistakes", ""]

@@ -79,3 +79,12 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
     ]
     logits = keras.layers.Add(name="combined_logits")(parts)
     return keras.Model(model.input, logits, name="combined")
+
+
+def shares_of(model: keras.Model) -> tuple[float, float]:
+    """The weights of both logits in a model of `combine`; of a GRU alone 1 and 0."""
+    found = {"logits": 1.0, "ngrams": 0.0}
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.Rescaling):
+            found[layer.input._keras_history.operation.name] = float(layer.scale)
+    return found["logits"], found["ngrams"]

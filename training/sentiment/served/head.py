@@ -20,6 +20,8 @@ class Head(ABC):
     """
 
     kind: TargetKind
+    middle = 0.0
+    """What is added to the logits' sum weighted by `contrast`."""
 
     def __init__(self, names: Sequence[str]):
         self.names = tuple(names)
@@ -31,6 +33,18 @@ class Head(ABC):
     @abstractmethod
     def answers(self, logits: Any) -> dict[str, Any]:
         """All outputs of the signature `serving_default`, of logits (B, C)."""
+
+    @abstractmethod
+    def foremost(self, logits: Any) -> Any:
+        """The class or label, as its number (B,), that explains the answer of logits (B, C)."""
+
+    @abstractmethod
+    def contrast(self, place: Any) -> Any:
+        """Weights (B, C) of the logits in what explains the classes or labels `place` (B,).
+
+        In log-odds as the answer has them, or in the number's own units: the logit of a class less
+        the mean of the others, the logit of a label, the number without its mean.
+        """
 
 
 class ClassHead(Head):
@@ -61,6 +75,16 @@ class ClassHead(Head):
             "probability": tf.gather(scores, place, batch_dims=1),
             "scores": scores,
         }
+
+    def foremost(self, logits: Any) -> Any:
+        """The class answered."""
+        return self._place(self.scores(logits))
+
+    def contrast(self, place: Any) -> Any:
+        """Of two classes they add up to the log-odds of the one."""
+        others = 1 / (len(self.names) - 1)
+        weights = tf.one_hot(place, len(self.names)) * (1 + others) - others
+        return weights / np.float32(self.temperature)
 
     def _place(self, scores: Any) -> Any:
         """The class number answered, as `Decision.classes`."""
@@ -99,14 +123,25 @@ class LabelsHead(Head):
         The labels that apply come first, the likeliest in front; empty texts fill up the row.
         """
         scores = self.scores(logits)
-        thresholds = self.decision.thresholds or (HALF,) * len(self.names)
-        least = tf.broadcast_to(tf.constant(thresholds, tf.float32), tf.shape(scores))
+        least = tf.broadcast_to(self._thresholds(), tf.shape(scores))
         applies = scores >= least
         order = tf.argsort(tf.where(applies, scores, -1.0), direction="DESCENDING", stable=True)
         named = tf.gather(tf.constant(self.names, tf.string), order)
         there = tf.gather(applies, order, batch_dims=1)
         labels = tf.where(there, named, tf.constant("", tf.string))
         return {"labels": labels, "scores": scores, "thresholds": least}
+
+    def foremost(self, logits: Any) -> Any:
+        """The likeliest label of those that apply; if none does, of all."""
+        scores = self.scores(logits)
+        return tf.argmax(scores + tf.cast(scores >= self._thresholds(), tf.float32), axis=-1)
+
+    def contrast(self, place: Any) -> Any:
+        """They add up to the log-odds of the label."""
+        return tf.one_hot(place, len(self.names)) / np.float32(self.temperature)
+
+    def _thresholds(self) -> Any:
+        return tf.constant(self.decision.thresholds or (HALF,) * len(self.names), tf.float32)
 
 
 class NumberHead(Head):
@@ -121,7 +156,7 @@ class NumberHead(Head):
 
     def __init__(self, name: str, scale: Scale):
         super().__init__((name,))
-        self.scale = scale
+        self.scale, self.middle = scale, scale.mean
 
     def scores(self, logits: Any) -> Any:
         """The number, (..., 1)."""
@@ -133,3 +168,11 @@ class NumberHead(Head):
         value = self.scores(logits)
         offsets = tf.constant(self.scale.offsets, tf.float32)
         return {"value": value[:, 0], "quantiles": value + offsets}
+
+    def foremost(self, logits: Any) -> Any:
+        """There is one number only."""
+        return tf.zeros(tf.shape(logits)[:1], tf.int64)
+
+    def contrast(self, place: Any) -> Any:
+        """They add up to the number, less its mean in the training rows."""
+        return tf.fill([tf.shape(place)[0], 1], np.float32(self.scale.deviation))

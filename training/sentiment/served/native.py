@@ -54,12 +54,13 @@ def sentiment_native(
     number = head.kind == "number"
     api = "regress" if number else "classify"
     writer = _Writer(model, preprocessor.max_tokens, head)
+    left = {"attribution": "it takes gradients, which ONNX has no operations for"}
     names = ["serving_default", api, "gates", *(["step"] if writer.streams else [])]
     try:
         texts = token_files(vocabulary, preprocessor.cleaned)
         graphs = {"answer": writer.answer()}
     except ValueError as error:
-        return NativeModel(left=dict.fromkeys(names, str(error)))
+        return NativeModel(left=left | dict.fromkeys(names, str(error)))
     cut = _reading("text", preprocessor.max_tokens)
     example: Step = {"do": "parse_example", "from": "inputs", "feature": "text", "to": "text"}
     answers = OUTPUTS[head.kind]
@@ -68,7 +69,6 @@ def sentiment_native(
         "serving_default": NativeSignature("answer", {name: name for name in answers}, cut),
         api: NativeSignature("answer", of_examples, (example, *cut)),
     }
-    left = {}
     try:
         graphs["gates"] = writer.gates()
         shown = ("tokens", "update_gate", "reset_gate", "state", "scores")

@@ -3,6 +3,7 @@
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 from keras_gru import portable
 from training.config import to_dict
 from training.native.signatures import NativeModel
+from training.sentiment.network.attribution import POINTS
 from training.sentiment.run import SentimentRun
 from training.sentiment.served.native import sentiment_native
 from training.sentiment.served.signatures import SentimentSignatures
@@ -19,6 +21,7 @@ from training.servable import WARMUP_BATCHES, Request, Servable
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
 _SHOWN_WORDS = 12
+_EXPLAINED_TEXTS = 32
 _STREAMED_TEXTS, _STREAMED_TOKENS = 32, 64
 
 
@@ -59,6 +62,8 @@ class SentimentServable(Servable):
         requests.append(self._golden_examples(self._texts[:8]))
         shown = [" ".join(text.split()[:_SHOWN_WORDS]) for text in self._texts[1:4]]
         requests += [self._golden_gates(batch) for batch in (shown[:1], shown)]
+        requests += [self._attribution_of(batch, named) for batch, named in
+                     ((shown[:1], False), (shown, True))]  # fmt: skip
         if "step" in self.signatures:
             requests += self._golden_steps(shown)
         return requests
@@ -75,6 +80,7 @@ class SentimentServable(Servable):
         )
         requests += [Request(api, {"text": _strings(batch)}, method=api) for batch in batches[::3]]
         requests.append(Request("gates", {"text": _strings(lengths[:2])}))
+        requests += [replace(self._attribution_of(lengths[n : n + 1]), outputs={}) for n in (1, 2)]
         if "step" in self.signatures:
             for size in WARMUP_BATCHES:
                 state = np.zeros((size, self.module.state_size), np.float32)
@@ -108,6 +114,7 @@ class SentimentServable(Servable):
             "parameters": self._model.count_params(),
             **self._calibration(),
             "vocabulary_size": len(self._run.vocabulary),
+            "attribution": self._completeness(),
             "streaming": "step" in self.signatures,
             "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
         }
@@ -117,6 +124,35 @@ class SentimentServable(Servable):
         if run.kind == "number":
             return {"scale": to_dict(run.scale), "levels": list(LEVELS)}
         return {"temperature": run.temperature.value, "decision": to_dict(run.decision)}
+
+    def _attribution_of(self, texts: Sequence[str], named: bool = False) -> Request:
+        """A request to `attribution`, with the answers of the signature's own arithmetic.
+
+        Args:
+            texts: To explain.
+            named: Whether to ask about classes by name; else about what is answered.
+        """
+        inputs = {"text": _strings(texts)}
+        if self._head.kind != "number":
+            names = itertools.cycle(self._run.classes) if named else itertools.repeat("")
+            inputs["label"] = _strings(list(itertools.islice(names, len(texts))))
+        answer = self.signatures["attribution"](**{k: tf.constant(v) for k, v in inputs.items()})
+        outputs = {name: value.numpy() for name, value in answer.items()}
+        return Request("attribution", inputs, outputs)
+
+    def _completeness(self) -> dict[str, Any]:
+        """How far attributions are from adding up to what they explain, on held-out texts."""
+        texts = self._texts[1 : _EXPLAINED_TEXTS + 1]
+        found = self._attribution_of(texts).outputs
+        explained = found["value"] - found["baseline"]
+        gap = np.abs(found["attribution"].sum(axis=1) - explained)
+        return {
+            "points": POINTS,
+            "texts": len(texts),
+            "median_gap": float(np.median(gap)),
+            "largest_gap": float(gap.max()),
+            "median_explained": float(np.median(np.abs(explained))),
+        }
 
     def _golden_examples(self, texts: list[str]) -> Request:
         """A request to the API of TF Serving that takes tf.Examples."""

@@ -4,12 +4,16 @@ from functools import partial
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_gru import portable
+from training.sentiment.network.attribution import Attribution
 from training.sentiment.network.steps import SentimentSteps
 from training.sentiment.served.head import Head
 from training.words.vocabulary import PADDING, TextPreprocessor
+
+_NAMES_SHOWN = 8
 
 
 class SentimentSignatures(tf.Module):
@@ -43,8 +47,13 @@ class SentimentSignatures(tf.Module):
         self._unroll, self._advance = partial(steps.unroll), partial(steps.advance)
         self._streams = steps.streams
         self.state_size = steps.state_size if steps.streams else 0
+        self._attribution = Attribution(model)
         self._preprocessor = preprocessor
         self._answers_of, self._scores_of = partial(head.answers), partial(head.scores)
+        self._foremost, self._contrast = partial(head.foremost), partial(head.contrast)
+        more = ", ..." if len(head.names) > _NAMES_SHOWN else ""
+        self._named = ", ".join(head.names[:_NAMES_SHOWN]) + more
+        self._middle = np.float32(head.middle)
         self._kind, self._classes = head.kind, tf.constant(head.names, tf.string)
 
     def by_name(self) -> dict[str, Any]:
@@ -60,6 +69,9 @@ class SentimentSignatures(tf.Module):
             api = self.regress if self._kind == "number" else self.classify
             name = "regress" if self._kind == "number" else "classify"
             signatures[name] = tf.function(api).get_concrete_function(inputs)
+            chosen = [] if self._kind == "number" else [tf.TensorSpec((None,), tf.string, "label")]
+            attribution = tf.function(self.attribution)
+            signatures["attribution"] = attribution.get_concrete_function(text, *chosen)
             if self._streams:
                 signatures["step"] = tf.function(self.step).get_concrete_function(
                     tf.TensorSpec((None,), tf.string, "token"),
@@ -122,16 +134,59 @@ class SentimentSignatures(tf.Module):
             token, a number in its own units. Zero where there is padding.
         """
         ids = self._preprocessor(text)
-        tokens = self._preprocessor.tokens(text).to_tensor("")
         shown = self._unroll(ids)
         mask = tf.cast(tf.not_equal(ids, PADDING), tf.float32)[..., tf.newaxis]
         return {
-            "tokens": tf.pad(tokens, [[0, 0], [0, tf.shape(ids)[1] - tf.shape(tokens)[1]]]),
+            "tokens": self._tokens(text, ids),
             "update_gate": shown.update_gate,
             "reset_gate": shown.reset_gate,
             "state": shown.state,
             "scores": self._scores(shown.logits) * mask,
         }
+
+    def attribution(self, text: Any, label: Any = None) -> dict[str, Any]:
+        """Say which words an answer is due to, by integrated gradients.
+
+        Args:
+            text: (B,) string.
+            label: (B,) string, the class or label to explain; where it is empty, the one answered.
+                A model of numbers has no such input.
+
+        Returns:
+            `tokens` (B, T) string, padded with empty strings; `attribution` (B, T) float32, above
+            0 for words that speak for it and 0 where there is padding; `label` (B,) string, what
+            is explained; `value` and `baseline` (B,) float32, its score for the text and for as
+            many words without any meaning. The attributions add up to `value - baseline`. Scores
+            are log-odds: of a class against the mean of the others, of a label by itself. Of a
+            number they are in its own units, and there is no `label`.
+        """
+        ids = self._preprocessor(text)
+        logits = self._logits(ids)
+        place = self._foremost(logits) if label is None else self._chosen(label, logits)
+        weights = self._contrast(place)
+        outputs = {
+            "tokens": self._tokens(text, ids),
+            "attribution": self._attribution(ids, weights),
+            "value": tf.reduce_sum(logits * weights, axis=1) + self._middle,
+            "baseline": tf.reduce_sum(self._attribution.baseline(ids) * weights, axis=1)
+            + self._middle,
+        }
+        if label is not None:
+            outputs["label"] = tf.gather(self._classes, place)
+        return outputs
+
+    def _chosen(self, label: Any, logits: Any) -> Any:
+        """The numbers of labels, (B,); what is answered where they are empty."""
+        found = tf.equal(label[:, tf.newaxis], self._classes)
+        given = tf.not_equal(label, "")
+        unknown = given & ~tf.reduce_any(found, axis=1)
+        got = tf.strings.reduce_join(tf.boolean_mask(label, unknown)[:1])
+        message = tf.strings.join(
+            [f"label: expected an empty text or one of {self._named}; got ", got]
+        )
+        known = tf.debugging.Assert(~tf.reduce_any(unknown), [message], name="known")
+        with tf.control_dependencies([known]):
+            return tf.where(given, tf.argmax(found, axis=1), self._foremost(logits))
 
     def step(self, token: Any, state: Any) -> dict[str, Any]:
         """Read on: the answer to everything read so far. The caller keeps the state.
@@ -147,6 +202,11 @@ class SentimentSignatures(tf.Module):
         """
         logits, after = self._advance(self._preprocessor(token, limit=False), state)
         return {**self._answers(logits), "state": after}
+
+    def _tokens(self, text: Any, ids: Any) -> Any:
+        """The tokens, padded with empty strings to the length of the ids (B, T)."""
+        tokens = self._preprocessor.tokens(text).to_tensor("")
+        return tf.pad(tokens, [[0, 0], [0, tf.shape(ids)[1] - tf.shape(tokens)[1]]])
 
     def _answers(self, logits: Any) -> dict[str, Any]:
         return self._answers_of(logits)

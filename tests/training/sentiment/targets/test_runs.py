@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import tensorflow as tf
 from sklearn.metrics import f1_score
 
 from tests.training.sentiment.targets.runs import (
@@ -20,6 +21,7 @@ from tests.training.sentiment.targets.runs import (
 )
 from training import TextClassifier, TextRegressor
 from training.errors import ConfigError
+from training.runs.page_data import page_data
 from training.scoring.engine import score_table
 from training.sentiment.config import DecisionConfig, SentimentDataConfig
 from training.sentiment.pipeline import train_sentiment
@@ -38,6 +40,11 @@ def labels_run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def number_run(tmp_path_factory):
     return train_number(tmp_path_factory.mktemp("number"))
+
+
+@pytest.fixture(scope="module")
+def servables(labels_run, number_run):
+    return {run.kind: SentimentServable(run) for run in (labels_run, number_run)}
 
 
 def test_several_labels_are_learned_and_measured(labels_run):
@@ -93,14 +100,19 @@ def test_files_are_scored_as_the_run_says(labels_run, number_run):
 
 
 @pytest.mark.parametrize("kind", ["labels", "number"])
-def test_exports_answer_as_the_keras_model_of_texts(kind, labels_run, number_run):
+def test_exports_answer_as_the_keras_model_of_texts(kind, labels_run, number_run, servables):
     run = {"labels": labels_run, "number": number_run}[kind]
-    servable = SentimentServable(run)
+    servable = servables[kind]
     texts = [*[row.text for row in run.test_predictions()][:5], ""]
     answer = servable.signatures["serving_default"](text=np.array(texts, object).astype("S"))
     expected = np.asarray(build_text_model(run)(np.array(texts)))
     if kind == "labels":
-        assert sorted(servable.signatures) == ["classify", "gates", "serving_default"]
+        assert sorted(servable.signatures) == [
+            "attribution",
+            "classify",
+            "gates",
+            "serving_default",
+        ]
         np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
         for row, scores, least in zip(
             answer["labels"].numpy(), expected, answer["thresholds"].numpy(), strict=True
@@ -109,7 +121,7 @@ def test_exports_answer_as_the_keras_model_of_texts(kind, labels_run, number_run
             names = [run.classes[k].encode() for k in applying]
             assert row.tolist() == names + [b""] * (len(run.classes) - len(names))
     else:
-        assert sorted(servable.signatures) == ["gates", "regress", "serving_default"]
+        assert sorted(servable.signatures) == ["attribution", "gates", "regress", "serving_default"]
         np.testing.assert_allclose(answer["value"], expected[:, 0], rtol=1e-4)
         np.testing.assert_allclose(
             answer["quantiles"] - answer["value"][:, np.newaxis],
@@ -118,6 +130,51 @@ def test_exports_answer_as_the_keras_model_of_texts(kind, labels_run, number_run
         )  # fmt: skip
     methods = {request.method for request in servable.golden()}
     assert methods == {"predict", "classify" if kind == "labels" else "regress"}
+
+
+def test_attributions_explain_labels_and_numbers(labels_run, number_run, servables):
+    rows = [row for row in labels_run.test_predictions() if "bug" in row.predicted][:4]
+    texts = tf.constant([row.text for row in rows])
+    attribution = servables["labels"].signatures["attribution"]
+    answer = attribution(text=texts, label=tf.constant(["bug"] * len(rows)))
+    score = np.array([row.scores[labels_run.classes.index("bug")] for row in rows])
+    np.testing.assert_allclose(answer["value"], np.log(score / (1 - score)), rtol=1e-3)
+    adds_up(answer)
+    for tokens, scores in zip(answer["tokens"].numpy(), answer["attribution"].numpy(), strict=True):
+        assert tokens[scores.argmax()].decode() in WORDS["bug"].split()
+    likeliest = attribution(text=texts, label=tf.constant([""] * len(rows)))["label"].numpy()
+    assert [name.decode() for name in likeliest] == [
+        max(row.predicted, key=lambda name, row=row: row.scores[labels_run.classes.index(name)])
+        for row in rows
+    ]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"one of billing, .*got bugs"):
+        attribution(text=texts[:1], label=tf.constant(["bugs"]))
+    rows = list(number_run.test_predictions())[:4]
+    attribution = servables["number"].signatures["attribution"]
+    answer = attribution(text=tf.constant([row.text for row in rows]))
+    np.testing.assert_allclose(answer["value"], [row.predicted for row in rows], rtol=1e-4)
+    adds_up(answer)
+
+
+def adds_up(answer):
+    explained = (answer["value"] - answer["baseline"]).numpy()
+    gap = np.abs(answer["attribution"].numpy().sum(axis=1) - explained)
+    assert (gap <= 0.02 * np.abs(explained) + 0.02).all()
+
+
+def test_the_report_of_labels_says_why(labels_run):
+    words = labels_run.metrics["deciding_words"]
+    for name, known in WORDS.items():
+        assert words[name][0] in known.split()
+    page = page_data(labels_run.path)["explanations.html"]
+    rows = {row.text: row for row in labels_run.test_predictions()}
+    wrong = [
+        (text, name) for text, row in rows.items() for name in set(row.label) ^ set(row.predicted)
+    ]
+    assert len(page) == min(12, len(wrong))
+    assert {each["answer"].split()[0] for each in page} <= {name for _, name in wrong}
+    html = (labels_run.path / "report.html").read_text("utf-8")
+    assert 'data-picture="explanations.html"' in html
 
 
 def test_estimators_take_and_give_lists_and_numbers(tmp_path):

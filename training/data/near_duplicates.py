@@ -1,0 +1,79 @@
+"""Texts that are almost the same: a prefix-filtered join of sets of letters in succession.
+
+Two texts are compared by the Jaccard index of their sets of five letters in succession, exactly.
+Chaudhuri, Ganti and Kaushik (2006), "A Primitive Operator for Similarity Joins in Data Cleaning":
+with all sets in one order, sets of an index of at least t share one of their first
+|A| - ceil(t |A|) + 1 elements; with the rarest elements first, few other pairs do.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_LETTERS = 5
+_SAMPLE = 2000
+"""Texts in which elements are counted, for their order."""
+_ROUNDING = 1e-9
+
+
+class NearDuplicate(NamedTuple):
+    """A text and the one that it resembles most, by their places."""
+
+    place: int
+    other: int
+    similarity: float
+    """From 0 to 1."""
+
+
+def near_duplicates(
+    texts: Sequence[str], others: Sequence[str], least: float
+) -> list[NearDuplicate]:
+    """The texts that resemble one of the others.
+
+    Args:
+        texts: N texts, normalised as the caller likes.
+        others: M further ones, likewise.
+        least: Jaccard index from which on two texts resemble each other, above 0.
+
+    Returns:
+        One for each such text, in the order of the texts.
+    """
+    counts = Counter(
+        piece
+        for part in (texts, others)
+        for text in part[:: max(1, len(part) // _SAMPLE)]
+        for piece in _pieces(text)
+    )
+    sets = [_pieces(text) for text in others]
+    index: dict[str, list[int]] = defaultdict(list)
+    for number, pieces in enumerate(sets):
+        for piece in _first(pieces, counts, least):
+            index[piece].append(number)
+    found = []
+    for place, text in enumerate(texts):
+        pieces = _pieces(text)
+        near = {
+            number for piece in _first(pieces, counts, least) for number in index.get(piece, ())
+        }
+        similar = [(_jaccard(pieces, sets[number]), -number) for number in near]
+        similarity, number = max(similar, default=(0.0, 0))
+        if similarity >= least - _ROUNDING:
+            found.append(NearDuplicate(place, -number, similarity))
+    return found
+
+
+def _pieces(text: str) -> frozenset[str]:
+    """Five letters in succession each; a shorter text is one piece."""
+    return frozenset(text[k : k + _LETTERS] for k in range(max(1, len(text) - _LETTERS + 1)))
+
+
+def _first(pieces: frozenset[str], counts: Counter[str], least: float) -> list[str]:
+    """The rarest, of which sets that are similar enough share one."""
+    order = sorted(pieces, key=lambda piece: (counts[piece], piece))
+    return order[: len(order) - math.ceil(least * len(order) - _ROUNDING) + 1]
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    both = len(one & other)
+    return both / (len(one) + len(other) - both)

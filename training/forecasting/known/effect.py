@@ -1,0 +1,103 @@
+"""What known inputs add to a series: a regression on them, step by step.
+
+A series with known inputs is taken as effect(inputs) + rest ("regression with ARIMA errors",
+Hyndman and Athanasopoulos, Forecasting: Principles and Practice, chapter 10). Everything else
+forecasts the rest; the effect of the steps ahead, whose inputs are known, is added to that.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+_MOST_KNOTS = 7
+_REACH = 4.0
+"""Standard deviations beyond which inputs count as if they were there."""
+
+
+class KnownEffect:
+    """A sum of piecewise linear functions of each input and, if wanted, of their products.
+
+    All values are standardised.
+
+    Args:
+        columns: Numbers of the F input columns.
+        knots: Of each input, ascending, where its function bends.
+        coefficients: (P, K), of the P features that `features` makes, for the K targets.
+        pairs: Whether there are products of an input and the functions of another.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[int],
+        knots: Sequence[Sequence[float]],
+        coefficients: np.ndarray,
+        pairs: bool,
+    ):
+        self.columns, self.pairs = tuple(columns), pairs
+        self.knots = tuple(tuple(float(knot) for knot in each) for each in knots)
+        self.coefficients = np.asarray(coefficients, np.float64)
+        count = feature_count(self.knots, pairs)
+        if len(self.knots) != len(self.columns) or len(self.coefficients) != count:
+            raise ValueError(
+                f"expected knots of {len(self.columns)} inputs and coefficients of {count} "
+                f"features, got {len(self.knots)} and {len(self.coefficients)}"
+            )
+
+    def __call__(self, inputs: Any) -> tf.Tensor:
+        """Inputs (..., F) without NaN to effects (..., K), of their dtype."""
+        made = features(inputs, self.knots, self.pairs)
+        return tf.tensordot(made, tf.constant(self.coefficients, made.dtype), axes=1)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `from_json`."""
+        return {
+            "columns": list(self.columns),
+            "knots": [list(each) for each in self.knots],
+            "coefficients": self.coefficients.tolist(),
+            "pairs": self.pairs,
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "KnownEffect":
+        """What `to_json` made."""
+        return cls(values["columns"], values["knots"], values["coefficients"], values["pairs"])
+
+
+def features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> tf.Tensor:
+    """Inputs (..., F) to features (..., P): x, max(x - knot, 0), and products with other inputs."""
+    inputs = tf.clip_by_value(tf.convert_to_tensor(inputs), -_REACH, _REACH)
+    each = tf.unstack(inputs, axis=-1)
+    bases = [
+        [x, *(tf.nn.relu(x - tf.constant(knot, x.dtype)) for knot in of)]
+        for x, of in zip(each, knots, strict=True)
+    ]
+    found = [feature for base in bases for feature in base]
+    if pairs:
+        for first, second in itertools.combinations(range(len(bases)), 2):
+            found += [each[first] * feature for feature in bases[second]]
+            found += [each[second] * feature for feature in bases[first][1:]]
+    return tf.stack(found, axis=-1)
+
+
+def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:
+    """P of `features`."""
+    sizes = [1 + len(each) for each in knots]
+    products = sum(a + b - 1 for a, b in itertools.combinations(sizes, 2)) if pairs else 0
+    return sum(sizes) + products
+
+
+def knots_of(column: np.ndarray) -> tuple[float, ...]:
+    """Where the function of an input may bend: at quantiles, or between its few values.
+
+    Args:
+        column: (N,) of the training rows, without NaN.
+    """
+    values = np.unique(column)
+    if len(values) <= _MOST_KNOTS + 2:  # at each value but the least and the greatest
+        return tuple(values[1:-1].tolist())
+    shares = np.linspace(0, 1, _MOST_KNOTS + 2)[1:-1]
+    inner = np.unique(np.quantile(column, shares))
+    return tuple(inner[(inner > values[0]) & (inner < values[-1])].tolist())
