@@ -71,13 +71,9 @@ class ForecastingNative:
         writers: dict[str, tuple[Callable[[], Any], Sequence[Step], Sequence[str]]] = {
             "serving_default": (self._forecast, history, ("forecast", "quantiles"))
         }
-        one = self._one_series
-        if one is not None:
-            writers["one_series"] = (
-                partial(one_series_graph, one),
-                one_series_checks(),
-                ("forecast", "quantiles"),
-            )
+        if self._one_series is not None:
+            write_one = partial(one_series_graph, self._one_series)
+            writers["one_series"] = (write_one, one_series_checks(), ("forecast", "quantiles"))
         if self._opens:
             shown = ["end", "update_gate", "reset_gate", "state", "values"]
             shown += ["forecast"] if self._streams else []
