@@ -67,20 +67,19 @@ class ForecastingNative:
         """All signatures, those left to TensorFlow as well."""
         graphs: dict[str, Any] = {}
         signatures, left = {"columns": self._checks.columns()}, dict[str, str]()
-        history = self._checks.history
+        history, answers = self._checks.history, ("forecast", "quantiles")
         writers: dict[str, tuple[Callable[[], Any], Sequence[Step], Sequence[str]]] = {
-            "serving_default": (self._forecast, history, ("forecast", "quantiles"))
+            "serving_default": (self._forecast, history, answers)
         }
-        if self._one_series is not None:
-            write_one = partial(one_series_graph, self._one_series)
-            writers["one_series"] = (write_one, one_series_checks(), ("forecast", "quantiles"))
+        if (one := self._one_series) is not None:
+            writers["one_series"] = (partial(one_series_graph, one), one_series_checks(), answers)
         if self._opens:
             shown = ["end", "update_gate", "reset_gate", "state", "values"]
             shown += ["forecast"] if self._streams else []
             writers["gates"] = (self._gates, history, shown)
         if self._streams:
             checks = self._checks.step(self._state_size)
-            writers["step"] = (self._step, checks, ("forecast", "quantiles", "after"))
+            writers["step"] = (self._step, checks, (*answers, "after"))
         for name, (write, steps, outputs) in writers.items():
             try:
                 graphs[name] = write()
