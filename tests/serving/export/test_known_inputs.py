@@ -10,6 +10,7 @@ from serving.__main__ import main
 from serving.client import connect
 from serving.client.results import Forecast
 from serving.client.series_columns import named_history, series_columns
+from serving.engine.native.manifest import Manifest
 from serving.errors import InvalidArgument
 from serving.export.run import export_run
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, LOOKBACK, train, write_load
@@ -40,6 +41,15 @@ def server(made, tmp_path_factory):
 @pytest.fixture(params=["rest", "grpc"])
 def url(request, server):
     return server.rest if request.param == "rest" else f"grpc://{server.grpc}"
+
+
+def test_all_of_it_is_left_to_tensorflow(made):
+    """No graph of ONNX may answer without the known inputs."""
+    root, _ = made
+    manifest = Manifest.read(root / "load" / "1")
+    assert not manifest.signatures
+    assert {"serving_default", "by_name", "columns"} <= manifest.left.keys()
+    assert all("known of the steps ahead" in reason for reason in manifest.left.values())
 
 
 def test_answers_are_those_of_the_run(made, url):

@@ -20,15 +20,10 @@ class SeriesGraph:
     """Adds what the preprocessor does to graphs.
 
     Args:
-        preprocessor: Of the run.
-
-    Raises:
-        ValueError: It has inputs that are known of the steps ahead.
+        preprocessor: Of the run, without inputs that are known of the steps ahead.
     """
 
     def __init__(self, preprocessor: SeriesPreprocessor) -> None:
-        if preprocessor.known is not None:
-            raise ValueError("known inputs are left to TensorFlow")
         self._preprocessor = preprocessor
 
     def standardised(self, graph: OnnxGraph, history: str) -> str:

@@ -128,6 +128,11 @@ class ForecastingServable(Servable):
 
     def native(self) -> NativeModel:
         """The signatures as graphs of ONNX."""
+        if self._preprocessor.known is not None:
+            reason = (
+                "it reads inputs that are known of the steps ahead, by operations of TensorFlow"
+            )
+            return NativeModel(left=dict.fromkeys(self.signatures, reason))
         return ForecastingNative(*self._parts).by_name()
 
     def card(self) -> dict[str, Any]:
