@@ -33,6 +33,9 @@ def test_summary_tells_what_the_temperature_changed(tiny_run):
 def test_pictures_of_the_report_are_there(tiny_run):
     text = (tiny_run.path / "report.md").read_text("utf-8")
     shown = [part.split(")")[0] for part in text.split("](")[1:]]
-    assert len(shown) == 6
-    for name in shown:
+    pictures = [name for name in shown if name.endswith(".png")]
+    assert len(pictures) == 6
+    for name in pictures:
         assert (tiny_run.path / name).read_bytes().startswith(b"\x89PNG")
+    assert shown.count("explanations.html") == 1
+    assert (tiny_run.path / "explanations.html").is_file()
