@@ -39,9 +39,9 @@ def main() -> int:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=list(FLAGS)
         )
-        page = browser.new_page()
+        page = browser.new_page(bypass_csp=True)  # waiting evaluates a string in the page
         page.goto(f"{url}#model={arguments.model}&view=text")
-        page.wait_for_function("document.querySelector('.status').textContent")
+        page.wait_for_function("document.querySelector('.status')?.textContent")
         field = page.locator("#text")
         field.fill("")
         for i in range(arguments.keys + 20):

