@@ -16,6 +16,10 @@ OPSET = 17
 IR_VERSION = 8
 ML_OPSET = 2
 """Of the domain ai.onnx.ml, if the graph has a node of it."""
+FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+"""Types, as `onnx.TensorProto` numbers them."""
+END = np.iinfo(np.int64).max
+"""Where a Slice ends that goes to the end."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_gru.convert.gru_weights import GRUWeights
 from keras_gru.convert.onnx import to_onnx
-from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import INT32, INT64, OnnxGraph, Value, float32
 
 LAST = np.iinfo(np.int64).min  # the end of a slice that runs backwards through an axis
 
@@ -116,9 +116,6 @@ def reverse(graph: OnnxGraph, sequences: str) -> str:
     return str(graph.add("Slice", sequences, *ends))
 
 
-_INT32, _INT64 = 6, 7  # onnx.TensorProto's numbers
-
-
 def _refuse(layer: Any) -> None:
     for option, wanted in (("stateful", False), ("return_gates", False)):
         if getattr(layer, option, wanted) != wanted:
@@ -154,7 +151,7 @@ def _direction(graph: OnnxGraph, values: str, index: int, axis: int) -> str:
 def _lengths(graph: OnnxGraph, mask: str) -> tuple[str, str]:
     """The number of steps that a mask leaves, (B, 1) and as the node takes it."""
     total = graph.add(
-        "ReduceSum", graph.add("Cast", mask, to=_INT64), graph.constant([1]), keepdims=1
+        "ReduceSum", graph.add("Cast", mask, to=INT64), graph.constant([1]), keepdims=1
     )
     return total, _no_row_empty(graph, total)
 
@@ -162,11 +159,11 @@ def _lengths(graph: OnnxGraph, mask: str) -> tuple[str, str]:
 def _no_row_empty(graph: OnnxGraph, total: str) -> str:
     """`sequence_lens` (B,): the node takes no row without a step."""
     count = graph.add("Squeeze", total, graph.constant([1]))
-    return str(graph.add("Cast", graph.add("Max", count, graph.constant([1])), to=_INT32))
+    return str(graph.add("Cast", graph.add("Max", count, graph.constant([1])), to=INT32))
 
 
 def _steps(graph: OnnxGraph, mask: str) -> _Steps:
-    valid = graph.add("Cast", mask, to=_INT64)
+    valid = graph.add("Cast", mask, to=INT64)
     axis = graph.constant(np.int64(1))
     steps = graph.add("Shape", mask, start=1, end=2)
     scalar = graph.add("Squeeze", steps)

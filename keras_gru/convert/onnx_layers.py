@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_gru.convert.onnx_activations import activated
-from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import BOOL, FLOAT, INT64, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_recurrent import add_bidirectional, add_encoder, add_gru
 from keras_gru.encoder import GRUEncoder
 from keras_gru.layer import GRU
@@ -62,7 +62,7 @@ def _dense(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> lis
 
 def _embedding(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
     _require(layer, quantization_mode=None)
-    rows = graph.add("Cast", values[0].name, to=_INT64)
+    rows = graph.add("Cast", values[0].name, to=INT64)
     name = graph.add("Gather", graph.weight(layer.embeddings), rows, name=layer.name)
     mask = None
     if layer.mask_zero:
@@ -73,9 +73,9 @@ def _embedding(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) ->
 def _masking(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:
     name = values[0].name
     masked = graph.add("Equal", name, graph.constant(float32(layer.mask_value)))
-    other = graph.add("Cast", graph.add("Not", masked), to=_FLOAT)
+    other = graph.add("Cast", graph.add("Not", masked), to=FLOAT)
     shown = graph.add("ReduceMax", other, axes=[-1], keepdims=1)
-    mask = graph.add("Cast", shown, to=_BOOL)
+    mask = graph.add("Cast", shown, to=BOOL)
     name = graph.add("Where", mask, name, graph.constant(float32(0)))
     return [Value(name, values[0].rank, graph.add("Squeeze", mask, graph.constant([-1])))]
 
@@ -185,7 +185,7 @@ def _pool(operator: str) -> Writer:
         kept = graph.add("Where", shown, value.name, graph.constant(float32(0)))
         axis = graph.constant([1])
         total = graph.add("ReduceSum", kept, axis, keepdims=keep)
-        count = graph.add("ReduceSum", graph.add("Cast", shown, to=_FLOAT), axis, keepdims=keep)
+        count = graph.add("ReduceSum", graph.add("Cast", shown, to=FLOAT), axis, keepdims=keep)
         return [Value(graph.add("Div", total, count), rank)]
 
     return write
@@ -239,8 +239,6 @@ def _require(layer: Any, **options: Any) -> None:
                 f"Received: {option}={getattr(layer, option)!r}"
             )
 
-
-_FLOAT, _INT64, _BOOL = 1, 7, 9  # onnx.TensorProto's numbers
 
 WRITERS: dict[type, Writer] = {
     GRU: add_gru,

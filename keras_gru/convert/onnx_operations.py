@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, Value
-
-_FLOAT, _BOOL = 1, 9  # onnx.TensorProto's numbers
+from keras_gru.convert.onnx_graph import BOOL, FLOAT, OnnxGraph, Value
 
 
 def _not_equal(
@@ -37,9 +35,9 @@ def _any(
             f"Operation {operation.name!r} must have axis=-1 and keepdims=False to be written as "
             f"ONNX. Received: axis={operation.axis}, keepdims={operation.keepdims}"
         )
-    shown = graph.add("Cast", value.name, to=_FLOAT)
+    shown = graph.add("Cast", value.name, to=FLOAT)
     shown = graph.add("ReduceMax", shown, axes=[-1], keepdims=0)
-    return Value(graph.add("Cast", shown, to=_BOOL), value.rank - 1)
+    return Value(graph.add("Cast", shown, to=BOOL), value.rank - 1)
 
 
 OperationWriter = Callable[[OnnxGraph, Any, Sequence[Value], Any], Value]

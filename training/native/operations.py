@@ -8,10 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, Value
+from keras_gru.convert.onnx_graph import END, OnnxGraph, Value
 from keras_gru.convert.onnx_operations import OPERATIONS, OperationWriter
-
-_END = np.iinfo(np.int64).max
 
 
 def _binary(operator: str) -> OperationWriter:
@@ -84,10 +82,10 @@ def _item(graph: OnnxGraph, operation: Any, values: Sequence[Value], arguments: 
     for axis, part in enumerate(parts):
         if isinstance(part, int):
             gone.append(axis)
-            slices.append((part, part + 1 if part != -1 else _END, axis, 1))
+            slices.append((part, part + 1 if part != -1 else END, axis, 1))
         elif isinstance(part, slice) and part.step in (None, 1):
             if part != slice(None):
-                stop = _END if part.stop is None else part.stop
+                stop = END if part.stop is None else part.stop
                 slices.append((part.start or 0, stop, axis, 1))
         else:
             raise ValueError(f"Operation {operation.name!r} must slice. Received: {key!r}")

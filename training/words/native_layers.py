@@ -8,13 +8,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import INT64, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_operations import OPERATIONS
 from training.words.embedding import WordEmbedding
 from training.words.ngram_model import NgramLogits
 from training.words.vocabulary import PADDING, UNKNOWN
 
-_INT64 = 7  # onnx.TensorProto's number
 _ML = "ai.onnx.ml"
 
 
@@ -22,7 +21,7 @@ def add_keras_embedding(
     graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any
 ) -> list[Value]:
     """`keras.layers.Embedding` with `mask_zero`."""
-    ids = graph.add("Cast", values[0].name, to=_INT64)
+    ids = graph.add("Cast", values[0].name, to=INT64)
     name = graph.add("Gather", graph.weight(layer.embeddings), ids, name=layer.name)
     return [Value(name, 3, _mask(graph, ids))]
 
@@ -31,7 +30,7 @@ def add_word_embedding(
     graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any
 ) -> list[Value]:
     """`WordEmbedding`; the pieces of each word are added up once, here, not in every run."""
-    ids = graph.add("Cast", values[0].name, to=_INT64)
+    ids = graph.add("Cast", values[0].name, to=INT64)
     parts = []
     if layer.fixed is not None:
         parts.append(graph.add("Gather", graph.weight(layer.fixed), ids))
@@ -45,7 +44,7 @@ def add_ngram_logits(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: A
     """`NgramLogits`: a table from keys to rows of weights, of which the last is zero."""
     keys = np.asarray(layer.keys, np.int64)
     size = layer.vocabulary_size
-    ids = graph.add("Cast", values[0].name, to=_INT64)
+    ids = graph.add("Cast", values[0].name, to=INT64)
     padding, one = graph.constant(np.int64(PADDING)), graph.constant([1])
     zero, end = graph.constant([0]), graph.constant([np.iinfo(np.int64).max])
     left = graph.add("Slice", ids, zero, graph.constant([-1]), one)
@@ -81,7 +80,7 @@ def _not_equal(graph: OnnxGraph, operation: Any, values: Sequence[Value], argume
     if values[0].rank != 2 or arguments.args[1] != PADDING:
         return OPERATIONS["NotEqual"](graph, operation, values, arguments)
     # Not of the tensor's dtype: Keras takes ids behind a layer of one's own for float32.
-    return Value(_mask(graph, graph.add("Cast", values[0].name, to=_INT64)), 2)
+    return Value(_mask(graph, graph.add("Cast", values[0].name, to=INT64)), 2)
 
 
 def _mask(graph: OnnxGraph, ids: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import END, FLOAT, INT32, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
@@ -26,8 +26,6 @@ from training.native.operations import ALL_OPERATIONS
 from training.native.signatures import NativeModel, NativeSignature, Step
 
 _WRITERS = {**WRITERS, **native_layers.WRITERS}
-_FLOAT, _INT32 = 1, 6  # onnx.TensorProto's numbers
-_END = np.iinfo(np.int64).max
 
 
 class ForecastingNative:
@@ -117,7 +115,7 @@ class ForecastingNative:
         history = read = self._prepared(graph, raw)
         if not self._streams and self._read.lookback != self._shape.lookback:
             start, axis = graph.constant([-self._read.lookback]), graph.constant([1])
-            read = graph.add("Slice", history, start, graph.constant([_END]), axis)
+            read = graph.add("Slice", history, start, graph.constant([END]), axis)
         x, width = self._inputs(graph, read), 1
         if self._config.architecture == "segment":
             assert self._config.segment is not None
@@ -136,7 +134,7 @@ class ForecastingNative:
         end = graph.add("Mul", behind, graph.constant(np.int64(width)))
         end = graph.add("Sub", graph.add("Sub", length, one), end)
         end = graph.add("Expand", end, graph.add("Shape", shown[2], start=0, end=2))
-        graph.output("end", graph.add("Cast", end, to=_INT32), "int32", (None, None))
+        graph.output("end", graph.add("Cast", end, to=INT32), "int32", (None, None))
         targets = self._targets(graph, history)
         K = len(self._shape.targets)
         graph.output("values", self._series.restored(graph, targets, 1), "float32", (None, None, K))
@@ -180,7 +178,7 @@ class ForecastingNative:
         states = self._by_row(graph, x)
         levels = graph.add("Unsqueeze", value, axis) if difference else None
         answers = graph.add("Squeeze", self._answer(graph, states, levels), axis)
-        known = graph.add("Cast", graph.add("Not", missing), to=_FLOAT)
+        known = graph.add("Cast", graph.add("Not", missing), to=FLOAT)
         seen = graph.add("Max", seen, known)
         after = graph.add("Concat", *afterwards, value, seen, axis=1)
         self._output(graph, answers)
@@ -191,7 +189,7 @@ class ForecastingNative:
         """What the network reads: cut, filled and standardised."""
         if not self._streams:
             start, axis = graph.constant([-self._shape.lookback]), graph.constant([1])
-            history = graph.add("Slice", history, start, graph.constant([_END]), axis)
+            history = graph.add("Slice", history, start, graph.constant([END]), axis)
         return self._series.standardised(graph, history)
 
     def _inputs(self, graph: OnnxGraph, history: str) -> str:
@@ -218,7 +216,7 @@ class ForecastingNative:
         """(B·R, T, D) as embedded segments (B·R, N, U)."""
         count = self._read.lookback // width
         start, axis = graph.constant([-count * width]), graph.constant([1])
-        x = graph.add("Slice", x, start, graph.constant([_END]), axis)
+        x = graph.add("Slice", x, start, graph.constant([END]), axis)
         features = 1 if self._config.channel_independent else self._shape.channels
         x = graph.add("Reshape", x, graph.constant([-1, count, width * features]))
         layer = self._network.get_layer("embedding")
@@ -262,7 +260,7 @@ class ForecastingNative:
         states = self._by_row(graph, graph.add("Unsqueeze", run.state, axis))
         levels = None
         if self._config.normalisation == "difference":
-            end = graph.constant([_END])
+            end = graph.constant([END])
             levels = graph.add("Slice", history, graph.constant([-1]), end, axis)
         return str(graph.add("Squeeze", self._answer(graph, states, levels), axis))
 

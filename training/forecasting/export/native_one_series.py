@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import END, FLOAT, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
 from training.forecasting.export.native_series import (
@@ -21,8 +21,6 @@ from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.scores.conformal import MEDIAN
 from training.native.operations import ALL_OPERATIONS
 
-_FLOAT = 1  # onnx.TensorProto's number
-_END = np.iinfo(np.int64).max
 _WRITERS = {**WRITERS, **native_layers.WRITERS}
 
 
@@ -61,7 +59,7 @@ def _read(graph: OnnxGraph, history: str, lookback: int) -> str:
     size = graph.add("Concat", rows, graph.constant([lookback]), axis=0)
     before = graph.add("Expand", graph.constant(float32(np.nan)), size)
     longer = graph.add("Concat", before, history, axis=1)
-    start, end, axis = (graph.constant([place]) for place in (-lookback, _END, 1))
+    start, end, axis = (graph.constant([place]) for place in (-lookback, END, 1))
     return str(graph.add("Slice", longer, start, end, axis))
 
 
@@ -69,7 +67,7 @@ def _scale(graph: OnnxGraph, read: str) -> tuple[str, str]:
     """Mean and deviation (B, 1) of the values that there are, as the signature has them."""
     zero, one, axis = graph.constant(float32(0)), graph.constant(float32(1)), graph.constant([1])
     missing = graph.add("IsNaN", read)
-    known = graph.add("Cast", graph.add("Not", missing), to=_FLOAT)
+    known = graph.add("Cast", graph.add("Not", missing), to=FLOAT)
     count = graph.add("ReduceSum", known, axis, keepdims=1)
     there = graph.add("Where", missing, zero, read)
     mean = graph.add("Div", graph.add("ReduceSum", there, axis, keepdims=1), count)

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, float32
+from keras_gru.convert.onnx_graph import BOOL, DOUBLE, END, FLOAT, INT32, INT64, OnnxGraph, float32
 from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.scores.conformal import MEDIAN
 
-_FLOAT, _INT32, _INT64, _BOOL, _DOUBLE = 1, 6, 7, 9, 11  # onnx.TensorProto's numbers
-_END = np.iinfo(np.int64).max
 _LARGEST_LOGARITHM = 80.0
 """As in `SeriesPreprocessor`."""
 
@@ -29,7 +27,7 @@ class SeriesGraph:
     def standardised(self, graph: OnnxGraph, history: str) -> str:
         """Filled and standardised, of raw windows (B, T, C); whole ones take no further step."""
         missing = graph.add("IsNaN", history)
-        some = graph.add("ReduceMax", graph.add("Cast", missing, to=_INT32), keepdims=0)
+        some = graph.add("ReduceMax", graph.add("Cast", missing, to=INT32), keepdims=0)
         gaps, whole = graph.inner(), graph.inner()
         filled = self.scaled(gaps, self._filled(gaps, history, missing))
         empty = gaps.add("IsNaN", filled)
@@ -40,7 +38,7 @@ class SeriesGraph:
         return str(
             graph.add(
                 "If",
-                graph.add("Cast", some, to=_BOOL),
+                graph.add("Cast", some, to=BOOL),
                 then_branch=gaps.graph("gaps"),
                 else_branch=whole.graph("whole"),
             )
@@ -49,7 +47,7 @@ class SeriesGraph:
     def _filled(self, graph: OnnxGraph, history: str, missing: str) -> str:
         """The value at t is the n-th seen one, n being how many were seen until t, at least one."""
         columns = graph.add("Transpose", history, perm=[0, 2, 1])  # (B, C, T)
-        gone = graph.add("Cast", graph.add("Transpose", missing, perm=[0, 2, 1]), to=_INT64)
+        gone = graph.add("Cast", graph.add("Transpose", missing, perm=[0, 2, 1]), to=INT64)
         steps = graph.add("Shape", columns, start=2, end=3)
         zero, one = graph.constant(np.int64(0)), graph.constant(np.int64(1))
         place = graph.add("Range", zero, graph.add("Squeeze", steps), one)
@@ -63,12 +61,12 @@ class SeriesGraph:
 
     def ended(self, graph: OnnxGraph, history: str, lookback: int) -> str:
         """Which targets (B, 1, K) have no value in the last steps of a raw history (B, T, C)."""
-        start, end, axis = (graph.constant([place]) for place in (-lookback, _END, 1))
+        start, end, axis = (graph.constant([place]) for place in (-lookback, END, 1))
         read = graph.add("Slice", history, start, end, axis)
         targets = graph.constant(np.array(self._preprocessor.targets, np.int64))
         missing = graph.add("IsNaN", graph.add("Gather", read, targets, axis=2))
-        every = graph.add("ReduceMin", graph.add("Cast", missing, to=_INT32), axes=[1], keepdims=1)
-        return str(graph.add("Cast", every, to=_BOOL))
+        every = graph.add("ReduceMin", graph.add("Cast", missing, to=INT32), axes=[1], keepdims=1)
+        return str(graph.add("Cast", every, to=BOOL))
 
     def scaled(self, graph: OnnxGraph, values: str) -> str:
         """On the scale of the network, NaN as it is."""
@@ -99,18 +97,18 @@ class SeriesGraph:
 def add_log1p(graph: OnnxGraph, values: str) -> str:
     """log(1 + max(x, 0)); ONNX has no operator for it that keeps the digits of small values."""
     positive = graph.add("Max", values, graph.constant(float32(0)))
-    wide = graph.add("Cast", positive, to=_DOUBLE)
+    wide = graph.add("Cast", positive, to=DOUBLE)
     one = graph.constant(np.float64(1))
-    return str(graph.add("Cast", graph.add("Log", graph.add("Add", wide, one)), to=_FLOAT))
+    return str(graph.add("Cast", graph.add("Log", graph.add("Add", wide, one)), to=FLOAT))
 
 
 def add_expm1(graph: OnnxGraph, values: str) -> str:
     """max(exp(x) - 1, 0), of numbers of which float32 has the exponential."""
     bounded = graph.add("Min", values, graph.constant(float32(_LARGEST_LOGARITHM)))
-    power = graph.add("Exp", graph.add("Cast", bounded, to=_DOUBLE))
+    power = graph.add("Exp", graph.add("Cast", bounded, to=DOUBLE))
     less = graph.add("Sub", power, graph.constant(np.float64(1)))
     less = graph.add("Max", less, graph.constant(np.float64(0)))
-    return str(graph.add("Cast", less, to=_FLOAT))
+    return str(graph.add("Cast", less, to=FLOAT))
 
 
 def add_quantiles(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, Value, float32
+from keras_gru.convert.onnx_graph import FLOAT, INT64, OnnxGraph, Value, float32
 from training.sentiment.network.pooling import (
     AttentionPooling,
     LastPooling,
@@ -17,7 +17,6 @@ from training.sentiment.network.pooling import (
     Pooling,
 )
 
-_FLOAT, _INT64 = 1, 7  # onnx.TensorProto's numbers
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -34,7 +33,7 @@ class PoolingGraph:
     def __init__(self, graph: OnnxGraph, layer: Pooling, sequence: str, mask: str) -> None:
         self._graph, self._layer, self._sequence, self._mask = graph, layer, sequence, mask
         self._columns = graph.add("Unsqueeze", mask, graph.constant([2]))  # (B, T, 1)
-        self._shown = graph.add("Cast", self._columns, to=_FLOAT)
+        self._shown = graph.add("Cast", self._columns, to=FLOAT)
         self._zero = graph.constant(float32(0))
         self._axis = graph.constant([1])
 
@@ -153,7 +152,7 @@ class PoolingGraph:
 
     def _last(self, layer: LastPooling) -> str:
         g = self._graph
-        count = g.add("ReduceSum", g.add("Cast", self._columns, to=_INT64), self._axis, keepdims=0)
+        count = g.add("ReduceSum", g.add("Cast", self._columns, to=INT64), self._axis, keepdims=0)
         place = g.add("Max", g.add("Sub", count, g.constant([1])), g.constant([0]))  # (B, 1)
         pooled = g.add("GatherND", self._sequence, place, batch_dims=1)
         if layer.bidirectional:

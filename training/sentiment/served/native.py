@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_gru import GRU
-from keras_gru.convert.onnx_graph import OnnxGraph, Value
+from keras_gru.convert.onnx_graph import FLOAT, OnnxGraph, Value
 from keras_gru.convert.onnx_gru import run_gru
 from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
@@ -24,8 +24,6 @@ from training.sentiment.served.native_head import OUTPUTS, add_answers, add_scor
 from training.words import native_layers
 from training.words.native_tokens import TOKENS_FILE, WORDS_FILE, token_files
 from training.words.vocabulary import TextPreprocessor, Vocabulary
-
-_FLOAT = 1  # onnx.TensorProto's number
 
 
 def _unchanged(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: Any) -> list[Value]:  # noqa: ARG001
@@ -133,7 +131,7 @@ class _Writer:
         x = self._embed(graph, ids)
         mask = x.mask
         assert mask is not None
-        kept = graph.add("Cast", graph.add("Unsqueeze", mask, graph.constant([2])), to=_FLOAT)
+        kept = graph.add("Cast", graph.add("Unsqueeze", mask, graph.constant([2])), to=FLOAT)
         shown: list[list[str]] = [[], [], []]
         for layer in self._layers:
             directions = _directions(layer)

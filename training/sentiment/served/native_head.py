@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from keras_gru.convert.onnx_graph import OnnxGraph, float32
+from keras_gru.convert.onnx_graph import BOOL, INT32, OnnxGraph, float32
 from training.classification.decision import HALF, Decision
 from training.sentiment.served.head import ClassHead, Head, LabelsHead, NumberHead
-
-_INT32, _BOOL = 6, 9  # onnx.TensorProto's numbers
 
 OUTPUTS = {
     "class": ("label", "probability", "scores"),
@@ -64,8 +62,8 @@ def _best(graph: OnnxGraph, scores: str, decision: Decision) -> str:
     if decision.thresholds:
         least = graph.constant(float32(decision.thresholds))
         eligible = graph.add("GreaterOrEqual", scores, least)
-        some = graph.add("ReduceMax", graph.add("Cast", eligible, to=_INT32), axes=[1], keepdims=1)
-        all_are = graph.add("Not", graph.add("Cast", some, to=_BOOL))
+        some = graph.add("ReduceMax", graph.add("Cast", eligible, to=INT32), axes=[1], keepdims=1)
+        all_are = graph.add("Not", graph.add("Cast", some, to=BOOL))
         eligible = graph.add("Or", eligible, all_are)
         value = graph.add("Where", eligible, value, graph.constant(float32(-np.inf)))
     return str(graph.add("ArgMax", value, axis=-1, keepdims=0))
