@@ -6,15 +6,20 @@ with all sets in one order, sets of an index of at least t share one of their fi
 |A| - ceil(t |A|) + 1 elements; with the rarest elements first, few other pairs do.
 """
 
+import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _LETTERS = 5
 _SAMPLE = 2000
 """Texts in which elements are counted, for their order."""
 _ROUNDING = 1e-9
+_COMPARED = 500_000
+"""Pairs, some seconds; of texts made from one template all could be similar."""
+_AT_LEAST = 50
+"""Others with which each text may be compared after that."""
 
 
 class NearDuplicate(NamedTuple):
@@ -37,7 +42,8 @@ def near_duplicates(
         least: Jaccard index from which on two texts resemble each other, above 0.
 
     Returns:
-        One for each such text, in the order of the texts.
+        One for each such text, in the order of the texts. Where more pairs than half a million
+        could be similar, the other is the most similar of fifty, and a text may be missed.
     """
     counts = Counter(
         piece
@@ -51,16 +57,26 @@ def near_duplicates(
         for piece in _first(pieces, counts, least):
             index[piece].append(number)
     found = []
+    left = _COMPARED
     for place, text in enumerate(texts):
         pieces = _pieces(text)
-        near = {
-            number for piece in _first(pieces, counts, least) for number in index.get(piece, ())
-        }
+        first = _first(pieces, counts, least)
+        candidates = itertools.chain.from_iterable(index.get(piece, ()) for piece in first)
+        near = list(itertools.islice(_each_once(candidates), max(left, _AT_LEAST)))
+        left -= len(near)
         similar = [(_jaccard(pieces, sets[number]), -number) for number in near]
         similarity, number = max(similar, default=(0.0, 0))
         if similarity >= least - _ROUNDING:
             found.append(NearDuplicate(place, -number, similarity))
     return found
+
+
+def _each_once(numbers: Iterable[int]) -> Iterator[int]:
+    seen = set[int]()
+    for number in numbers:
+        if number not in seen:
+            seen.add(number)
+            yield number
 
 
 def _pieces(text: str) -> frozenset[str]:

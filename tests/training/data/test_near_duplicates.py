@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from training.data import near_duplicates as near_duplicates_module
 from training.data.near_duplicates import near_duplicates
 
 
@@ -40,3 +41,23 @@ def test_nothing_to_compare():
     assert near_duplicates([], ["a"], 0.8) == []
     assert near_duplicates(["a"], [], 0.8) == []
     assert near_duplicates(["", "ab"], ["", "ab"], 0.8) == [(0, 0, 1.0), (1, 1, 1.0)]
+
+
+def test_texts_of_one_template_are_not_all_compared(monkeypatch):
+    """Every pair of them could be similar: their number bounds the time, not its square."""
+    compared = []
+
+    def counting(one, other):
+        compared.append(None)
+        return jaccard(one, other)
+
+    jaccard = near_duplicates_module._jaccard
+    monkeypatch.setattr(near_duplicates_module, "_jaccard", counting)
+    monkeypatch.setattr(near_duplicates_module, "_COMPARED", 1000)
+    form = "Dear support team, my order number {} has not arrived yet. Please tell me why."
+    texts = [form.format(number) for number in range(300)]
+    others = [form.format(number) for number in range(300, 600)]
+    found = near_duplicates(texts, others, 0.8)
+    assert [each.place for each in found] == list(range(300))
+    assert min(each.similarity for each in found) >= 0.8
+    assert len(compared) <= 1000 + 300 * near_duplicates_module._AT_LEAST
