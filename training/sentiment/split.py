@@ -70,15 +70,18 @@ def split(
     return Parts(kept_train, kept_validation, test)
 
 
+def _long_texts(rows: Sequence[Row]) -> list[tuple[Row, str]]:
+    """Those that may be almost the same as others, with their keys."""
+    keyed = [(row, text_key(row.text)) for row in rows]
+    return [(row, key) for row, key in keyed if len(key) >= _FEWEST_LETTERS]
+
+
 def _far_from(
     rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Problems
 ) -> list[Row]:
     """The training rows whose text is not almost that of a row held out; all without `drop`."""
-    long = [
-        [row for row in part if len(text_key(row.text)) >= _FEWEST_LETTERS]
-        for part in (rows, held_out)
-    ]
-    texts, others = ([text_key(row.text) for row in part] for part in long)
+    long, held = (_long_texts(part) for part in (rows, held_out))
+    texts, others = ([key for _, key in part] for part in (long, held))
     if sum(map(len, texts)) + sum(map(len, others)) > _MOST_LETTERS:
         if drop:
             raise DataError(
@@ -89,20 +92,17 @@ def _far_from(
     found = near_duplicates(texts, others, _NEAR)
     if not found:
         return rows
-    shown = [
-        f"{long[0][each.place].place} like {long[1][each.other].place}"
-        for each in found[:_PAIRS_SHOWN]
-        if long[0][each.place].place
-    ]
+    pairs = [(long[each.place][0], held[each.other][0]) for each in found]
+    shown = [f"{row.place} like {other.place}" for row, other in pairs[:_PAIRS_SHOWN] if row.place]
     places = f" ({', '.join(shown)}{' ...' if len(found) > len(shown) else ''})" if shown else ""
-    other = sum(long[0][each.place].label != long[1][each.other].label for each in found)
+    parted = sum(row.label != other.label for row, other in pairs)
     problems.note(
         f"{counted(len(found), 'training row')} "
         + ("dropped (--drop-near-duplicates)" if drop else "which --drop-near-duplicates drops")
         + f"{places}: almost the text of a row that is held out"
-        + (f", {other:,} of them with another label" if other else "")
+        + (f", {parted:,} of them with another label" if parted else "")
     )
-    near = {id(long[0][each.place]) for each in found}
+    near = {id(row) for row, _ in pairs}
     return [row for row in rows if id(row) not in near] if drop else rows
 
 
