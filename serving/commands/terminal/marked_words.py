@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 from pathlib import Path
 
 import numpy as np
@@ -73,13 +74,18 @@ def write_page(attribution: Attribution, path: Path) -> None:
         )
     )
     what = html.escape(safe_text(attribution.label) or "the number")
-    path.write_text(
+    page = (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{what}</title>"
         f"<style>{_STYLE}</style><h1>Why {what}?</h1><p>{words}</p>"
         f"<p>{html.escape(summary(attribution))}. Words on blue speak for it, words on orange "
-        "against it; the deeper the colour, the larger the share (integrated gradients).</p>\n",
-        "utf-8",
+        "against it; the deeper the colour, the larger the share (integrated gradients).</p>\n"
     )
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        scratch.write_text(page, "utf-8")
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def _relative(attribution: Attribution) -> list[float]:
