@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from serving.client import Client, connect
 from serving.errors import ServingError
+from tests.ports import free_ports
 
 NAME = "model"
 PATIENCE = 120.0  # seconds
@@ -46,9 +46,7 @@ def running_server(
         runtime: The server's flag.
     """
     publish(version, base, 1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     command = [
         *(sys.executable, "-m", "serving", "serve", f"--port={port}", f"--model_name={NAME}"),
         *(f"--model_base_path={base}", "--file_system_poll_wait_seconds=1"),

@@ -24,6 +24,7 @@ from benchmarks.serving.load_generator import Measured, grpc_load, http_load
 from benchmarks.serving.model import NAME, Artifacts
 from benchmarks.serving.rivals import Rival
 from benchmarks.serving.start import start_seconds
+from tests.ports import free_ports
 
 LOADS = ((1, 1), (32, 1), (4, 32))  # clients, rows per request
 _ROOT = Path(__file__).parents[2]
@@ -140,7 +141,7 @@ class Bench:
 
     def empty(self, kind: str) -> Target:
         """A server that answers with the same bytes without computing them."""
-        (port,) = _free_ports(1)
+        (port,) = free_ports(1)
         answer = self.directory / ("rest.answer" if kind == "asgi" else "grpc.answer")
         script = str(Path(__file__).with_name("empty_servers.py"))
         process = self._start([sys.executable, script, kind, str(port), str(answer)])
@@ -155,7 +156,7 @@ class Bench:
             self.left_out[rival.name] = problem
             return None
         self.versions[rival.name] = rival.version()
-        port = _free_ports(1)[0]
+        port = free_ports(1)[0]
         log = self._stack.enter_context((self.directory / f"{rival.name}.log").open("wb"))
         folder = self.directory / rival.name.split()[0]
         process = rival.start(self.artifacts, port, folder, log)
@@ -187,7 +188,7 @@ class Bench:
 
     def _serve(self, *flags: str) -> tuple[subprocess.Popen, int, int, bytes, float]:
         """This server's process, ports, first REST answer, and the seconds that it took."""
-        grpc_port, rest_port = _free_ports(2)
+        grpc_port, rest_port = free_ports(2)
         started = time.perf_counter()
         process = self._start(
             [
@@ -245,14 +246,6 @@ def _resident(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
     return int(kib) * 1024 / 1e6
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def _listening(port: int, process: subprocess.Popen) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from serving.client.streaming import StreamingSession
 from serving.errors import ServingError
 from serving.release.golden import difference, read_golden
 from serving.storage.publishing import find_version
+from tests.ports import free_ports
 
 START_TIMEOUT = 120.0
 
@@ -153,15 +153,6 @@ def wait(client: Client) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on which nothing listens."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 if __name__ == "__main__":
