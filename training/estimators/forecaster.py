@@ -1,16 +1,13 @@
 """A forecaster to train on tables and to ask what comes next."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 
-from training.data.problems import Problems
 from training.data.series import Series
-from training.data.series_frame import NAME, series_of_frame
 from training.errors import DataError
 from training.estimators.run_estimator import (
     RunEstimator,
@@ -18,8 +15,9 @@ from training.estimators.run_estimator import (
     load_tensorflow,
     progress_console,
 )
+from training.estimators.series_table import Times, newer_series, trained_series
 from training.estimators.settings import Settings, in_python, takes
-from training.forecasting.config import ForecastingConfig, SeriesConfig
+from training.forecasting.config import ForecastingConfig
 from training.forecasting.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -35,13 +33,6 @@ SETTINGS = Settings(
         "debug": "errors of Python show where they arose",
     },
 )
-
-
-class Times(NamedTuple):
-    """Where the times of a table are, and how they are written; None: found by itself."""
-
-    column: str | None = None
-    format: str | None = None
 
 
 _FOUND = Times()
@@ -135,7 +126,7 @@ class Forecaster(RunEstimator):
             raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
         with in_python():
             estimator = cls(**cls._settings.values(config))
-            return estimator._train(config, progress, data, _times(given), resume=True)
+            return estimator._train(config, progress, data, Times.of_run(given), resume=True)
 
     def predict(
         self, horizon: int | None = None, *, data: Any = None, future: Any = None
@@ -166,7 +157,6 @@ class Forecaster(RunEstimator):
         from training.forecasting.future.recent import (
             expected_future,
             expected_series,
-            newer_series,
             recent_of_file,
             recent_of_run,
             recent_of_series,
@@ -175,19 +165,19 @@ class Forecaster(RunEstimator):
         )
 
         run = self._run()
+        reading = Times.of_run(run.given), run.config.data
         with in_python():
             if data is None:
                 recent = recent_of_run(run)
             elif isinstance(data, str | os.PathLike):
                 recent = recent_of_file(run, Path(data))
             else:
-                recent = recent_of_series(
-                    run, newer_series(run, "data", data, expected_series(run))
-                )
+                newer = newer_series("data", data, *reading, expected_series(run))
+                recent = recent_of_series(run, newer)
             if isinstance(future, str | os.PathLike):
                 recent = with_future_file(run, recent, Path(future))
             elif future is not None:
-                known = newer_series(run, "future", future, expected_future(run))
+                known = newer_series("future", future, *reading, expected_future(run))
                 recent = with_future(run, recent, known)
             require_known(run, recent)
             load_tensorflow()
@@ -228,7 +218,7 @@ class Forecaster(RunEstimator):
             if isinstance(data, str | os.PathLike):
                 settings, series = replace(settings, data=Path(data)), None
             elif data is not None:
-                series = self._read(data, settings, _times(run.given))
+                series = trained_series(data, Times.of_run(run.given), settings)
             elif series is None and run.given is not None:
                 raise DataError(
                     f"{run.path} was trained on a table in memory; give it again as `data`"
@@ -258,7 +248,7 @@ class Forecaster(RunEstimator):
         console = progress_console(progress)
         self._series, given = None, None
         if data is not None:
-            self._series = self._read(data, config.data, times)
+            self._series = trained_series(data, times, config.data)
             given = {"time": times.column, "time_format": times.format}
             for note in self._series.notes:
                 console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
@@ -268,26 +258,12 @@ class Forecaster(RunEstimator):
         run = train_forecasting(config, console, resume, self._series, given)
         return self._finish(run, console)
 
-    def _read(self, data: Any, settings: SeriesConfig, times: Times) -> Series:
-        """The series in a table, with calendar columns if the settings want them."""
-        from training.forecasting.sources.sets import as_wanted
-
-        problems = Problems(NAME, settings.drop_bad, settings.sort_rows, unit="row")
-        series = series_of_frame(data, *times, problems, long=settings.long, options=settings.times)
-        problems.raise_errors()
-        return as_wanted(series, settings)
-
     def _fitted(self, run: Any) -> None:
         super()._fitted(run)
         self._model = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_model": None}  # read again from the run
-
-
-def _times(given: Mapping[str, Any] | None) -> Times:
-    """Those of a run, from what is known of its table."""
-    return Times() if given is None else Times(given.get("time"), given.get("time_format"))
 
 
 def _listed(target: Any) -> Any:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from training.errors import DataError
 from training.forecasting.known.effect import KnownEffect
 
-_LARGEST_LOGARITHM = 80.0
+LARGEST_LOGARITHM = 80.0
 """Of which float32 still has the exponential."""
 
 
@@ -186,7 +186,7 @@ class SeriesPreprocessor:
         if not logarithmic.any():
             return values
         read = values * self.deviation[columns] + self.mean[columns]
-        powers = np.maximum(np.expm1(np.minimum(read, _LARGEST_LOGARITHM)), 0)
+        powers = np.maximum(np.expm1(np.minimum(read, LARGEST_LOGARITHM)), 0)
         mean, deviation = (each[columns] for each in self._raw)
         return np.asarray((np.where(logarithmic, powers, read) - mean) / deviation)
 
@@ -209,7 +209,7 @@ class SeriesPreprocessor:
         raw = forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
         if not self.logarithmic.any():
             return raw
-        powers = tf.maximum(tf.math.expm1(tf.minimum(raw, _LARGEST_LOGARITHM)), 0.0)
+        powers = tf.maximum(tf.math.expm1(tf.minimum(raw, LARGEST_LOGARITHM)), 0.0)
         return tf.where(tf.constant(self.logarithmic[columns].reshape(shape)), powers, raw)
 
 

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_gru.convert.onnx_graph import BOOL, DOUBLE, END, FLOAT, INT32, INT64, OnnxGraph, float32
-from training.forecasting.preprocessor import SeriesPreprocessor
+from training.forecasting.preprocessor import LARGEST_LOGARITHM, SeriesPreprocessor
 from training.forecasting.scores.conformal import MEDIAN
-
-_LARGEST_LOGARITHM = 80.0
-"""As in `SeriesPreprocessor`."""
 
 
 class SeriesGraph:
@@ -104,7 +101,7 @@ def add_log1p(graph: OnnxGraph, values: str) -> str:
 
 def add_expm1(graph: OnnxGraph, values: str) -> str:
     """max(exp(x) - 1, 0), of numbers of which float32 has the exponential."""
-    bounded = graph.add("Min", values, graph.constant(float32(_LARGEST_LOGARITHM)))
+    bounded = graph.add("Min", values, graph.constant(float32(LARGEST_LOGARITHM)))
     power = graph.add("Exp", graph.add("Cast", bounded, to=DOUBLE))
     less = graph.add("Sub", power, graph.constant(np.float64(1)))
     less = graph.add("Max", less, graph.constant(np.float64(0)))

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from training.forecasting.preprocessor import SeriesPreprocessor
+from training.forecasting.preprocessor import LARGEST_LOGARITHM, SeriesPreprocessor
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 
 _AS_IT_IS = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
@@ -56,7 +56,7 @@ class OneSeries:
         served = quantiles(answers, self.offsets, self.levels)[:, :, 0]  # (B, H, Q)
         raw = served * deviation[..., tf.newaxis] + mean[..., tf.newaxis]
         if self.logarithmic:
-            raw = tf.maximum(tf.math.expm1(tf.minimum(raw, 80.0)), 0.0)
+            raw = tf.maximum(tf.math.expm1(tf.minimum(raw, LARGEST_LOGARITHM)), 0.0)
         return {"forecast": raw[..., list(self.levels).index(MEDIAN)], "quantiles": raw}
 
 

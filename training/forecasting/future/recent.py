@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from training.data.calendar import CALENDAR_COLUMNS, calendar_columns
 from training.data.even_series import ExpectedSeries
-from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_file import read_series
 from training.errors import DataError, RunDirectoryError
@@ -122,14 +121,15 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     notes = list(series.notes)
     targets = [series.column(name) for name in run.target_columns if name in series.columns]
     end = _end(series.values[:, targets])
+    inputs = run.series.future_columns
     if not end:
         raise DataError(
             f"{series.source}: expected values of {', '.join(run.target_columns)}, got none"
-            + ("; give values of known inputs alone with --future" * bool(_future_columns(run)))
+            + "; give values of known inputs alone with --future" * bool(inputs)
         )
     times, values = series.times[:end], series.values[:end]
     left = len(series) - end
-    future = _known(series.values[end:][:, [series.column(each) for each in _future_columns(run)]])
+    future = _known(series.values[end:][:, [series.column(name) for name in inputs]])
     if left and not len(future):
         notes.append(
             f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
@@ -168,36 +168,7 @@ def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
 
 def expected_future(run: ForecastingRun) -> ExpectedSeries:
     """What known inputs must be like: their columns and spacing."""
-    return ExpectedSeries(_future_columns(run), run.frequency)
-
-
-def newer_series(run: ForecastingRun, name: str, table: Any, expected: ExpectedSeries) -> Series:
-    """What a table in memory holds of the series of a run.
-
-    Args:
-        run: Complete.
-        name: Of the table, for messages.
-        table: Of pandas, Polars or PyArrow.
-        expected: Of `expected_series` or `expected_future`.
-
-    Raises:
-        DataError: It has other columns, or cannot be used.
-    """
-    from training.data.series_frame import series_of_frame
-
-    settings, problems = run.config.data, Problems(name, unit="row")
-    given = run.given or {}
-    series = series_of_frame(
-        table,
-        given.get("time"),
-        given.get("time_format"),
-        problems,
-        expected,
-        settings.long,
-        settings.times,
-    )
-    problems.raise_errors()
-    return series
+    return ExpectedSeries(run.series.future_columns, run.frequency)
 
 
 def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
@@ -216,8 +187,8 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
     after = known.times >= following
     if not after.any() or known.times[after][0] != following:
         raise DataError(
-            f"{known.source}: expected {', '.join(_future_columns(run))} from {following} on, the "
-            f"first step to forecast; got {known.times[0]} to {known.times[-1]}"
+            f"{known.source}: expected {', '.join(run.series.future_columns)} from {following} on, "
+            f"the first step to forecast; got {known.times[0]} to {known.times[-1]}"
         )
     found = _known(known.values[after])
     if not len(found):
@@ -226,12 +197,8 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
     return replace(recent, future=found, notes=tuple(notes))
 
 
-def _future_columns(run: ForecastingRun) -> tuple[str, ...]:
-    return run.series.future_columns
-
-
 def _require_future(run: ForecastingRun) -> None:
-    if not _future_columns(run):
+    if not run.series.future_columns:
         raise DataError(
             f"--future: {run.path} reads no known inputs; train with --future NAME for that"
         )
@@ -277,7 +244,7 @@ def _behind_run(
 def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:
     read: Sequence[int] = range(len(run.columns))
     if run.config.model.channel_independent:
-        known = [run.columns.index(name) for name in _future_columns(run)]
+        known = [run.columns.index(name) for name in run.series.future_columns]
         read = [*run.shape.targets, *known]
     for number in read:
         if not np.isfinite(recent.values[:, number]).any():

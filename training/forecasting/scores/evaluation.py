@@ -113,7 +113,7 @@ def evaluate_forecasts(
     windows: Windows,
     offsets: np.ndarray,
     levels: Sequence[float] = LEVELS,
-    measured: Callable[[np.ndarray, np.ndarray | None], np.ndarray] | None = None,
+    measured: Callable[[np.ndarray, np.ndarray | None], np.ndarray] = lambda values, _: values,
 ) -> Evaluation:
     """Errors and coverage over all windows.
 
@@ -123,7 +123,7 @@ def evaluate_forecasts(
         offsets: (H, K, Q), of `calibrate`.
         levels: Of the quantiles.
         measured: From the scale of the network to that on which errors are measured, ascending, as
-            `SeriesPreprocessor.measured`; None: they are the same.
+            `SeriesPreprocessor.measured`; by default they are the same.
     """
     H, K = offsets.shape[:2]
     middle, pairs = levels.index(MEDIAN), len(levels) // 2
@@ -134,15 +134,11 @@ def evaluate_forecasts(
         truth = windows.futures(rows)
         bounds = np.asarray(quantiles(predict(windows.histories(rows)), offsets, levels))
         effects = windows.effects_ahead(rows)
-
-        def scale(values: np.ndarray, effects: np.ndarray | None = effects) -> np.ndarray:
-            return values if measured is None else measured(values, effects)
-
-        true, forecast = scale(truth), scale(bounds[..., middle])
+        true, forecast = measured(truth, effects), measured(bounds[..., middle], effects)
         sums.add(true, forecast)
         first.append(true[:, 0] - forecast[:, 0])
         for q, level in enumerate(levels):
-            residual = true - scale(bounds[..., q])
+            residual = true - measured(bounds[..., q], effects)
             pinball[q] += np.nansum(np.maximum(level * residual, (level - 1) * residual))
         for pair in range(pairs):
             low, high = bounds[..., pair], bounds[..., -1 - pair]
