@@ -157,6 +157,7 @@ class Forecaster(RunEstimator):
         from training.forecasting.future.recent import (
             expected_future,
             expected_series,
+            future_form,
             recent_of_file,
             recent_of_run,
             recent_of_series,
@@ -177,7 +178,9 @@ class Forecaster(RunEstimator):
             if isinstance(future, str | os.PathLike):
                 recent = with_future_file(run, recent, Path(future))
             elif future is not None:
-                known = newer_series("future", future, *reading, expected_future(run))
+                known = newer_series(
+                    "future", future, *reading, expected_future(run), future_form(run)
+                )
                 recent = with_future(run, recent, known)
             require_known(run, recent)
             load_tensorflow()
