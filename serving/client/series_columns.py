@@ -65,22 +65,28 @@ def series_columns(client: Client, model: str, **target: Any) -> SeriesColumns |
 
 
 def named_history(
-    columns: Mapping[str, Sequence[float]], future: Mapping[str, Sequence[float]] | None = None
+    columns: Mapping[str, Sequence[float]],
+    future: Mapping[str, Sequence[float]] | None = None,
+    timestamp: str | None = None,
 ) -> dict[str, np.ndarray]:
     """The inputs of the signature `by_name` for one series.
 
     Args:
         columns: Values over time by column name, NaN where one is missing; in any order.
         future: Likewise the known inputs of the steps ahead, for a model that reads such.
+        timestamp: The time of the last value, as `2024-05-31 13:00:00`, for a model that reads
+            the calendar.
 
     Raises:
         InvalidArgument: There are none, or they differ in length.
     """
     history, names = _by_name("columns", columns)
-    if future is None:
-        return {"history": history, "columns": names}
-    ahead, ahead_names = _by_name("future", future)
-    return {"history": history, "columns": names, "future": ahead, "future_columns": ahead_names}
+    inputs = {"history": history, "columns": names}
+    if timestamp is not None:
+        inputs["timestamp"] = np.array([timestamp.encode()], object)
+    if future is not None:
+        inputs["future"], inputs["future_columns"] = _by_name("future", future)
+    return inputs
 
 
 def _by_name(name: str, columns: Mapping[str, Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:

@@ -173,7 +173,11 @@ def _explain_csv(client: Client, arguments: argparse.Namespace) -> tuple[Explana
     history = stacked(rows.ticks, arguments.csv)
     for note in rows.notes:
         print(f"gru-serve explain: note: {arguments.csv}: {note}", file=sys.stderr)
-    outputs = client.predict({"history": history}, arguments.model, signature="gates", **target)
+    inputs: dict[str, Any] = {"history": history}
+    gates = client.metadata(arguments.model, **target).signatures.get("gates")
+    if gates is not None and "timestamp" in gates.inputs:
+        inputs["timestamp"] = rows.timestamp()
+    outputs = client.predict(inputs, arguments.model, signature="gates", **target)
     explanations = SeriesExplanation.from_outputs(outputs)
     if len(explanations) != 1 or not explanations[0].end.size:
         raise Unknown("the server's answer: expected one row with a step; got none, or more rows")

@@ -171,7 +171,7 @@ def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.nd
 def _csv_inputs(
     client: Client, arguments: argparse.Namespace, signature: Signature, target: Any
 ) -> dict[str, np.ndarray]:
-    if set(signature.inputs) not in ({"history"}, {"history", "future"}):
+    if not {"history"} <= set(signature.inputs) <= {"history", "future", "timestamp"}:
         raise InvalidArgument(
             f"--csv: expected a forecaster, with the input history; the model takes "
             f"{_describe(signature)}"
@@ -182,6 +182,8 @@ def _csv_inputs(
     inputs = {"history": stacked(rows.ticks, arguments.csv)}
     if "future" in signature.inputs:
         inputs["future"] = rows.future(arguments.csv)
+    if "timestamp" in signature.inputs:
+        inputs["timestamp"] = rows.timestamp()
     return inputs
 
 

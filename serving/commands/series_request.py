@@ -63,6 +63,10 @@ class SeriesRows(NamedTuple):
             found[0, step] = tick.values[places]
         return found
 
+    def timestamp(self) -> npt.NDArray[np.object_]:
+        """(1,), the input `timestamp` of the model: the time of the last row, as it stands."""
+        return np.array([self.ticks[-1].label.strip().encode()], object)
+
 
 def model_ticks(client: Client, arguments: argparse.Namespace, target: Any) -> SeriesRows:
     """All rows of `--csv`, and what to say of them.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from training.data.calendar import Calendar
 from training.data.long_form import input_column
 
 
@@ -34,6 +35,8 @@ class Series:
     inputs: tuple[str, ...] = ()
     """Of a panel: what each series has beside its values, in columns of
     `training.data.long_form.input_column`."""
+    calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
+    """What the last columns are made of the times."""
 
     def __len__(self) -> int:
         return len(self.values)

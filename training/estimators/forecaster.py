@@ -95,7 +95,8 @@ class Forecaster(RunEstimator):
             TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
         with in_python():
-            listed = {name: _listed(getattr(self, name)) for name in ("target", "future", "past")}
+            several = "target", "future", "past", "calendar"
+            listed = {name: _listed(getattr(self, name)) for name in several}
             values = {**vars(self), **listed}
             columns = {"time_column": time, "time_format": time_format}
             named = {name: value for name, value in columns.items() if value is not None}

@@ -22,6 +22,7 @@ from training.forecasting.network.config import ForecasterConfig
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
 Transform = Literal["auto", "none", "log1p"]
+_CALENDAR = ("auto", "hour", "weekday", "month", "year")
 _OptionalCount = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 _OptionalShare = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
@@ -52,6 +53,9 @@ class SeriesConfig:
     past: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Columns that are known up to the present only, and not forecast: inputs of the network, which
     reads all columns together then, as with --no-channel-independent."""
+    static: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Of a table in long form a .csv (.gz) with a row for each series: its name, and columns of
+    numbers or categories, by which the effects of known inputs may differ."""
     timezone: OptionalName = None
     """Zone in whose local time the times are, as Europe/Berlin; they are turned into UTC, so that
     a day with 23 or 25 hours is no gap and no repetition."""
@@ -68,9 +72,11 @@ class SeriesConfig:
     vary; read cells that are no numbers as missing."""
     sort_rows: bool = False
     """Put rows in the order of their times, where they are not."""
-    calendar: bool = False
-    """Add sine and cosine of the time of day, week and year as input columns, which
-    --no-channel-independent reads."""
+    calendar: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
+    """Inputs made of the times, which are known of the steps ahead: hour, weekday, month or year,
+    or auto for those that suit the spacing; none. Exported models make them of a timestamp."""
+    holidays: OptionalName = None
+    """Country whose public holidays are such an input, as DE, or DE-BY for a part of it."""
     lookback: _OptionalCount = None
     """Steps read; default: what does best on validation windows, with --no-combine three
     seasons."""
@@ -97,9 +103,17 @@ class SeriesConfig:
         ):
             if steps is not None:
                 require_at_least(flag, steps, 1)
-        for name in ("future", "past"):
+        for name in ("future", "past", "calendar"):
             split = [each.strip() for text in getattr(self, name) for each in text.split(",")]
             object.__setattr__(self, name, tuple(filter(None, split)))
+        if self.calendar == ("none",):
+            object.__setattr__(self, "calendar", ())
+        unknown = [name for name in self.calendar if name not in _CALENDAR]
+        if unknown or (len(self.calendar) > 1 and "auto" in self.calendar):
+            raise ConfigError(
+                f"--calendar must be auto, none or some of {', '.join(_CALENDAR[1:])}, got "
+                f"{' '.join(self.calendar)}"
+            )
         whole = ("--target", self.target), ("--future", self.future), ("--past", self.past)
         for flag, names in whole:
             if len(set(names)) < len(names):
@@ -107,6 +121,8 @@ class SeriesConfig:
         for (flag, names), (other, others) in itertools.combinations(whole, 2):
             if both := sorted(set(names) & set(others)):
                 raise ConfigError(f"{flag} and {other} must name different columns, got {both[0]}")
+        if self.static is not None and not (self.future or self.calendar or self.holidays):
+            raise ConfigError("--static needs known inputs: --future, --calendar or --holidays")
         require_split(*self.fractions)
         self.times  # noqa: B018  refuses what contradicts itself
         if self.data is None and (self.time_column or self.time_format):

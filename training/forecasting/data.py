@@ -9,12 +9,14 @@ import numpy as np
 from training.data.digest import data_digest
 from training.data.long_form import input_column, wide_columns
 from training.data.series import Series
+from training.errors import DataError
 from training.forecasting.config import SeriesConfig
 from training.forecasting.known.fit import CLEARLY, fit_effect
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.sources.series_check import series_problems, usable_series, window_origins
 from training.forecasting.sources.sets import Borders, borders_of, load_series, published_borders
+from training.forecasting.sources.traits import read_traits
 from training.forecasting.windows import Windows
 
 
@@ -133,7 +135,7 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     preprocessor = SeriesPreprocessor.fit(
         rows, shape.targets, logarithmic, _columns_of_inputs(series)
     )
-    if config.future:
+    if config.future or series.calendar.columns:
         preprocessor, note = _with_known(series, config, borders, season, shape, preprocessor)
         problems.note(note)
     return ForecastingData(
@@ -155,26 +157,53 @@ def _with_known(
 ) -> tuple[SeriesPreprocessor, str]:
     """The scale with what the known inputs add, and a note on what that is worth."""
     values = series.values[: borders.validation]
+    targets_of = [series.columns[target] for target in shape.targets]
+    made = list(series.calendar.columns)
+    names = [*config.future, *made]
+    columns = [series.column(name) for name in ([] if series.panel else names)]
     if series.panel:
-        names = [series.columns[target] for target in shape.targets]
-        columns = _places(series, wide_columns(names, series.inputs, valued=False))
-    else:
-        columns = [series.column(name) for name in config.future]
+        of_series = (wide_columns([name], series.inputs, valued=False) for name in targets_of)
+        columns = _places(series, [name for own in of_series for name in (*own, *made)])
     inputs = (values[:, columns] - preprocessor.mean[columns]) / preprocessor.deviation[columns]
     if series.panel:
-        inputs = inputs.reshape(len(inputs), len(shape.targets), len(series.inputs))
+        inputs = inputs.reshape(len(inputs), len(shape.targets), -1)
     targets = preprocessor.standardise_targets(values[:, list(shape.targets)])
-    known, errors = fit_effect(targets, inputs, columns, borders.train, season, shape.horizon)
-    names = ", ".join(config.future)
+    traits, said = None, ""
+    if config.static is not None:
+        traits, said = _traits(series, config, targets_of)
+    parts = borders.train, season, shape.horizon, traits
+    known, errors = fit_effect(targets, inputs, columns, *parts)
+    called = ", ".join(names)
     compared = "validation mean squared error of a ridge regression"
     if known is None:
         return preprocessor, (
-            f"known inputs {names}: not read, as no forecast is better with them ({compared} "
+            f"known inputs {called}: not read, as no forecast is better with them ({compared} "
             f"without them {errors[0]:.4f}, with them no less than {CLEARLY:.0%} of that)"
         )
     return preprocessor.with_known(known), (
-        f"known inputs {names}: {compared} {errors[0]:.4f} without them, {errors[1]:.4f} with them"
+        f"known inputs {called}: {compared} {errors[0]:.4f} without them, {errors[1]:.4f} with them"
+        + (f"; the effect is {known.whose}" if known.whose else "")
+        + said
     )
+
+
+def _traits(
+    series: Series, config: SeriesConfig, names: Sequence[str]
+) -> tuple[np.ndarray | None, str]:
+    """Static covariates of the series, and what to say of them."""
+    assert config.static is not None
+    if not series.panel:
+        raise DataError(
+            f"--static: {series.source} has no column with the names of series; static covariates "
+            "are read of tables with a row for each series and time"
+        )
+    found = read_traits(config.static, config.id_column, names)
+    if not found.names:
+        return None, "; no static covariate varies"
+    said = f"; static covariates: {', '.join(found.names)}"
+    if found.absent:
+        said += f", not known of {len(found.absent)} series, as {found.absent[0]!r}"
+    return found.values, said
 
 
 def _columns_of_inputs(series: Series) -> list[list[int]]:

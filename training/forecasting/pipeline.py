@@ -22,7 +22,7 @@ from training.forecasting.combination.training import (
 )
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData, read_series
-from training.forecasting.future.forecast import future_times
+from training.forecasting.future.forecast import future_times, inputs_ahead
 from training.forecasting.future.recent import FILE as LAST_WINDOW
 from training.forecasting.future.recent import Recent, last_window
 from training.forecasting.network.training import train_network
@@ -48,7 +48,7 @@ from training.forecasting.scores.metrics import (
     quantile_summary,
 )
 from training.forecasting.scores.outcomes import stored_errors
-from training.forecasting.stored import description, stored_windows
+from training.forecasting.stored import description, known_inputs, stored_windows
 from training.loop.replicas import Replicas, make_replicas
 from training.plots import learning_curves
 from training.runs.summary import run_summary
@@ -131,7 +131,7 @@ def train_forecasting(
             "refit": None
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
-            "known_inputs": list(description(data).future_inputs),
+            "known_inputs": known_inputs(data),
             "intervals": interval_summary(test),
             "quantiles": quantile_summary(test, levels),
             "baselines": {
@@ -249,7 +249,10 @@ def _future(
     """
     history = recent.values[np.newaxis]
     answers = model(data.preprocessor.standardise(history), training=False)
-    known, future = recent.future_of(data.shape.horizon)
+    series, columns = data.series, data.preprocessor.future_columns
+    names = [series.columns[column] for column in columns]
+    parts = recent, names, series.calendar, series.frequency
+    known, future = inputs_ahead(*parts, data.shape.horizon)
     effects = data.preprocessor.effects(history, future[np.newaxis])
     bounds = data.preprocessor.restore(quantiles(answers, offsets, levels), effects)[0].numpy()
     if effects is not None:
@@ -260,6 +263,7 @@ def _future(
 def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
     """The data, with a note on the columns that no forecast depends on."""
     read = {*data.target_columns, *config.data.future, *data.series.input_columns}
+    read |= {*data.series.calendar.columns}
     unread = [name for name in data.series.columns if name not in read]
     if not config.model.channel_independent or not unread:
         return data

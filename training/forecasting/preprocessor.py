@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from training.errors import DataError
 from training.forecasting.known.effect import KnownEffect
+from training.forecasting.known.gaps import filled
 from training.forecasting.known.inputs import common_scale, without_gaps
 
 LARGEST_LOGARITHM = 80.0
@@ -92,7 +93,7 @@ class SeriesPreprocessor:
     @property
     def future_columns(self) -> tuple[int, ...]:
         """The F column numbers whose values of the steps ahead a forecast needs."""
-        return () if self.known is None else self.known.columns
+        return () if self.known is None else tuple(dict.fromkeys(self.known.columns))
 
     @classmethod
     def load(cls, path: Path) -> "SeriesPreprocessor":
@@ -157,14 +158,18 @@ class SeriesPreprocessor:
         """
         if self.known is None:
             return None
-        columns = list(self.known.columns)
+        columns = list(self.future_columns)
         read = tf.gather(tf.convert_to_tensor(history, tf.float32), columns, axis=-1)
         if future is not None:
             read = tf.concat([read, tf.convert_to_tensor(future, tf.float32)], axis=1)
-        scaled = (_fill(read) - tf.constant(self.mean[columns], tf.float32)) / tf.constant(
+        scaled = (filled(read) - tf.constant(self.mean[columns], tf.float32)) / tf.constant(
             self.deviation[columns], tf.float32
         )
-        effects = self.known(tf.where(tf.math.is_nan(scaled), 0.0, scaled))
+        scaled = tf.where(tf.math.is_nan(scaled), 0.0, scaled)
+        if self.known.columns != self.future_columns:  # what several series share
+            places = [columns.index(column) for column in self.known.columns]
+            scaled = tf.gather(scaled, places, axis=-1)
+        effects = self.known(scaled)
         return effects if future is None else effects[:, tf.shape(history)[1] :]
 
     def series_effects(self, rows: np.ndarray) -> np.ndarray | None:
@@ -187,12 +192,12 @@ class SeriesPreprocessor:
     def _scaled(self, history: Any) -> tf.Tensor:
         history = tf.convert_to_tensor(history, tf.float32)
         missing = tf.math.is_nan(history)
-        filled = tf.cond(tf.reduce_any(missing), lambda: _fill(history), lambda: history)
+        whole = tf.cond(tf.reduce_any(missing), lambda: filled(history), lambda: history)
         if self.logarithmic.any():
-            positive = tf.math.log1p(tf.maximum(filled, 0.0))
-            takes = tf.constant(self.logarithmic) & ~tf.math.is_nan(filled)
-            filled = tf.where(takes, positive, filled)
-        scaled = (filled - tf.constant(self.mean, tf.float32)) / tf.constant(
+            positive = tf.math.log1p(tf.maximum(whole, 0.0))
+            takes = tf.constant(self.logarithmic) & ~tf.math.is_nan(whole)
+            whole = tf.where(takes, positive, whole)
+        scaled = (whole - tf.constant(self.mean, tf.float32)) / tf.constant(
             self.deviation, tf.float32
         )
         return tf.where(tf.math.is_nan(scaled), 0.0, scaled)
@@ -256,15 +261,3 @@ def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarra
     for columns in map(list, inputs):
         mean[columns], deviation[columns] = common_scale(rows[:, columns])
     return mean, deviation
-
-
-def _fill(history: tf.Tensor) -> tf.Tensor:
-    """The value at t is the n-th seen one, n being how many were seen until t, at least one."""
-    columns = tf.transpose(history, (0, 2, 1))  # (B, C, T)
-    gone = tf.math.is_nan(columns)
-    steps = tf.shape(columns)[2]
-    place = tf.range(steps)
-    seen_first = tf.argsort(tf.where(gone, place + steps, place), axis=2)
-    count = tf.cumsum(tf.cast(~gone, tf.int32), axis=2)
-    source = tf.gather(seen_first, tf.maximum(count - 1, 0), batch_dims=2, axis=2)
-    return tf.transpose(tf.gather(columns, source, batch_dims=2, axis=2), (0, 2, 1))

@@ -9,8 +9,9 @@ calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
 last_window.npz            the end of the series, from which a forecast begins:
                            `training.forecasting.future.recent`
 test_windows.npz           raw histories (n, L, C) evenly from the test part, their known inputs
-                           of the steps ahead (n, H, F), and the forecasts (n, H, K) and quantiles
-                           (n, H, K, Q) of them in raw units
+                           of the steps ahead (n, H, F), the times (n,) of their last steps as
+                           texts, and the forecasts (n, H, K) and quantiles (n, H, K, Q) of them
+                           in raw units
 test_errors.npz            errors of every test window, of the model and of the baselines: see
                            training.forecasting.scores.outcomes
 delivered.keras            the model trained once more, on all rows, if it was
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from training.config import from_dict
+from training.data.calendar import OLD_COLUMNS, Calendar
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.network.config import ForecastShape
@@ -66,6 +68,8 @@ class SeriesDescription:
     a column for each series and input, as `training.data.long_form.input_column`."""
     inputs: tuple[str, ...] = ()
     """Of series in long form: what each has beside its values."""
+    calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
+    """What the last columns are made of the times."""
 
     @property
     def future_inputs(self) -> tuple[str, ...]:
@@ -120,6 +124,13 @@ class ForecastingRun(TaskRun):
     def offsets(self) -> np.ndarray:
         """(H, K, Q): added to standardised forecasts they give the quantiles."""
         return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """What columns are made of the times, of which no caller has any."""
+        if self.series.calendar.columns or not self.config.data.calendar:
+            return self.series.calendar
+        return Calendar(tuple(name for name in self.columns if name in OLD_COLUMNS))
 
     def preprocessor(self) -> "SeriesPreprocessor":
         """Raw windows to what the model reads, as in training."""
@@ -201,6 +212,11 @@ class ForecastingRun(TaskRun):
         """(n, H, F) float32 known inputs of the steps after `test_windows`."""
         futures = self.arrays("test_windows.npz")["futures"]  # not in runs of earlier versions
         return np.asarray(futures[evenly(len(futures), count)])
+
+    def test_times(self, count: int) -> np.ndarray:
+        """(n,) texts, the times of the last steps of `test_windows`."""
+        times = self.arrays("test_windows.npz")["times"]  # not in runs of earlier versions
+        return np.asarray(times[evenly(len(times), count)])
 
     def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of `test_windows`."""

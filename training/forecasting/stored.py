@@ -22,15 +22,32 @@ def stored_windows(
     histories = windows.histories(rows)
     bounds = quantiles(predict(histories), offsets, levels)
     restored = data.preprocessor.restore(bounds, windows.effects_ahead(rows)).numpy()
-    known = list(data.preprocessor.future_columns)
+    known = given_ahead(data)
+    last = data.series.times[windows.origins[rows] - 1]
+    utc = "" if data.series.calendar.timezone is None else "Z"
     ahead = windows.origins[rows][:, np.newaxis] + np.arange(windows.horizon)
     return {
         "histories": histories,
         "futures": data.raw[ahead][..., known],
         "origins": windows.origins[rows],
+        "times": np.array([f"{time}{utc}" for time in last]),
         "forecasts": restored[..., list(levels).index(MEDIAN)],
         "quantiles": restored,
     }
+
+
+def given_ahead(data: ForecastingData) -> list[int]:
+    """Columns that callers give of the steps ahead: read there, and not made of the times."""
+    made = data.series.calendar.columns
+    ahead = data.preprocessor.future_columns
+    return [column for column in ahead if data.series.columns[column] not in made]
+
+
+def known_inputs(data: ForecastingData) -> list[str]:
+    """What forecasts read of the steps ahead, as people know it."""
+    if data.preprocessor.known is None:
+        return []
+    return [*description(data).future_inputs, *data.series.calendar.columns]
 
 
 def description(data: ForecastingData) -> SeriesDescription:
@@ -49,6 +66,7 @@ def description(data: ForecastingData) -> SeriesDescription:
         str(series.times[-1]),
         data.published,
         series.panel,
-        tuple(series.columns[column] for column in data.preprocessor.future_columns),
+        tuple(series.columns[column] for column in given_ahead(data)),
         series.inputs,
+        series.calendar,
     )

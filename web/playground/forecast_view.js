@@ -57,7 +57,8 @@ export class ForecastView {
     this.extra = h("section", { class: "card", hidden: !this.others.length }, h("h2", {}, "Known beforehand"),
       this.others.map((name) => {
         const field = h("textarea", { id: `input-${name}`, rows: 5, class: "mono", spellcheck: "false", onchange: () => this.#takeExtra(name, field.value) });
-        return h("p", {}, h("label", { for: `input-${name}` }, `${name}, one line per step`), field);
+        const label = this.#rank(name) === 1 ? (name === "timestamp" ? "timestamp, the time of the last step" : name) : `${name}, one line per step`;
+        return h("p", {}, h("label", { for: `input-${name}` }, label), field);
       }));
     this.element = h("div", {},
       h("section", { class: "card" },
@@ -108,15 +109,30 @@ export class ForecastView {
         else if (missing.length) throw new Error(`The table lacks ${missing.length === 1 ? "the column" : `${missing.length} columns:`} ${missing.slice(0, 5).join(", ")}${missing.length > 5 ? ", …" : ""}.`);
       } else if (rows[0].length !== columns.length) throw new Error(`The table has ${rows[0].length} columns of numbers, expected ${columns.length}.`);
       const cut = Math.max(0, rows.length - MOST_STEPS);
-      this.#begin(rows.slice(cut).map((row) => order.map((k) => row[k])), times?.slice(cut) ?? null, this.state?.extras ?? {});
+      this.#begin(rows.slice(cut).map((row) => order.map((k) => row[k])), times?.slice(cut) ?? null, this.#withTime(times));
     } catch (error) {
       this.tell(error);
     }
   }
 
+  #rank(name) {
+    return dims(this.model.signatures.serving_default.inputs[name])?.length ?? 3;
+  }
+
+  /** What is known beforehand, with the time of the last step of a table where the model reads it. */
+  #withTime(times) {
+    const extras = this.state?.extras ?? {};
+    return times && this.others.includes("timestamp") ? { ...extras, timestamp: String(times.at(-1)) } : extras;
+  }
+
   #takeExtra(name, text) {
     try {
-      const rank = dims(this.model.signatures.serving_default.inputs[name])?.length ?? 3;
+      const rank = this.#rank(name);
+      if (rank === 1) {
+        this.state.extras[name] = text.trim();
+        this.#ask();
+        return;
+      }
       const { rows } = readCsv(text);
       this.state.extras[name] = rank <= 2 ? rows.map((row) => row[0]) : rows;
       this.#ask();
@@ -140,6 +156,7 @@ export class ForecastView {
     this.stepField.max = history.length;
     for (const name of this.others) {
       const rows = extras[name];
+      if (typeof rows === "string") document.getElementById(`input-${name}`).value = rows;
       if (Array.isArray(rows)) document.getElementById(`input-${name}`).value = writeCsv(rows.map((row) => [].concat(row))).trim();
     }
     this.#ask();
@@ -159,7 +176,7 @@ export class ForecastView {
   #ask(pressed) {
     const { history, extras } = this.state;
     const inputs = { history: [history.map((row) => row.map((value) => value ?? NaN))] };
-    for (const name of this.others) if (extras[name] !== undefined) inputs[name] = [extras[name].map((row) => (Array.isArray(row) ? row.map((value) => value ?? NaN) : row))];
+    for (const name of this.others) if (extras[name] !== undefined) inputs[name] = [Array.isArray(extras[name]) ? extras[name].map((row) => (Array.isArray(row) ? row.map((value) => value ?? NaN) : row)) : extras[name]];
     this.asked.request = { signature: "serving_default", inputs };
     this.#draw();
     this.answers.run(async () => {

@@ -1,5 +1,7 @@
 """A panel whose series have known inputs, exported and asked over both transports."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from serving.__main__ import main
 from serving.client import connect
 from serving.client.series_columns import named_history, series_columns
+from serving.errors import InvalidArgument
 from serving.export.run import export_run
 from tests.known_panel import HORIZON, SERIES, train_sales, write_sales
 from tests.serving.conftest import running
@@ -76,3 +79,43 @@ def test_columns_of_products_go_by_name(made, url):
 def test_verify_replays_every_signature(made, url):
     root, _ = made
     assert main(["verify", str(root / "sales" / "1"), "--url", url, "--model", "sales"]) == 0
+
+
+def added_by_hand(run, promo, price):
+    """What the mean of the effects adds, in deviations; the price over its mean in the series."""
+    scaler = json.loads((run.path / "scaler.json").read_text("utf-8"))
+    known, columns = scaler["known"], scaler["known"]["columns"][:2]
+    mean, deviation = (np.array(scaler[name])[columns] for name in ("mean", "deviation"))
+    x = [(promo - mean[0]) / deviation[0], (price - 1) / (deviation[1] / mean[1])]
+    bases = [
+        [each, *(np.maximum(each - knot, 0) for knot in knots)]
+        for each, knots in zip(np.clip(x, -4, 4), known["knots"], strict=True)
+    ]
+    made = bases[0] + bases[1]
+    if known["pairs"]:
+        made += [bases[0][0] * each for each in bases[1]]
+        made += [bases[1][0] * each for each in bases[0][1:]]
+    return np.array(made) @ np.array(known["coefficients"]).mean(axis=1)
+
+
+def test_of_a_product_that_is_new_the_usual_effect_counts(made, url):
+    """In thousands and at 700 a piece: all scales are those of its own history."""
+    _, run = made
+    rng = np.random.default_rng(8)
+    history = (5000 + 800 * rng.normal(size=(1, 14))).astype(np.float32)
+    past = np.stack([np.zeros((1, 14)), np.full((1, 14), 700.0)], axis=-1).astype(np.float32)
+    plans = {"usual": (0, 1.0), "promoted": (1, 1.0), "cheaper": (0, 0.85)}
+    found = {}
+    with connect(url) as client:
+        for name, (promo, price) in plans.items():
+            future = np.full((1, HORIZON, 2), [promo, 700 * price], np.float32)
+            inputs = {"history": history, "past": past, "future": future}
+            found[name] = client.predict(inputs, "sales", signature="one_series")["forecast"][0]
+        inputs["future"] = future[:, :3]
+        with pytest.raises(InvalidArgument, match=r"future: expected shape \[\?, 7, 2\]"):
+            client.predict(inputs, "sales", signature="one_series")
+    usual = added_by_hand(run, *plans["usual"])
+    for name in ("promoted", "cheaper"):
+        expected = (added_by_hand(run, *plans[name]) - usual) * history.std()
+        assert expected > 100
+        np.testing.assert_allclose(found[name] - found["usual"], expected, rtol=1e-3)

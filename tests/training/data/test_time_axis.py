@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.calendar import calendar_columns, season_length
+from training.data.calendar import season_length
 from training.data.problems import Problems
 from training.data.time_axis import TimeCells, complete, in_order, infer_frequency, parse_times
 from training.errors import DataError
@@ -106,19 +106,3 @@ def test_a_time_off_the_grid_is_named():
     texts = [str(time) for time in times]
     with pytest.raises(DataError, match=r"line 6.*every h .*got '2020-01-01 04:07:00'"):
         complete(pd.DatetimeIndex(times), cells(texts))
-
-
-def test_calendar_columns_repeat_with_their_cycle():
-    times = pd.date_range("2021-03-01", periods=24 * 21, freq="h")
-    columns = calendar_columns(times, "h")
-    assert sorted(columns) == sorted(
-        f"{cycle}_{wave}" for cycle in ("day", "week", "year") for wave in ("sin", "cos")
-    )
-    np.testing.assert_allclose(columns["day_sin"][24:], columns["day_sin"][:-24], atol=1e-12)
-    np.testing.assert_allclose(columns["week_cos"][168:], columns["week_cos"][:-168], atol=1e-12)
-    assert columns["day_sin"][6] == pytest.approx(1)
-    for cycle in ("day", "week", "year"):
-        radius = columns[f"{cycle}_sin"] ** 2 + columns[f"{cycle}_cos"] ** 2
-        np.testing.assert_allclose(radius, 1)
-    weekly = calendar_columns(pd.date_range("2021-01-03", periods=60, freq="W"), "W-SUN")
-    assert sorted(weekly) == ["year_cos", "year_sin"]

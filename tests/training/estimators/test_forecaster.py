@@ -168,7 +168,7 @@ def test_what_does_not_fit_the_run_is_named(fitted, frame, change, message):
 
 
 def test_calendar_columns_are_made_for_newer_values(frame, tmp_path):
-    settings = {**TINY, "calendar": True, "channel_independent": False, "target": "up"}
+    settings = {**TINY, "calendar": "auto", "channel_independent": False, "target": "up"}
     forecaster = Forecaster(**settings, runs_dir=tmp_path).fit(frame)
     assert forecaster.run_.columns[2:4] == ("day_sin", "day_cos")
     pd.testing.assert_frame_equal(forecaster.predict(data=frame), forecaster.predict())

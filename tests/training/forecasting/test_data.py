@@ -99,13 +99,13 @@ def test_calendar_columns_are_inputs_only(tmp_path):
     frame = pd.DataFrame(table.values, columns=table.columns)
     frame.insert(0, "date", table.times)
     frame.to_csv(path, index=False)
-    data = load_forecasting_data(SeriesConfig(path, calendar=True, lookback=5, horizon=2))
+    data = load_forecasting_data(SeriesConfig(path, calendar=("auto",), lookback=5, horizon=2))
     assert data.target_columns == ("a", "b", "c")
-    assert len(data.series.columns) == 9
+    assert data.series.columns[3:] == ("day_sin", "day_cos", "weekday", "year_sin", "year_cos")
     frame["day_sin"] = 0.0
     frame.to_csv(path, index=False)
     with pytest.raises(DataError, match="already has a column 'day_sin'"):
-        load_forecasting_data(SeriesConfig(path, calendar=True))
+        load_forecasting_data(SeriesConfig(path, calendar=("hour",)))
 
 
 def test_too_few_rows():

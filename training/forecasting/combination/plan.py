@@ -65,9 +65,15 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
     """
     if config.data.past:
         config = replace(config, model=replace(config.model, channel_independent=False))
-    if config.data.future and config.model.streams:
+    ahead = {
+        "--future": config.data.future,
+        "--calendar": config.data.calendar,
+        "--holidays": config.data.holidays,
+    }
+    flag = next((flag for flag, value in ahead.items() if value), None)
+    if flag is not None and config.model.streams:
         raise ConfigError(
-            "--future must be left out of a network that answers tick by tick (--architecture "
+            f"{flag} must be left out of a network that answers tick by tick (--architecture "
             "one_shot without --linear-skip, with --normalisation none or difference)"
         )
     data = prepare(series, config.data)

@@ -6,7 +6,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from training.forecasting.combination.one_series import one_series_model
+from training.forecasting.known.average_effect import AverageEffect
 from training.forecasting.preprocessor import LARGEST_LOGARITHM, SeriesPreprocessor
+from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 
 _AS_IT_IS = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
@@ -20,6 +23,7 @@ class OneSeries:
         logarithmic: Whether the logarithm of one more than a value is standardised.
         levels: The Q levels.
         offsets: (H, K, Q), standardised, of the K series that the model was trained on.
+        inputs: What known inputs add to a series of which nothing else is known; None: it has none.
     """
 
     def __init__(
@@ -28,17 +32,21 @@ class OneSeries:
         logarithmic: bool,
         levels: tuple[float, ...],
         offsets: np.ndarray,
+        inputs: AverageEffect | None = None,
     ) -> None:
+        self.inputs = inputs
         self.model, self.lookback = model, int(model.input_shape[1])
         self.logarithmic, self.levels = logarithmic, levels
         self.offsets = np.median(offsets, axis=1, keepdims=True).astype(np.float32)
 
-    def forecast(self, history: Any) -> dict[str, Any]:
+    def forecast(self, history: Any, past: Any = None, future: Any = None) -> dict[str, Any]:
         """Forecast series one by one.
 
         Args:
             history: (B, T) float32 in raw units, NaN = missing; each row has a value. Of less than
                 the model reads the first value counts for what is missing before it.
+            past: (B, T, F) float32, the known inputs of these steps, where there are such.
+            future: (B, H, F), those of the steps ahead.
 
         Returns:
             `forecast` (B, H) and `quantiles` (B, H, Q), float32, in raw units.
@@ -51,13 +59,36 @@ class OneSeries:
             known = tf.logical_not(tf.math.is_nan(read))
             read = tf.where(known, tf.math.log1p(tf.maximum(read, 0.0)), read)
         mean, deviation = _scale(read)
-        standardised = _AS_IT_IS.standardise(((read - mean) / deviation)[..., tf.newaxis])
-        answers = self.model(standardised, training=False)
+        standardised, ahead = (read - mean) / deviation, None
+        if self.inputs is not None:
+            behind, ahead = self.inputs.split(past, future, self.lookback)
+            standardised -= behind
+        answers = self.model(_AS_IT_IS.standardise(standardised[..., tf.newaxis]), training=False)
         served = quantiles(answers, self.offsets, self.levels)[:, :, 0]  # (B, H, Q)
+        if ahead is not None:
+            served += ahead[..., tf.newaxis]
         raw = served * deviation[..., tf.newaxis] + mean[..., tf.newaxis]
         if self.logarithmic:
             raw = tf.maximum(tf.math.expm1(tf.minimum(raw, LARGEST_LOGARITHM)), 0.0)
         return {"forecast": raw[..., list(self.levels).index(MEDIAN)], "quantiles": raw}
+
+
+def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
+    """For series that the run never saw, if its model is of many that it does not tell apart."""
+    single = one_series_model(model, run.config.model, run.shape, run.combination)
+    if single is None or run.series.calendar.columns:
+        return None
+    preprocessor = run.preprocessor()
+    logarithmic = preprocessor.logarithmic[list(run.shape.targets)]
+    if logarithmic.any() and not logarithmic.all():
+        return None
+    inputs, known = None, preprocessor.known
+    if known is not None:
+        if not known.by_series:
+            return None
+        columns = list(known.columns)
+        inputs = AverageEffect(known, preprocessor.mean[columns], preprocessor.deviation[columns])
+    return OneSeries(single, bool(logarithmic.all()), run.levels, run.offsets, inputs)
 
 
 def _scale(read: Any) -> tuple[Any, Any]:

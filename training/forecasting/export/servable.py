@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-import keras
 import numpy as np
+import pandas as pd
 import tensorflow as tf
 
-from training.forecasting.combination.one_series import one_series_model
+from training.forecasting.export.calendar_inputs import calendar_card, calendar_inputs
 from training.forecasting.export.native import ForecastingNative
-from training.forecasting.export.one_series import OneSeries
+from training.forecasting.export.one_series import one_series_of
 from training.forecasting.export.signatures import ForecastingSignatures
+from training.forecasting.future.forecast import inputs_ahead
+from training.forecasting.future.recent import Recent
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 from training.native.signatures import NativeModel
@@ -44,12 +46,18 @@ class ForecastingServable(Servable):
             run.levels,
             run.offsets,
             run.series.panel,
-            _one_series(run, self._model),
+            one_series_of(run, self._model),
         )
-        module = ForecastingSignatures(*parts)
+        calendar = calendar_inputs(run, self._preprocessor)
+        self._timed = calendar is not None and calendar.read
+        module = ForecastingSignatures(*parts, calendar)
         self._parts = parts
         super().__init__(module, module.concrete())
         self._windows = run.test_windows(sum(_GOLDEN_BATCHES))  # (n, L, C)
+        self._given = len(run.columns) - len(run.series.calendar.columns)
+        self._times = np.array([])
+        if self._timed:
+            self._times = run.test_times(sum(_GOLDEN_BATCHES))  # (n,)
         self._known = bool(run.series.future_columns)
         if self._known:
             self._futures = run.test_futures(sum(_GOLDEN_BATCHES))  # (n, H, F)
@@ -68,15 +76,15 @@ class ForecastingServable(Servable):
             start += size
         first = self._windows[:2]
         holes = first.copy()
-        holes[:, 1::5] = np.nan
-        holes[:1, -1] = np.nan
+        holes[:, 1::5, : self._given] = np.nan
+        holes[:1, -1, : self._given] = np.nan
         requests.append(self._golden_forecast(holes, holes))
         if not self.module.reads_all:  # of more than the look-back, the oldest are not read
             longer = np.concatenate([first[:, :3] + 1, first], axis=1)
             requests.append(self._golden_forecast(longer, first))
         requests += self._golden_names(first)
         if "one_series" in self.signatures:
-            requests.append(self._golden_one_series(first[..., self._run.shape.targets[0]]))
+            requests.append(self._golden_one_series(len(first)))
         if "gates" in self.signatures:
             shown = self._windows[:1]
             requests.append(
@@ -91,9 +99,9 @@ class ForecastingServable(Servable):
         windows = np.resize(self._windows, (max(WARMUP_BATCHES), *self._windows.shape[1:]))
         requests = []
         for size in WARMUP_BATCHES:
-            asked = {"history": windows[:size]}
-            names = _named(self._run.columns, size)
-            named = {"history": windows[:size], "columns": names}
+            asked = {"history": windows[:size, :, : self._given], **self._timestamps(size)}
+            names = _named(self._run.columns[: self._given], size)
+            named = {**asked, "columns": names}
             if self._known:
                 futures = np.resize(self._futures, (size, *self._futures.shape[1:]))
                 asked["future"] = named["future"] = futures
@@ -101,12 +109,10 @@ class ForecastingServable(Servable):
             requests.append(Request("serving_default", asked))
             requests += [Request("by_name", named), Request("columns", {"names": names})]
         if "one_series" in self.signatures:
-            single = windows[..., self._run.shape.targets[0]]
-            requests += [
-                Request("one_series", {"history": single[:size]}) for size in WARMUP_BATCHES
-            ]
+            requests += [Request("one_series", self._single(size)) for size in WARMUP_BATCHES]
         if "gates" in self.signatures:
-            requests.append(Request("gates", {"history": windows[:1]}))
+            shown = {"history": windows[:1, :, : self._given], **self._timestamps(1)}
+            requests.append(Request("gates", shown))
         if "step" in self.signatures:
             for size in WARMUP_BATCHES:
                 state = np.zeros((size, self.module.state_size), np.float32)
@@ -128,7 +134,7 @@ class ForecastingServable(Servable):
 
     def native(self) -> NativeModel:
         """The signatures as graphs of ONNX."""
-        if self._preprocessor.known is not None:
+        if self._preprocessor.known is not None or self._run.series.calendar.columns:
             reason = (
                 "it reads inputs that are known of the steps ahead, by operations of TensorFlow"
             )
@@ -138,9 +144,10 @@ class ForecastingServable(Servable):
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card."""
         return {
-            "columns": list(self._run.columns),
+            "columns": list(self._run.columns[: self._given]),
             "forecast_columns": list(self._run.target_columns),
             "future_columns": list(self._run.series.future_columns),
+            "calendar": calendar_card(self._run.series.calendar) if self._timed else None,
             "frequency": self._run.frequency,
             "lookback": self._run.shape.lookback,
             "least_steps": self.module.least_steps,
@@ -160,10 +167,12 @@ class ForecastingServable(Servable):
             read: (B, L, C).
             start: Number of the first window whose known inputs are sent, if the model reads any.
         """
-        inputs, effects = {"history": asked}, None
+        inputs = {"history": asked[..., : self._given], **self._timestamps(len(read), start)}
+        effects = None
         if self._known:
             inputs["future"] = self._futures[start : start + len(read)]
-            effects = self._preprocessor.effects(read, inputs["future"])
+        if self._preprocessor.future_columns:
+            effects = self._preprocessor.effects(read, self._ahead(len(read), start))
         answers = self._model(self._preprocessor.standardise(tf.constant(read)), training=False)
         served = quantiles(answers, self._run.offsets, self._run.levels)
         raw = self._preprocessor.restore(served, effects).numpy()
@@ -171,22 +180,43 @@ class ForecastingServable(Servable):
         outputs = {"forecast": raw[..., middle], "quantiles": raw}
         return Request("serving_default", inputs, outputs)
 
+    def _timestamps(self, rows: int, start: int = 0) -> dict[str, np.ndarray]:
+        """The input `timestamp` of so many windows, if the model reads it."""
+        if not self._timed:
+            return {}
+        times = np.resize(self._times[start:], rows)
+        return {"timestamp": np.array([str(time).encode() for time in times], object)}
+
+    def _ahead(self, rows: int, start: int) -> np.ndarray:
+        """(rows, H, F), all inputs of the steps ahead; those of the calendar are pandas'."""
+        run, none = self._run, np.empty((0, 0), np.float32)
+        names = [run.columns[column] for column in self._preprocessor.future_columns]
+        found = []
+        for row in range(start, start + rows):
+            last = pd.DatetimeIndex(self._times[row : row + 1]).tz_localize(None)
+            given = self._futures[row] if self._known else none
+            recent = Recent(last, self._windows[row], given)
+            parts = recent, names, run.series.calendar, run.frequency, run.shape.horizon
+            found.append(inputs_ahead(*parts)[1])
+        return np.stack(found)
+
     def _golden_names(self, windows: np.ndarray) -> list[Request]:
         """The columns from last to first, behind one that the model does not know."""
-        columns = ("", *reversed(self._run.columns))
+        own, count = self._run.columns[: self._given], self._given
+        columns = ("", *reversed(own))
         names = _named(columns, len(windows))
         unknown = np.full((*windows.shape[:2], 1), np.nan, np.float32)
-        turned = np.concatenate([unknown, windows[..., ::-1]], axis=-1)
+        turned = np.concatenate([unknown, windows[..., : self._given][..., ::-1]], axis=-1)
         expected = self._golden_forecast(windows, windows).outputs
-        count, places = len(self._run.columns), range(len(self._run.columns), 0, -1)
+        places = range(count, 0, -1)
         needed = np.isin(np.arange(count), self.module.read)
         known = {
-            "columns": _named(self._run.columns, len(windows)),
+            "columns": _named(own, len(windows)),
             "place": np.tile(np.array([*places], np.int32), (len(windows), 1)),
             "needed": np.tile(needed.astype(np.int32), (len(windows), 1)),
             "forecast_columns": _named(self._run.target_columns, len(windows)),
         }
-        named = {"history": turned, "columns": names}
+        named = {"history": turned, "columns": names, **self._timestamps(len(windows))}
         if self._known:
             known_columns = self._run.series.future_columns
             named["future"] = self._futures[: len(windows), :, ::-1]
@@ -197,17 +227,30 @@ class ForecastingServable(Servable):
             Request("columns", {"names": names}, known),
         ]
 
-    def _golden_one_series(self, histories: np.ndarray) -> Request:
+    def _single(self, rows: int) -> dict[str, np.ndarray]:
+        """Inputs of `one_series`: so many windows of the first series."""
+        windows = np.resize(self._windows, (rows, *self._windows.shape[1:]))
+        inputs = {"history": windows[..., self._run.shape.targets[0]]}
+        if self._known:
+            count = len(self._run.series.inputs)
+            columns = [self._run.columns.index(n) for n in self._run.series.future_columns[:count]]
+            futures = np.resize(self._futures, (rows, *self._futures.shape[1:]))
+            inputs |= {"past": windows[..., columns], "future": futures[..., :count]}
+        return inputs
+
+    def _golden_one_series(self, rows: int) -> Request:
         # The signature's own arithmetic; the tests compare it with the model's.
-        answer = self.signatures["one_series"](history=tf.constant(histories))
-        outputs = {name: value.numpy() for name, value in answer.items()}
-        return Request("one_series", {"history": histories}, outputs)
+        inputs = self._single(rows)
+        asked = {name: tf.constant(value) for name, value in inputs.items()}
+        outputs = {name: v.numpy() for name, v in self.signatures["one_series"](**asked).items()}
+        return Request("one_series", inputs, outputs)
 
     def _golden_gates(self, window: np.ndarray) -> Request:
         # The signature's own arithmetic; the tests compare it with the layer's equations.
-        answer = self.signatures["gates"](history=tf.constant(window))
-        outputs = {name: value.numpy() for name, value in answer.items()}
-        return Request("gates", {"history": window}, outputs)
+        inputs = {"history": window[..., : self._given], **self._timestamps(len(window))}
+        asked = {name: tf.constant(value) for name, value in inputs.items()}
+        outputs = {name: v.numpy() for name, v in self.signatures["gates"](**asked).items()}
+        return Request("gates", inputs, outputs)
 
     def _golden_steps(self, windows: np.ndarray) -> list[Request]:
         """A chain of steps, and after it the whole look-back, as the Keras model answers that."""
@@ -233,17 +276,6 @@ def _begun(windows: np.ndarray) -> np.ndarray:
         known = windows[row, ~np.isnan(windows[row, :, column]), column]
         begun[row, 0, column] = known[0] if len(known) else 0.0
     return begun
-
-
-def _one_series(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
-    """For series that the run never saw, if its model is of many that it does not tell apart."""
-    single = one_series_model(model, run.config.model, run.shape, run.combination)
-    if single is None or run.series.future_columns:
-        return None
-    logarithmic = run.preprocessor().logarithmic[list(run.shape.targets)]
-    if logarithmic.any() and not logarithmic.all():
-        return None
-    return OneSeries(single, bool(logarithmic.all()), run.levels, run.offsets)
 
 
 def _named(columns: tuple[str, ...], rows: int) -> np.ndarray:

@@ -9,8 +9,17 @@ import numpy as np
 import tensorflow as tf
 
 from keras_gru import portable
+from training.forecasting.export.calendar_inputs import CalendarInputs
 from training.forecasting.export.column_names import ColumnNames
-from training.forecasting.export.input_checks import alike, finite, shaped
+from training.forecasting.export.input_checks import (
+    alike,
+    finite,
+    long_enough,
+    seen,
+    shaped,
+    some_value,
+)
+from training.forecasting.export.input_specs import input_specs, numbers, one_series_specs
 from training.forecasting.export.one_series import OneSeries
 from training.forecasting.network.config import ForecasterConfig, ForecastShape
 from training.forecasting.network.steps import ForecasterSteps
@@ -40,6 +49,7 @@ class ForecastingSignatures(tf.Module):
         panel: Whether columns may be without any value in the steps read, as of a series that has
             ended: their forecasts are NaN then.
         one_series: For series that the model never saw; None: there is no such signature.
+        calendar: Makes the last of the columns, which callers do not have; None: they have all.
     """
 
     def __init__(
@@ -54,6 +64,7 @@ class ForecastingSignatures(tf.Module):
         offsets: np.ndarray,
         panel: bool = False,
         one_series: OneSeries | None = None,
+        calendar: CalendarInputs | None = None,
     ) -> None:
         super().__init__(name="forecasting")
         # Bare functions: of a model as attribute the writer would save Keras' own graphs too.
@@ -72,17 +83,22 @@ class ForecastingSignatures(tf.Module):
         self._lookback, self._channels = shape.lookback, shape.channels
         self.least_steps = 1 if self._streams else shape.lookback
         self._standardise, self._restore = preprocessor.standardise, preprocessor.restore
-        self._effects, self.known = preprocessor.effects, preprocessor.future_columns
-        self._horizon = shape.horizon
+        self._calendar = calendar
+        given = shape.channels - (calendar.count if calendar else 0)
+        self._effects, self._ahead = preprocessor.effects, preprocessor.future_columns
+        self.known = tuple(column for column in self._ahead if column < given)
+        self._horizon, self._given = shape.horizon, given
         alone = shown is None or config.channel_independent
         read = sorted({*shape.targets, *self.known}) if self.known else shape.targets
-        self.read = read if alone else tuple(range(shape.channels))
+        self.read = read if alone else tuple(range(given))
+        columns = columns[:given]
         self._names = ColumnNames(columns, shape.targets, self.read, self.known)
         self._columns = tf.constant([columns[number] for number in self.read], tf.string)
         self._panel = panel
         self._one: Any = None
         if one_series is not None:
             self._one = partial(one_series.forecast)
+            self._inputs = one_series.inputs.count if one_series.inputs else 0
             self._weights += [variable.value for variable in one_series.model.variables]
         self._levels, self._middle = tuple(levels), list(levels).index(MEDIAN)
         self._offsets = tf.constant(offsets, tf.float32)
@@ -92,35 +108,25 @@ class ForecastingSignatures(tf.Module):
 
         `gates` is for the architectures segment and one_shot, `step` for models that stream.
         """
+        timed = self._calendar is not None and self._calendar.read
+        inputs = input_specs(self._given, self._horizon, len(self.known), timed)
+        if self._one is not None:
+            inputs["one_series"] = one_series_specs(self._inputs, self._horizon)
+        if not self._opens:
+            del inputs["gates"]
+        if self._streams:
+            value, state = (None, self._channels), (None, self.state_size)
+            inputs["step"] = {"value": numbers("value", *value), "state": numbers("state", *state)}
         # Not attributes of the module: the writer would trace and save those a second time.
-        names = tf.TensorSpec((None, None), tf.string, "names")
-        theirs = tf.TensorSpec((None, None, None), tf.float32, "history")
-        called = tf.TensorSpec((None, None), tf.string, "columns")
-        history = tf.TensorSpec((None, None, self._channels), tf.float32, "history")
-        value = tf.TensorSpec((None, self._channels), tf.float32, "value")
-        state = tf.TensorSpec((None, self.state_size), tf.float32, "state")
-        future = tf.TensorSpec((None, self._horizon, len(self.known)), tf.float32, "future")
-        their_future = tf.TensorSpec((None, self._horizon, None), tf.float32, "future")
-        so_called = tf.TensorSpec((None, None), tf.string, "future_columns")
-        known, named = ((future,), (their_future, so_called)) if self.known else ((), ())
         with portable():
-            forecast = tf.function(self.serving_default)
-            signatures = {"serving_default": forecast.get_concrete_function(history, *known)}
-            by_name = tf.function(self.by_name)
-            signatures["by_name"] = by_name.get_concrete_function(theirs, called, *named)
-            signatures["columns"] = tf.function(self.columns).get_concrete_function(names)
-            if self._one is not None:
-                single = tf.TensorSpec((None, None), tf.float32, "history")
-                signatures["one_series"] = tf.function(self.one_series).get_concrete_function(
-                    single
-                )
-            if self._opens:
-                signatures["gates"] = tf.function(self.gates).get_concrete_function(history)
-            if self._streams:
-                signatures["step"] = tf.function(self.step).get_concrete_function(value, state)
-        return signatures
+            return {
+                name: tf.function(getattr(self, name)).get_concrete_function(**of)
+                for name, of in inputs.items()
+            }
 
-    def serving_default(self, history: Any, future: Any = None) -> dict[str, Any]:
+    def serving_default(
+        self, history: Any, future: Any = None, timestamp: Any = None
+    ) -> dict[str, Any]:
         """Forecast.
 
         Args:
@@ -128,17 +134,24 @@ class ForecastingSignatures(tf.Module):
                 of it; any other the last L steps, and needs so many.
             future: (B, H, F) float32 in raw units, the known inputs of the steps ahead, for a model
                 that reads such; NaN = as in the step before.
+            timestamp: (B,) texts, the time of the last step of each history as
+                `2024-05-31 13:00:00`, for a model that reads the calendar.
 
         Returns:
             `forecast` (B, H, K) and `quantiles` (B, H, K, Q), float32, in raw units.
         """
         history = shaped("history", history)
-        prepared, effects = self._prepared(history), None
+        prepared, effects = self._prepared(history, timestamp), None
         if self.known:
             future = shaped("future", future)
-            with tf.control_dependencies([finite("future", future), alike(history, future)]):
+            fits = finite("future", future), alike(history, "future", future)
+            with tf.control_dependencies(fits):
                 future = tf.ensure_shape(future, (None, self._horizon, len(self.known)))
-            effects = self._effects(history[:, -self._lookback :], future)
+        if self._ahead:
+            whole = self._whole(history[:, -self._lookback :], timestamp)
+            if self._calendar is not None:
+                future = self._calendar.future(future, timestamp, self._horizon)
+            effects = self._effects(whole, future)
         answers = self._answers(self._forecast(prepared), effects)
         if not self._panel:
             return answers
@@ -151,7 +164,12 @@ class ForecastingSignatures(tf.Module):
         }
 
     def by_name(
-        self, history: Any, columns: Any, future: Any = None, future_columns: Any = None
+        self,
+        history: Any,
+        columns: Any,
+        future: Any = None,
+        future_columns: Any = None,
+        timestamp: Any = None,
     ) -> dict[str, Any]:
         """Forecast from columns in any order, among which there may be others.
 
@@ -160,6 +178,7 @@ class ForecastingSignatures(tf.Module):
             columns: (B, N) texts, what the columns of each row are called.
             future: (B, H, M) float32 as of `serving_default`, for a model that reads known inputs.
             future_columns: (B, M) texts, what its columns are called.
+            timestamp: (B,) texts as of `serving_default`.
 
         Returns:
             As of `serving_default`.
@@ -167,9 +186,9 @@ class ForecastingSignatures(tf.Module):
         history, columns = shaped("history", history), shaped("columns", columns)
         ordered = self._names.ordered(history, columns)
         if not self.known:
-            return self.serving_default(ordered)
+            return self.serving_default(ordered, timestamp=timestamp)
         named = shaped("future", future), shaped("future_columns", future_columns)
-        return self.serving_default(ordered, self._names.ordered_future(*named))
+        return self.serving_default(ordered, self._names.ordered_future(*named), timestamp)
 
     def columns(self, names: Any) -> dict[str, Any]:
         """Say which columns the model reads, and where they stand among a caller's.
@@ -178,29 +197,27 @@ class ForecastingSignatures(tf.Module):
         """
         return self._names.places(shaped("names", names))
 
-    def one_series(self, history: Any) -> dict[str, Any]:
+    def one_series(self, history: Any, past: Any = None, future: Any = None) -> dict[str, Any]:
         """Forecast series that the model never saw, each on the scale of its own history.
 
         See `training.forecasting.export.one_series.OneSeries`.
         """
-        assert self._one is not None
         history = shaped("history", history)
-        empty = tf.reduce_all(tf.math.is_nan(history), axis=1)
-        row = tf.argmax(tf.cast(empty, tf.int32), output_type=tf.int32)
-        message = tf.strings.join(
-            ["history: row ", tf.strings.as_string(row), " has no value; expected at least one"]
-        )
-        known = tf.debugging.Assert(tf.logical_not(tf.reduce_any(empty)), [message], name="known")
-        with tf.control_dependencies([known, finite("history", history)]):
+        checks, given = [finite("history", history), seen(history)], {}
+        for name, values in (("past", past), ("future", future)):
+            if values is not None:
+                given[name] = shaped(name, values)
+                checks += [finite(name, given[name]), alike(history, name, given[name])]
+        with tf.control_dependencies(checks):
             history = tf.identity(history)
-        answer: dict[str, Any] = self._one(history)
-        return answer
+        return dict(self._one(history, **given))
 
-    def gates(self, history: Any) -> dict[str, Any]:
+    def gates(self, history: Any, timestamp: Any = None) -> dict[str, Any]:
         """Show what the gates did at each segment or step.
 
         Args:
             history: As of `serving_default`.
+            timestamp: As of `serving_default`.
 
         Returns:
             `update_gate`, `reset_gate` and `state` (B, N, R, U) float32 at each of the N
@@ -211,9 +228,10 @@ class ForecastingSignatures(tf.Module):
         """
         raw = shaped("history", history)
         length = tf.shape(raw)[1]
-        history = self._prepared(raw)
+        history = self._prepared(raw, timestamp)
         shown = self._open(history)
-        added = self._effects(raw[:, -self._lookback :]) if self.known else None
+        whole = self._whole(raw[:, -self._lookback :], timestamp)
+        added = self._effects(whole) if self._ahead else None
         rows, count = tf.unstack(tf.shape(shown.state)[:2])
         end = length - 1 - self._width * tf.range(count - 1, -1, -1)
         answers = {
@@ -255,43 +273,25 @@ class ForecastingSignatures(tf.Module):
     def _forecast(self, history: Any) -> Any:
         return self._sequence(history) if self._streams else self._model(history)
 
-    def _prepared(self, history: Any) -> Any:
+    def _whole(self, history: Any, timestamp: Any) -> Any:
+        """A history of callers with the columns that are made of the times."""
+        if self._calendar is None:
+            return history
+        return self._calendar.history(history, timestamp)
+
+    def _prepared(self, history: Any, timestamp: Any) -> Any:
         """What the model reads: checked, cut, standardised and filled."""
-        with tf.control_dependencies([self._long_enough(history), finite("history", history)]):
+        enough = long_enough(history, self.least_steps)
+        with tf.control_dependencies([enough, finite("history", history)]):
             history = tf.identity(history)
         if not self._streams:
             history = history[:, -self._lookback :]
-        complete = [] if self._panel else [self._some_value(history)]
+        complete = [] if self._panel else [some_value(history, self.read, self._columns)]
         with tf.control_dependencies(complete):
-            history = self._standardise(tf.identity(history))
+            history = self._standardise(self._whole(tf.identity(history), timestamp))
         if not self._streams:
             history = tf.ensure_shape(history, (None, self._lookback, self._channels))
         return history
-
-    def _long_enough(self, history: Any) -> Any:
-        length = tf.shape(history)[1]
-        needed = f"history: expected at least {self.least_steps} steps, got "
-        message = tf.strings.join([needed, tf.strings.as_string(length)])
-        return tf.debugging.Assert(length >= self.least_steps, [message], name="long_enough")
-
-    def _some_value(self, history: Any) -> Any:
-        """That each column read has a value in each row of (B, T, C)."""
-        read = tf.gather(history, self.read, axis=-1)
-        empty = tf.reduce_all(tf.math.is_nan(read), axis=1)  # (B, columns read)
-        row, column = tf.unstack(tf.concat([tf.where(empty), tf.zeros((1, 2), tf.int64)], 0)[0])
-        message = tf.strings.join(
-            [
-                "history: row ",
-                tf.strings.as_string(row),
-                " has no value of column ",
-                tf.gather(self._columns, column),
-                " in the steps read, the last ",
-                tf.strings.as_string(tf.shape(history)[1]),
-                "; expected at least one that is not NaN",
-            ]
-        )
-        filled = tf.logical_not(tf.reduce_any(empty))
-        return tf.debugging.Assert(filled, [message], name="some_value")
 
     def _answers(self, forecasts: Any, effects: Any = None) -> dict[str, Any]:
         """Outputs for (B, H, K, 1) or (B, H, K, Q), standardised, and what known inputs add."""

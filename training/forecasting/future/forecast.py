@@ -1,10 +1,12 @@
 """The next steps of a series, with times and intervals."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from training.data.calendar import Calendar
 from training.errors import ConfigError, DataError
 from training.forecasting.future.recent import Recent
 from training.forecasting.run import ForecastingRun
@@ -50,8 +52,10 @@ def forecast(
     raw = tf.constant(recent.values[np.newaxis])
     history = preprocessor.standardise(raw)
     effects = None
-    if run.series.future_columns:
-        known, future = recent.future_of(run.shape.horizon)
+    if preprocessor.future_columns:
+        names = [run.columns[column] for column in preprocessor.future_columns]
+        parts = recent, names, run.calendar, run.frequency
+        known, future = inputs_ahead(*parts, run.shape.horizon)
         effects, steps = preprocessor.effects(raw, future[np.newaxis]), min(steps, known)
     answers = (model or run.delivered_model())(history, training=False)
     served = quantiles(answers, run.offsets, run.levels)
@@ -66,6 +70,36 @@ def forecast(
         ],
         ignore_index=True,
     )
+
+
+def inputs_ahead(
+    recent: Recent, names: Sequence[str], calendar: Calendar, frequency: str, steps: int
+) -> tuple[int, np.ndarray]:
+    """Of how many of the steps ahead all inputs are known, and their values.
+
+    Args:
+        recent: With those that are given.
+        names: Of the F columns read of the steps ahead.
+        calendar: What makes others of them.
+        frequency: Of the steps.
+        steps: H.
+
+    Returns:
+        The number, and (H, F); after the last step that is known, NaN.
+    """
+    known, given = recent.future_of(steps)
+    if not any(name in calendar.columns for name in names):
+        return known, given
+    times = pd.date_range(recent.times[-1], periods=steps + 1, freq=frequency)[1:]
+    made = calendar.values(times).astype(np.float32)
+    places = iter(range(given.shape[1]))
+    columns = [
+        made[:, calendar.columns.index(name)]
+        if name in calendar.columns
+        else given[:, next(places)]
+        for name in names
+    ]
+    return known if given.shape[1] else steps, np.column_stack(columns)
 
 
 def require_horizon(run: ForecastingRun, horizon: int | None) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from training.data.calendar import CALENDAR_COLUMNS, calendar_columns
 from training.data.even_series import ExpectedSeries
 from training.data.long_form import LongColumns
 from training.data.series import Series
@@ -48,6 +47,8 @@ class Recent:
 
 def last_window(data: "ForecastingData") -> Recent:
     """What a run keeps of its series."""
+    from training.forecasting.stored import given_ahead  # needs TensorFlow
+
     series, lookback = data.series, data.shape.lookback
     end = _end(series.values[:, list(data.shape.targets)])
     kept = slice(max(0, end - lookback), end)
@@ -57,7 +58,7 @@ def last_window(data: "ForecastingData") -> Recent:
     return Recent(
         series.times[kept].as_unit("ns"),
         series.values[kept].astype(np.float32),
-        _known(after[:, list(data.preprocessor.future_columns)]),
+        _known(after[:, given_ahead(data)]),
     )
 
 
@@ -82,8 +83,7 @@ def expected_series(run: ForecastingRun) -> ExpectedSeries:
 
     Columns that no forecast depends on may be absent.
     """
-    made = CALENDAR_COLUMNS if run.config.data.calendar else ()
-    columns = tuple(name for name in run.columns if name not in made)
+    columns = tuple(name for name in run.columns if name not in run.calendar.columns)
     read = set(read_columns(run))
     return ExpectedSeries(
         columns, run.frequency, tuple(name for name in columns if name not in read)
@@ -149,11 +149,8 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
             f"the last {left:,} rows have no value of {', '.join(run.target_columns)} and were "
             f"left out; the forecast begins after {times[-1]}"
         )
-    if run.config.data.calendar:
-        steps = pd.date_range(end=times[-1], periods=len(times) + 1, freq=run.frequency)
-        made = calendar_columns(steps, run.frequency)
-        added = [made[name][1:] for name in run.columns if name not in series.columns]
-        values = np.column_stack([values, *added])
+    if run.calendar.columns:
+        values = np.column_stack([values, run.calendar.values(times)])
     lookback = run.shape.lookback
     if len(times) < lookback:
         times, values, before = _behind_run(run, times, values, series.source)

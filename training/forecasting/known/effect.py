@@ -28,6 +28,7 @@ class KnownEffect:
         knots: Of each input, ascending, where its function bends.
         coefficients: (P, K), of the P features that `features` makes, for the K targets.
         pairs: Whether there are products of an input and the functions of another.
+        whose: Of a panel, whose the effect is, for people: of all series, or of each.
     """
 
     def __init__(
@@ -36,7 +37,9 @@ class KnownEffect:
         knots: Sequence[Sequence[float]],
         coefficients: np.ndarray,
         pairs: bool,
+        whose: str = "",
     ):
+        self.whose = whose
         self.columns, self.pairs = tuple(columns), pairs
         self.knots = tuple(tuple(float(knot) for knot in each) for each in knots)
         self.coefficients = np.asarray(coefficients, np.float64)
@@ -76,12 +79,14 @@ class KnownEffect:
             "knots": [list(each) for each in self.knots],
             "coefficients": self.coefficients.tolist(),
             "pairs": self.pairs,
+            "whose": self.whose,
         }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "KnownEffect":
         """What `to_json` made."""
-        return cls(values["columns"], values["knots"], values["coefficients"], values["pairs"])
+        parts = (values[name] for name in ("columns", "knots", "coefficients", "pairs"))
+        return cls(*parts, values.get("whose", ""))
 
 
 def features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> tf.Tensor:

@@ -14,6 +14,8 @@ _PENALTIES = (1e-5, 1e-3, 1e-2, 0.1)
 """Of the squared coefficients of features of the deviation 1, as a share of the rows."""
 _PANEL_ROWS = (10.0, 30.0, 100.0, 300.0, 1000.0)
 """Rows of the whole panel that count beside those of a series, in coefficients of its own."""
+_MOST_BY_TRAITS = 2000
+"""Coefficients that depend on what is known of series."""
 _MOST_PAIRED = 300
 """Features beyond which no products of inputs are tried."""
 _MOST_MOMENTS = 20_000_000
@@ -32,6 +34,7 @@ def fit_effect(
     train: int,
     season: int,
     horizon: int,
+    traits: np.ndarray | None = None,
 ) -> tuple[KnownEffect | None, tuple[float, float]]:
     """What known inputs add to the targets; None where forecasts are no better with it.
 
@@ -40,9 +43,9 @@ def fit_effect(
     and products are those that do best on such differences of the validation rows. Between the two
     kinds of differences, and no effect, decides how well a ridge regression forecasts the rest.
 
-    In a panel, where each target has inputs of its own, all have the same coefficients, or each
-    has its own that are drawn towards these, the more the fewer rows it has; whichever does better
-    on the validation rows.
+    In a panel, where each target has inputs of its own, all have the same coefficients, or they
+    are linear functions of what is known of each series, or each has its own that are drawn
+    towards these, the more the fewer rows it has; whichever does better on the validation rows.
 
     Args:
         targets: (rows, K) standardised, of training and validation part; NaN where missing.
@@ -51,6 +54,7 @@ def fit_effect(
         train: Training rows.
         season: Steps.
         horizon: Steps forecast.
+        traits: (K, S), of a panel: what is known of each series, about 0.
 
     Returns:
         The effect, and the squared errors on validation windows of that ridge regression: without
@@ -65,7 +69,7 @@ def fit_effect(
     for lag in sorted({season, 1}, reverse=True):
         if train <= 2 * lag:
             continue
-        effect = _best_of_lag(targets, known, columns, train, lag)
+        effect = _best_of_lag(targets, known, columns, train, lag, traits)
         if effect is None:
             continue
         rest = targets[:, shown] - _effect_on(effect, known, shown)
@@ -82,7 +86,12 @@ def _effect_on(effect: KnownEffect, known: np.ndarray, shown: np.ndarray) -> np.
 
 
 def _best_of_lag(
-    targets: np.ndarray, known: np.ndarray, columns: Sequence[int], train: int, lag: int
+    targets: np.ndarray,
+    known: np.ndarray,
+    columns: Sequence[int],
+    train: int,
+    lag: int,
+    traits: np.ndarray | None,
 ) -> KnownEffect | None:
     own = known.ndim == 3
     knots = [knots_of(_thinned(each[:train])) for each in np.moveaxis(known, -1, 0)]
@@ -93,10 +102,10 @@ def _best_of_lag(
         parts = targets, known, knots, pairs, lag
         seen = difference_moments(*parts, lag, train)
         ahead = difference_moments(*parts, train, len(targets))
-        for coefficients in (_of_panel if own else _of_each)(seen, ahead):
+        for whose, coefficients in _of_panel(seen, ahead, traits) if own else _of_each(seen):
             error = ahead.squared_error(coefficients)
             if error < least:
-                best, least = KnownEffect(columns, knots, coefficients, pairs), error
+                best, least = KnownEffect(columns, knots, coefficients, pairs, whose), error
     return best
 
 
@@ -111,12 +120,12 @@ def _thinned(values: np.ndarray) -> np.ndarray:
     return flat[:: max(1, len(flat) // _MOST_SEEN)]
 
 
-def _of_each(seen: Moments, _: Moments) -> Iterator[np.ndarray]:
+def _of_each(seen: Moments) -> Iterator[tuple[str, np.ndarray]]:
     """Regressions (P, K) of targets that read the same inputs, one for each penalty."""
     for penalty in _PENALTIES:
         rows = np.maximum(seen.count, 1)[: len(seen.gram), np.newaxis]
         solved = np.linalg.solve(_penalised(seen.gram, rows, penalty), _columns(seen))
-        yield solved[0] if len(seen.gram) == 1 else solved[..., 0].T
+        yield "", solved[0] if len(seen.gram) == 1 else solved[..., 0].T
 
 
 def _columns(seen: Moments) -> np.ndarray:
@@ -124,22 +133,35 @@ def _columns(seen: Moments) -> np.ndarray:
     return seen.cross.T[np.newaxis] if len(seen.gram) == 1 else seen.cross[..., np.newaxis]
 
 
-def _of_panel(seen: Moments, ahead: Moments) -> Iterator[np.ndarray]:
-    """Regressions (P, K): of all series together, and of each drawn towards that."""
+def _of_panel(
+    seen: Moments, ahead: Moments, traits: np.ndarray | None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Regressions (P, K): of all series, by what is known of them, and of each drawn to these."""
     series, rows = len(seen.cross), max(1, int(seen.count.sum()))
-    gram, cross = seen.gram.sum(axis=0), seen.cross.sum(axis=0)
-    tried = []
-    for penalty in _PENALTIES:
-        solved = np.linalg.solve(_penalised(gram, rows, penalty), cross)
-        tried.append(np.tile(solved[:, np.newaxis], (1, series)))
+    tried = [("one for all series", each) for each in _by_traits(seen, np.ones((series, 1)))]
+    if traits is not None and seen.cross.shape[1] * (1 + traits.shape[1]) <= _MOST_BY_TRAITS:
+        known = np.column_stack([np.ones(series), traits])
+        tried += [("by static covariates", each) for each in _by_traits(seen, known)]
     yield from tried
     if series < 2:
         return
-    shared = min(tried, key=ahead.squared_error)
-    missed = (seen.cross - (seen.gram @ shared.T[..., np.newaxis])[..., 0])[..., np.newaxis]
-    usual = _penalised(gram, rows, _PENALTIES[0]) / rows
+    whose, usual = min(tried, key=lambda each: ahead.squared_error(each[1]))
+    missed = (seen.cross - (seen.gram @ usual.T[..., np.newaxis])[..., 0])[..., np.newaxis]
+    pooled = _penalised(seen.gram.sum(axis=0), rows, _PENALTIES[0]) / rows
     for count in _PANEL_ROWS:
-        yield shared + np.linalg.solve(seen.gram + count * usual, missed)[..., 0].T
+        own = usual + np.linalg.solve(seen.gram + count * pooled, missed)[..., 0].T
+        yield f"of each series, drawn to {whose}", own
+
+
+def _by_traits(seen: Moments, traits: np.ndarray) -> Iterator[np.ndarray]:
+    """Regressions (P, K) whose coefficients are linear in traits (K, S), one for each penalty."""
+    P, S = seen.cross.shape[1], traits.shape[1]
+    gram = np.einsum("kpq,ks,kt->psqt", seen.gram, traits, traits, optimize=True)
+    cross = np.einsum("kp,ks->ps", seen.cross, traits).ravel()
+    rows = max(1, int(seen.count.sum()))
+    for penalty in _PENALTIES:
+        solved = np.linalg.solve(_penalised(gram.reshape(P * S, P * S), rows, penalty), cross)
+        yield solved.reshape(P, S) @ traits.T
 
 
 def _penalised(gram: np.ndarray, rows: np.ndarray | int, penalty: float) -> np.ndarray:

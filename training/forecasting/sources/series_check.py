@@ -9,13 +9,9 @@ from training.data.problems import Problems
 from training.data.series import Series
 from training.forecasting.config import SeriesConfig
 from training.forecasting.network.config import ForecastShape
+from training.forecasting.sources.column_problems import LARGEST, apart, column_problem
 from training.forecasting.sources.sets import PARTS, Borders, borders_of, steps_of
 
-_LARGEST = 1e30
-"""Beyond it differences and sums of values come near the largest float32."""
-_LEAST_DEVIATION = 1e-30
-_FARTHEST = 1e15
-"""The square of which, summed over a window, still is a float32."""
 _COARSE = 0.01
 """A note is given if neighbouring float32 numbers differ by more than this share of the
 deviation."""
@@ -128,14 +124,8 @@ def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
     return config.target or tuple(
         name
         for name in series.columns
-        if name not in inputs and not (config.calendar and _is_calendar(name))
+        if name not in inputs and name not in series.calendar.columns
     )
-
-
-def _is_calendar(name: str) -> bool:
-    return name in {
-        f"{cycle}_{wave}" for cycle in ("day", "week", "year") for wave in ("sin", "cos")
-    }
 
 
 def _has_rows(
@@ -165,14 +155,16 @@ def _usable_columns(
 ) -> Series:
     """The series; where bad columns are dropped, without them."""
     names, inputs = set(_target_names(series, config)), series.input_columns
-    bad = dict[int, str]()
+    bad, unused, made = dict[int, str](), list[str](), series.calendar.columns
     for number, name in enumerate(series.columns):
         if name in inputs:  # of a single series it may never vary
-            if np.nanmax(np.abs(series.values[:, number]), initial=0) > _LARGEST:
-                problems.error(f"{series.source}, {name}: expected values up to {_LARGEST:.0e}")
+            if np.nanmax(np.abs(series.values[:, number]), initial=0) > LARGEST:
+                problems.error(f"{series.source}, {name}: expected values up to {LARGEST:.0e}")
             continue
-        problem = _column_problem(series, number, borders, name in names)
-        if problem:
+        problem = column_problem(series, number, borders, name in names)
+        if problem and name in made:
+            unused.append(name)
+        elif problem:
             bad[number] = problem
             kept_out = problems.drop_bad or series.panel
             wanted = name in (*config.target, *config.future, *config.past)
@@ -180,17 +172,26 @@ def _usable_columns(
                 remedy = None if wanted else "--drop-bad"
                 problems.error(f"{series.source}, column {name!r}: {problem}", remedy)
     without = [series.columns[number] for number in bad]
-    gone = {*without, *wide_columns(without, series.inputs, valued=False)}
+    gone = {*unused, *without, *wide_columns(without, series.inputs, valued=False)}
     kept = [number for number, name in enumerate(series.columns) if name not in gone]
     if not problems.errors and not any(series.columns[number] in names for number in kept):
         problems.error(f"{series.source}: no column can be forecast; {next(iter(bad.values()))}")
     if problems.errors:
         return series
     _note_dropped(series, bad, problems)
-    if bad:
+    if unused:
+        problems.note(
+            f"calendar: {', '.join(unused)} left out, which never vary in the training rows"
+        )
+    if gone:
         columns = tuple(series.columns[number] for number in kept)
         ahead = None if series.ahead is None else series.ahead[:, kept]
-        series = replace(series, columns=columns, values=series.values[:, kept], ahead=ahead)
+        calendar = replace(
+            series.calendar, columns=tuple(name for name in made if name not in unused)
+        )
+        series = replace(
+            series, columns=columns, values=series.values[:, kept], ahead=ahead, calendar=calendar
+        )
     _note_columns(series, borders, problems)
     return series
 
@@ -206,59 +207,6 @@ def _note_dropped(series: Series, bad: dict[int, str], problems: Problems) -> No
         return
     for number, problem in bad.items():
         problems.note(f"column {series.columns[number]!r} dropped (--drop-bad): {problem}")
-
-
-def _column_problem(series: Series, number: int, borders: Borders, is_target: bool) -> str | None:
-    """What keeps a column from being read, or from being forecast where it is to be."""
-    column = series.values[:, number]
-    train = column[: borders.train]
-    train = train[np.isfinite(train)]
-    if not len(train):
-        return (
-            f"expected values in the training rows (1 to {borders.train}), got only missing ones; "
-            "leave the column out"
-        )
-    if train.min() == train.max():
-        return (
-            f"expected values that vary, got {train[0]:g} in all training rows (1 to "
-            f"{borders.train}); leave the column out"
-        )
-    problem = _float32_problem(column, train)
-    if problem or not is_target or series.panel:
-        return problem
-    for part in ("validation", "test"):
-        begin, end = borders.part(part)
-        if end > begin and not np.isfinite(column[begin:end]).any():
-            return (
-                f"expected values in the {part} rows ({begin + 1} to {end}), got only missing ones"
-            )
-    return None
-
-
-def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
-    """What keeps models, which read numbers as float32, from seeing what varies."""
-    largest = float(np.nanmax(np.abs(values)))
-    if largest > _LARGEST:
-        return (
-            f"expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
-            "numbers as float32: divide the column by a constant"
-        )
-    deviation, apart = float(train.std()), _apart(train)
-    if deviation <= apart or deviation < _LEAST_DEVIATION:
-        return (
-            f"expected values whose standard deviation is above {_LEAST_DEVIATION:g} and "
-            f"above the distance between neighbouring float32 numbers of their size, {apart:g}, as "
-            f"which models read them; got {deviation:g}: subtract or multiply by some number"
-        )
-    away = np.abs(values - train.mean()) / deviation
-    if np.nanmax(away) > _FARTHEST:
-        row = int(np.nanargmax(away))
-        return (
-            f"expected values within {_FARTHEST:.0e} standard deviations of the training "
-            f"rows, {deviation:g}, got {values[row]:g} in row {row + 1}; if that means a missing "
-            "value, leave the cell empty"
-        )
-    return None
 
 
 def _check_windows(
@@ -281,18 +229,13 @@ def _note_columns(series: Series, borders: Borders, problems: Problems) -> None:
         if name in inputs:
             continue
         train = column[np.isfinite(column)]
-        share = _apart(train) / float(train.std())
+        share = apart(train) / float(train.std())
         if share > _COARSE:
             problems.note(
                 f"column {name!r}: models read numbers as float32, which at its size are "
-                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
+                f"{apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
                 "constant from the column for better forecasts"
             )
         missing = 1 - len(train) / len(column)
         if missing > _MUCH:
             problems.note(f"column {name!r}: {missing:.0%} of its training rows are missing")
-
-
-def _apart(values: np.ndarray) -> float:
-    """The distance between neighbouring float32 numbers of the size of the largest value."""
-    return float(np.spacing(np.float32(np.abs(values).max())))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from training.data.calendar import calendar_columns, season_length
+from training.data.calendar import HOLIDAY, make_calendar, season_length
 from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_file import read_series
@@ -97,7 +97,7 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
             f"{series.source}: expected a column to forecast, got only those of --future and "
             f"--past: {', '.join(series.columns)}"
         )
-    return _with_calendar(series) if config.calendar else series
+    return _with_calendar(series, config) if config.calendar or config.holidays else series
 
 
 def published_borders(series: Series) -> Borders | None:
@@ -151,13 +151,18 @@ def _weekly_co2() -> Series:
     )
 
 
-def _with_calendar(series: Series) -> Series:
-    added = calendar_columns(series.times, series.frequency)
-    taken = sorted(set(added) & set(series.columns))
+def _with_calendar(series: Series, config: SeriesConfig) -> Series:
+    parts = series.times, series.frequency, config.calendar
+    calendar = make_calendar(*parts, config.holidays, config.timezone)
+    taken = sorted(set(calendar.columns) & set(series.columns))
     if taken:
-        raise DataError(f"--calendar: {series.source} already has a column {taken[0]!r}")
+        flag = "--holidays" if taken[0] == HOLIDAY else "--calendar"
+        raise DataError(f"{flag}: {series.source} already has a column {taken[0]!r}")
+    if not calendar.columns:
+        return series
     return replace(
         series,
-        columns=(*series.columns, *added),
-        values=np.column_stack([series.values, *added.values()]),
+        columns=(*series.columns, *calendar.columns),
+        values=np.column_stack([series.values, calendar.values(series.times)]),
+        calendar=calendar,
     )

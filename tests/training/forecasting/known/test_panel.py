@@ -220,3 +220,39 @@ def test_moments_in_pieces_are_those_of_all_rows(monkeypatch):
     rest = targets - np.asarray(effect(inputs.reshape(300, -1)))
     expected = np.nanmean((rest[7:] - rest[:-7]) ** 2)
     assert whole.squared_error(b) == pytest.approx(expected, rel=1e-9)
+
+
+def test_effects_may_follow_what_is_known_of_series():
+    """Twelve series: those of one kind answer to the input, and the more the larger they are."""
+    rng = np.random.default_rng(4)
+    traits = np.column_stack([np.tile([0.5, -0.5], 6), rng.normal(size=12)])
+    slopes = np.stack([0.3 + 1.2 * traits[:, 0] + 0.4 * traits[:, 1], np.zeros(12)])
+    targets, inputs = panel(slopes, rows=60, seed=5)
+    parts = targets, inputs, range(12, 36), 45, 7, 3
+    effect, (_, known) = fit_effect(*parts, traits)
+    assert "static covariates" in effect.whose
+    made = np.zeros((2, 12, 2))
+    made[1, :, 0] = 1.0
+    added = np.diff(np.asarray(effect(made.reshape(2, -1))), axis=0)[0]
+    np.testing.assert_allclose(added, slopes[0], atol=0.3)
+    _, (_, unknown) = fit_effect(*parts)
+    assert known <= unknown
+
+
+def test_static_covariates_come_from_a_file(made, tmp_path):
+    path = tmp_path / "products.csv"
+    path.write_text("unique_id,kind,size\np0,a,1\np1,b,2\np2,a,3\np3,b,4\np4,a,5\n", "utf-8")
+    settings = {"horizon": HORIZON, "lookback": 14, "static": path}
+    config = SeriesConfig(data=made / "sales.csv", future=INPUTS, **settings)
+    data = load_forecasting_data(config)
+    note = next(note for note in data.series.notes if "known inputs" in note)
+    assert "static covariates: kind, size, not known of 1 series, as 'p5'" in note
+    assert data.preprocessor.known.whose in note
+    wide = tmp_path / "wide.csv"
+    series = read_series(made / "sales.csv")
+    frame = pd.DataFrame(series.values[:180, :2], columns=["load", "price"])
+    frame.insert(0, "time", series.times[:180])
+    frame.ffill().bfill().to_csv(wide, index=False)
+    config = SeriesConfig(data=wide, future=("price",), **settings)
+    with pytest.raises(errors.DataError, match=r"--static: .* has no column with the names"):
+        load_forecasting_data(config)
