@@ -179,7 +179,7 @@ def _csv_inputs(
     rows = model_ticks(client, arguments, target)
     for note in rows.notes:
         print(f"gru-serve predict: note: {arguments.csv}: {note}", file=sys.stderr)
-    inputs = {"history": stacked(rows.ticks, arguments.csv)}
+    inputs: dict[str, np.ndarray] = {"history": stacked(rows.ticks, arguments.csv)}
     if "future" in signature.inputs:
         inputs["future"] = rows.future(arguments.csv)
     if "timestamp" in signature.inputs:

@@ -132,8 +132,8 @@ def _read_rows(
         problems.close_rows()
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
     if id_column is not None:
-        times, firsts, names, wide = widened(texts, lines, ids, values, problems)
-        series, table, more = as_expected(names, wide, long, expected)
+        times, firsts, found, wide = widened(texts, lines, ids, values, problems)
+        series, table, more = as_expected(found, wide, long, expected)
         return SeriesRows(time, series, times, firsts, table, True, long.inputs), notes + more
     told = [name for name in columns if wrong[name] == len(texts)]
     if told and len(set(texts)) < _OFTEN * len(texts):

@@ -203,11 +203,11 @@ class ForecastingSignatures(tf.Module):
         See `training.forecasting.export.one_series.OneSeries`.
         """
         history = shaped("history", history)
-        checks, given = [finite("history", history), seen(history)], {}
-        for name, values in (("past", past), ("future", future)):
-            if values is not None:
-                given[name] = shaped(name, values)
-                checks += [finite(name, given[name]), alike(history, name, given[name])]
+        sent = {"past": past, "future": future}
+        given = {name: shaped(name, of) for name, of in sent.items() if of is not None}
+        checks = [finite("history", history), seen(history)]
+        for name, values in given.items():
+            checks += [finite(name, values), alike(history, name, values)]
         with tf.control_dependencies(checks):
             history = tf.identity(history)
         return dict(self._one(history, **given))

@@ -85,8 +85,8 @@ class KnownEffect:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "KnownEffect":
         """What `to_json` made."""
-        parts = (values[name] for name in ("columns", "knots", "coefficients", "pairs"))
-        return cls(*parts, values.get("whose", ""))
+        columns, knots, coefficients = (values[n] for n in ("columns", "knots", "coefficients"))
+        return cls(columns, knots, coefficients, values["pairs"], values.get("whose", ""))
 
 
 def features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> tf.Tensor:

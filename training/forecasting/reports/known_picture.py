@@ -77,8 +77,8 @@ def _draw_panel(axes: Axes, data: ForecastingData, known: KnownEffect, place: in
     low, middle, high = np.quantile(added, (0.1, 0.5, 0.9), axis=1)
     axes.fill_between(values, low, high, color=_MODEL, alpha=0.2, linewidth=0)
     axes.plot(values, middle, color=_MODEL)
-    inputs = *data.series.inputs, *data.series.calendar.columns
-    name = plain_label(inputs[place])
+    names = *data.series.inputs, *data.series.calendar.columns
+    name = plain_label(names[place])
     axes.set_xlabel(name if alike else f"{name}, over its mean in each series")
     axes.set_ylabel("factor" if logarithmic else "added, deviations of a series")
 

@@ -59,6 +59,7 @@ def read_traits(path: Path, id_column: str | None, ids: Sequence[str]) -> Traits
                     f"({id_column or 'unique_id; see --id-column'}) and others; its columns are "
                     f"{', '.join(cells)}"
                 )
+        assert name is not None
         if cells[name] in rows:
             message = f"expected each series once, got {cells[name]!r} again"
             problems.bad_row("repeated", record.line, message, name)
@@ -93,4 +94,4 @@ def _encoded(cells: Sequence[str]) -> np.ndarray:
     if not np.isfinite(numbers).any() or np.nanstd(numbers) == 0:
         return np.empty((len(cells), 0))
     standardised = (numbers - np.nanmean(numbers)) / np.nanstd(numbers)
-    return np.nan_to_num(standardised)[:, np.newaxis]
+    return np.asarray(np.nan_to_num(standardised)[:, np.newaxis])
