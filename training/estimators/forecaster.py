@@ -43,8 +43,9 @@ class Forecaster(RunEstimator):
     """A GRU forecaster, as `gru-train forecasting` trains it.
 
     It writes the same run directory, and with the same rows and settings gets the same weights.
-    Columns in `future` (holidays, prices, weather forecasts) are read of the steps that are
-    forecast as well: `predict` takes them.
+    Columns in `future` (prices, weather forecasts) are read of the steps that are forecast as
+    well: `predict` takes them. Those of `calendar="auto"` and `holidays="DE"` follow from the
+    times.
 
     Args:
         **settings: Any option of `gru-train forecasting` by its name without dashes
