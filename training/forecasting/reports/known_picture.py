@@ -17,7 +17,8 @@ def draw_known_inputs(data: ForecastingData, path: Path) -> None:
     """Draw what each known input adds to the first targets over the values it had in training.
 
     The other inputs are at their means, and nothing is added at the mean of all. Targets are in
-    their own units; of those on a logarithmic scale the factor is shown.
+    their own units (of a power of them, where that is learned); of those on a logarithmic scale
+    the factor is shown.
 
     Args:
         data: With known inputs.
@@ -39,10 +40,10 @@ def draw_known_inputs(data: ForecastingData, path: Path) -> None:
         added = known(tf.constant(inputs)).numpy() - known(tf.constant(inputs[:1] * 0)).numpy()
         for (k, target), colour in zip(targets, (_MODEL, *_OTHERS), strict=False):
             curve = added[:, k] * scale.deviation[target]
-            curve = np.exp(curve) if scale.logarithmic[target] else curve
+            curve = np.exp(curve) if scale.multiplies(target) else curve
             axes.plot(values, curve, color=colour, label=plain_label(data.target_columns[k]))
         axes.set_xlabel(plain_label(data.series.columns[column]))
-        axes.set_ylabel("factor" if scale.logarithmic[targets[0][1]] else "added, own units")
+        axes.set_ylabel("factor" if scale.multiplies(targets[0][1]) else "added, own units")
         axes.grid(alpha=0.25)
         if len(targets) > 1 and not place:
             axes.legend(fontsize="small")
