@@ -157,6 +157,7 @@ class Forecaster(RunEstimator):
         from training.forecasting.future.recent import (
             expected_future,
             expected_series,
+            future_form,
             recent_of_file,
             recent_of_run,
             recent_of_series,
@@ -177,7 +178,9 @@ class Forecaster(RunEstimator):
             if isinstance(future, str | os.PathLike):
                 recent = with_future_file(run, recent, Path(future))
             elif future is not None:
-                known = newer_series("future", future, *reading, expected_future(run))
+                known = newer_series(
+                    "future", future, *reading, expected_future(run), future_form(run)
+                )
                 recent = with_future(run, recent, known)
             require_known(run, recent)
             load_tensorflow()
@@ -211,15 +214,13 @@ class Forecaster(RunEstimator):
             step: Forecast from every n-th time of a fold only.
             gap: Rows before each fold that no model is fitted on.
             refit: Train the run's model again for each fold, on all rows before it.
-            warm_start: With `refit`, begin with the networks of the fold before, and train them
-                for a quarter of the epochs.
+            warm_start: With `refit`, begin with the networks of the fold before.
             adaptive: Also measure intervals that learn from their misses as time goes on.
 
         Returns:
             A row for each fold and model: `fold`, `model`, `first_time`, `last_time`,
-            `windows`, `mse` and `mae` on standardised values, `mase`, `rmsse` and `smape`;
-            for the run's model also `crps` and the shares of values inside its intervals,
-            `inside-80` and `inside-95` (`adaptive-80` and so on of those that adapt).
+            `windows`, `mse`, `mae`, `mase`, `rmsse` and `smape`; for the run's model `crps`,
+            too, and the shares of values inside its intervals, `inside-80` and `adaptive-80`.
 
         Raises:
             TrainingError: The data are not those of the run, or a number is out of range.
@@ -234,14 +235,9 @@ class Forecaster(RunEstimator):
         run = self._run()
         with in_python():
             config = BacktestConfig(
-                run.path,
-                folds,
-                step=step,
-                gap=gap,
-                refit=refit,
-                warm_start=warm_start,
+                run.path, folds, step=step, gap=gap, refit=refit, warm_start=warm_start,
                 adaptive=adaptive,
-            )
+            )  # fmt: skip
             settings, series = run.config.data, self._series
             if isinstance(data, str | os.PathLike):
                 settings, series = replace(settings, data=Path(data)), None

@@ -89,7 +89,10 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
 def _series_table(series: Series) -> DataTable:
     """Each column with how much of it is there, since when, and its values."""
     rows = []
+    inputs = series.input_columns
     for name, column in zip(series.columns, series.values.T, strict=True):
+        if name in inputs:
+            continue
         seen = np.flatnonzero(np.isfinite(column))
         if not len(seen):
             rows.append((name, "0", f"{len(column):,}", *[""] * 5))

@@ -121,7 +121,7 @@ class SeriesConfig:
     @property
     def long(self) -> LongColumns:
         """The columns of a file with a row for each series and time."""
-        return LongColumns(self.id_column, self.value_column)
+        return LongColumns(self.id_column, self.value_column, self.future)
 
     @property
     def fractions(self) -> tuple[float, float]:

@@ -129,9 +129,7 @@ def train_forecasting(
             "refit": None
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
-            "known_inputs": [
-                data.series.columns[each] for each in data.preprocessor.future_columns
-            ],
+            "known_inputs": list(description(data).future_inputs),
             "intervals": interval_summary(test, data.plain),
             "quantiles": quantile_summary(test, levels, data.plain),
             "baselines": {
@@ -259,7 +257,7 @@ def _future(
 
 def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
     """The data, with a note on the columns that no forecast depends on."""
-    read = {*data.target_columns, *config.data.future}
+    read = {*data.target_columns, *config.data.future, *data.series.input_columns}
     unread = [name for name in data.series.columns if name not in read]
     if not config.model.channel_independent or not unread:
         return data

@@ -4,6 +4,7 @@ Made of TensorFlow operations alone, so that training and exported models share 
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import tensorflow as tf
 
 from training.errors import DataError
 from training.forecasting.known.effect import KnownEffect
+from training.forecasting.known.inputs import common_scale, without_gaps
 from training.forecasting.power import graph_powers, graph_roots, powers, roots
+
+_MOST_VALUES = 4_000_000
+"""Features of known inputs at a time."""
 
 
 class SeriesPreprocessor:
@@ -60,14 +65,23 @@ class SeriesPreprocessor:
         targets: tuple[int, ...],
         transformed: np.ndarray | None = None,
         exponent: float = 0.0,
+        inputs: Sequence[Sequence[int]] = (),
     ) -> "SeriesPreprocessor":
-        """Mean and deviation of rows (N, C), over the values that are not NaN."""
-        raw = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
+        """Mean and deviation of rows (N, C), over the values that are not NaN.
+
+        Args:
+            rows: Of the training.
+            targets: The K column numbers that are forecast.
+            transformed: Columns of which powers are standardised.
+            exponent: Of the powers.
+            inputs: Of a panel the columns of each input, of all series; they are put on one
+                scale (`training.forecasting.known.inputs.common_scale`).
+        """
+        raw = _scale(rows, inputs)
         if transformed is None or not transformed.any():
             return cls(*raw, targets)
         read = np.where(transformed, powers(rows, exponent), rows)
-        scale = np.nanmean(read, axis=0), np.nanstd(read, axis=0)
-        return cls(*scale, targets, transformed, exponent, raw)
+        return cls(*_scale(read, inputs), targets, transformed, exponent, raw)
 
     @property
     def plain(self) -> "SeriesPreprocessor":
@@ -149,9 +163,10 @@ class SeriesPreprocessor:
         if self.known is None:
             return scaled
         effect = self.known(tf.gather(scaled, self.known.columns, axis=-1))  # (B, T, K)
-        place = np.zeros((len(self.targets), len(self.mean)), np.float32)
-        place[np.arange(len(self.targets)), list(self.targets)] = 1.0
-        return scaled - tf.tensordot(effect, tf.constant(place), axes=1)
+        place = np.full(len(self.mean), len(self.targets))
+        place[list(self.targets)] = np.arange(len(self.targets))
+        nothing = tf.zeros_like(effect[..., :1])
+        return scaled - tf.gather(tf.concat([effect, nothing], axis=-1), place, axis=-1)
 
     def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
         """What known inputs add to the standardised targets; None: there are none.
@@ -175,6 +190,23 @@ class SeriesPreprocessor:
         )
         effects = self.known(tf.where(tf.math.is_nan(scaled), 0.0, scaled))
         return effects if future is None else effects[:, tf.shape(history)[1] :]
+
+    def series_effects(self, rows: np.ndarray) -> np.ndarray | None:
+        """`effects` of a whole series (rows, C) raw, (rows, K) float32, in bounded memory."""
+        if self.known is None:
+            return None
+        columns = list(self.known.columns)
+        deviation = self.deviation[columns].astype(np.float32)
+        scaled = (rows[:, columns].astype(np.float32) - self.mean[columns].astype(np.float32)) / (
+            deviation
+        )
+        scaled = without_gaps(scaled)
+        step = max(1, _MOST_VALUES // (len(self.known.coefficients) * len(columns)))
+        pieces = [
+            np.asarray(self.known(tf.constant(scaled[row : row + step])))
+            for row in range(0, len(scaled), step)
+        ]
+        return np.concatenate(pieces)
 
     def _scaled(self, history: Any) -> tf.Tensor:
         history = tf.convert_to_tensor(history, tf.float32)
@@ -235,6 +267,18 @@ class SeriesPreprocessor:
             return raw
         takes = tf.constant(self.transformed[columns].reshape(shape))
         return tf.where(takes, graph_roots(raw, self.exponent), raw)
+
+
+def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each column, of those of an input together."""
+    mean, deviation = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    together = [number for columns in inputs for number in columns]
+    alone = np.setdiff1d(np.arange(rows.shape[1]), together)
+    mean[alone] = np.nanmean(rows[:, alone], axis=0)
+    deviation[alone] = np.nanstd(rows[:, alone], axis=0)
+    for columns in map(list, inputs):
+        mean[columns], deviation[columns] = common_scale(rows[:, columns])
+    return mean, deviation
 
 
 def _fill(history: tf.Tensor) -> tf.Tensor:

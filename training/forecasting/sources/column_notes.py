@@ -18,7 +18,10 @@ _MOST_NOTES = 10
 def note_columns(series: Series, borders: Borders, problems: Problems) -> None:
     """Remarks on columns that float32 numbers resolve but coarsely, or that are mostly missing."""
     coarse, missing = list[tuple[str, str]](), list[tuple[str, str]]()
+    inputs = series.input_columns
     for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
+        if name in inputs:
+            continue
         train = column[np.isfinite(column)]
         share = float32_distance(train) / float(train.std())
         if share > _COARSE:

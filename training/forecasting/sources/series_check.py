@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from training.data.long_form import wide_columns
 from training.data.problems import Problems
 from training.data.series import Series
 from training.forecasting.config import SeriesConfig
@@ -108,11 +109,11 @@ def calibration_problem(
 
 
 def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
+    inputs = {*config.future, *config.past} if not series.panel else series.input_columns
     return config.target or tuple(
         name
         for name in series.columns
-        if name not in (*config.future, *config.past)
-        and not (config.calendar and _is_calendar(name))
+        if name not in inputs and not (config.calendar and _is_calendar(name))
     )
 
 
@@ -148,9 +149,13 @@ def _usable_columns(
     series: Series, config: SeriesConfig, borders: Borders, problems: Problems
 ) -> Series:
     """The series; where bad columns are dropped, without them."""
-    names = _target_names(series, config)
+    names, inputs = set(_target_names(series, config)), series.input_columns
     bad = dict[int, str]()
     for number, name in enumerate(series.columns):
+        if name in inputs:  # of a single series it may never vary
+            if np.nanmax(np.abs(series.values[:, number]), initial=0) > _LARGEST:
+                problems.error(f"{series.source}, {name}: expected values up to {_LARGEST:.0e}")
+            continue
         problem = _column_problem(series, number, borders, name in names)
         if problem:
             bad[number] = problem
@@ -159,7 +164,9 @@ def _usable_columns(
             if not kept_out or wanted:
                 remedy = None if wanted else "--drop-bad"
                 problems.error(f"{series.source}, column {name!r}: {problem}", remedy)
-    kept = [number for number in range(len(series.columns)) if number not in bad]
+    without = [series.columns[number] for number in bad]
+    gone = {*without, *wide_columns(without, series.inputs, valued=False)}
+    kept = [number for number, name in enumerate(series.columns) if name not in gone]
     if not problems.errors and not any(series.columns[number] in names for number in kept):
         problems.error(f"{series.source}: no column can be forecast; {next(iter(bad.values()))}")
     if problems.errors:
