@@ -25,7 +25,6 @@ from training.forecasting.run import ForecastingRun
 
 OWN = {"defaults": (), "--loss mae": ("--loss", "mae")}
 RIVALS = ("NHITS", "GRU")
-_LOOKBACKS = ("56", "112")
 _WORKER = Path(__file__).parent / "rivals" / "neuralforecast_panel.py"
 
 
@@ -39,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--runs-dir", type=Path, default=Path("runs/panel"))
     parser.add_argument("--rivals-python", type=Path, help="of an environment with neuralforecast")
+    parser.add_argument("--lookbacks", nargs="+", default=["56", "112"], help="tried of rivals")
     arguments = parser.parse_args(argv)
     arguments.runs_dir.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[dict[str, float]]] = {}
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             run = max(runs.values(), key=lambda each: each.metrics["seconds"])
             for name in RIVALS:
                 found.setdefault(f"neuralforecast, {name}", []).append(
-                    rival(name, seed, run, arguments.rivals_python, arguments.runs_dir)
+                    rival(name, seed, run, arguments)
                 )
     naive = run.metrics["baselines"]["seasonal naive"]["test"]["mase"]
     print(markdown(found, naive))
@@ -72,16 +72,25 @@ def own(name: str, seed: int, folder: Path) -> ForecastingRun:
     return ForecastingRun.open(folder / called)
 
 
-def rival(name: str, seed: int, run: ForecastingRun, python: Path, folder: Path) -> dict[str, Any]:
+def rival(
+    name: str, seed: int, run: ForecastingRun, arguments: argparse.Namespace
+) -> dict[str, Any]:
     """The errors of a rival on the windows of a run, trained as long."""
+    folder = arguments.runs_dir
     kept = folder / f"{name}-s{seed}.json"
     if not kept.exists():
         series = run.series
-        command = [str(python), str(_WORKER), str(folder / "sales.csv"), "--model", name]
+        command = [
+            str(arguments.rivals_python),
+            str(_WORKER),
+            str(folder / "sales.csv"),
+            "--model",
+            name,
+        ]
         command += ["--train", str(series.borders[0]), "--validation", str(series.borders[1])]
         command += ["--horizon", str(series.horizon), "--season", str(series.season)]
         command += ["--seconds", str(run.metrics["seconds"]), "--seed", str(seed)]
-        command += ["--lookbacks", *_LOOKBACKS]
+        command += ["--lookbacks", *arguments.lookbacks]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         kept.write_text(done.stdout.strip().split("\n")[-1] + "\n", "utf-8")
     return dict(json.loads(kept.read_text("utf-8")))
