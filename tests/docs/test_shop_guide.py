@@ -56,6 +56,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_guide_ends_with_a_checked_export(place, capsys):
     check, train, forecast, again, backtest, export = BLOCKS
     assert gru_train(check[0][1:]) == 0, capsys.readouterr()

@@ -39,6 +39,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_guide_ends_with_a_served_forecast(place, capsys):
     check, train, forecast, again, backtests, export, serve, ask = BLOCKS
     assert gru_train(check[0][1:]) == 0
