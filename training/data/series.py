@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from training.data.long_form import input_column
+
 
 @dataclass(frozen=True)
 class Series:
@@ -29,6 +31,9 @@ class Series:
     are left out."""
     ahead: np.ndarray | None = None
     """(n, C) of the steps after the last, of which only inputs are known."""
+    inputs: tuple[str, ...] = ()
+    """Of a panel: what each series has beside its values, in columns of
+    `training.data.long_form.input_column`."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -36,3 +41,12 @@ class Series:
     def column(self, name: str) -> int:
         """The index of a column."""
         return self.columns.index(name)
+
+    @property
+    def input_columns(self) -> frozenset[str]:
+        """Of a panel: the columns of the inputs of its series."""
+        if not self.inputs:
+            return frozenset()
+        there = set(self.columns)
+        made = ([input_column(name, of) for name in self.inputs] for of in self.columns)
+        return frozenset(name for of in made if there.issuperset(of) for name in of)

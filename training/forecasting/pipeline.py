@@ -96,7 +96,7 @@ def train_forecasting(
     with console.status("reading the data and fitting simple forecasters ..."):
         plan = _plan(series, config)
         data, config = _noting_unread(plan.data, plan.config), plan.config
-        require_calibration(data)
+        data = data.noting(require_calibration(data, config.model.levels))
     built_in = "co2" if given is None or series is None else series.name
     name = run_name(config, "forecasting", config.data.data or built_in)
     with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
@@ -113,9 +113,7 @@ def train_forecasting(
             predict = make_predictor(model, data)
             offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
             validation, test = (
-                evaluate_forecasts(
-                    predict, data.windows(part), offsets, levels, data.preprocessor.measured
-                )
+                evaluate_forecasts(predict, data.windows(part), offsets, data.preprocessor, levels)
                 for part in ("validation", "test")
             )
         metrics: dict[str, Any] = {
@@ -131,11 +129,9 @@ def train_forecasting(
             "refit": None
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
-            "known_inputs": [
-                data.series.columns[each] for each in data.preprocessor.future_columns
-            ],
-            "intervals": interval_summary(test),
-            "quantiles": quantile_summary(test, levels),
+            "known_inputs": list(description(data).future_inputs),
+            "intervals": interval_summary(test, data.plain),
+            "quantiles": quantile_summary(test, levels, data.plain),
             "baselines": {
                 floor.name: {
                     "detail": floor.detail,
@@ -261,7 +257,7 @@ def _future(
 
 def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
     """The data, with a note on the columns that no forecast depends on."""
-    read = {*data.target_columns, *config.data.future}
+    read = {*data.target_columns, *config.data.future, *data.series.input_columns}
     unread = [name for name in data.series.columns if name not in read]
     if not config.model.channel_independent or not unread:
         return data
@@ -269,4 +265,4 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
         f"inputs that the network does not read: {', '.join(unread)}; "
         "--no-channel-independent reads them"
     )
-    return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
+    return data.noting((note,))

@@ -39,8 +39,9 @@ class ForecasterConfig:
     linear_skip: bool = False
     """Add a linear map from the look-back to the forecast, initialised with the ridge baseline, so
     that the GRU learns the residual."""
-    loss: Literal["mse", "mae", "huber", "quantile"] = "mse"
-    """What training minimises, on standardised values; quantile: the pinball loss of all levels."""
+    loss: Literal["mse", "mae", "huber", "quantile", "poisson", "negative_binomial"] = "mse"
+    """What training minimises, on standardised values; quantile: the pinball loss of all levels;
+    poisson, negative_binomial: for counts, the deviance of these distributions."""
     intervals: tuple[float, ...] = (0.8, 0.95)
     """Shares of the values that the intervals around a forecast are to hold."""
 
