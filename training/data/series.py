@@ -1,5 +1,6 @@
 """A table of values at evenly spaced times."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,3 +37,9 @@ class Series:
     def column(self, name: str) -> int:
         """The index of a column."""
         return self.columns.index(name)
+
+    def contents(self) -> Iterator[str | np.ndarray]:
+        """Columns, times and values, for a digest."""
+        yield from self.columns
+        yield self.times.as_unit("ns").asi8
+        yield self.values

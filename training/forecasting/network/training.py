@@ -1,6 +1,7 @@
 """Training a network that stands alone."""
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 
 import keras
@@ -14,7 +15,7 @@ from training.forecasting.losses import forecast_loss, point_metrics
 from training.forecasting.network.model import build_forecaster, initialise_linear
 from training.forecasting.scores.forecast_errors import CHUNK
 from training.forecasting.windows import WindowBatches
-from training.loop.fit import FitResult
+from training.loop.fit import FitResult, Progress
 from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
 from training.runs.writer import TrainingRunWriter
@@ -27,6 +28,7 @@ def train_network(
     writer: TrainingRunWriter | None,
     console: Console,
     last_epoch: bool = False,
+    followers: Sequence[Progress] = (),
 ) -> tuple[keras.Model, FitResult]:
     """Train it from standardised windows (B, L, C) to (B, H, K, Q or 1).
 
@@ -37,6 +39,7 @@ def train_network(
         writer: Keeps checkpoints.
         console: Where to show progress.
         last_epoch: Keep the last epoch in place of the one that validates best.
+        followers: Told of steps and epochs, beside the console.
     """
     epochs = itertools.count()
     settings = config.training
@@ -77,5 +80,6 @@ def train_network(
         console=console,
         checkpoint=checkpoint,
         replicas=replicas,
+        followers=followers,
     )
     return model, result
