@@ -1,6 +1,7 @@
 """A forecaster to train on tables and to ask what comes next."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ from training.estimators.run_estimator import (
     begun,
     load_tensorflow,
     progress_console,
+    tuning,
 )
 from training.estimators.series_table import Times, newer_series, trained_series
 from training.estimators.settings import Settings, in_python, takes
@@ -95,15 +97,52 @@ class Forecaster(RunEstimator):
             TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
         with in_python():
-            listed = {name: _listed(getattr(self, name)) for name in ("target", "future", "past")}
-            values = {**vars(self), **listed}
-            columns = {"time_column": time, "time_format": time_format}
-            named = {name: value for name, value in columns.items() if value is not None}
-            if data is None or isinstance(data, str | os.PathLike):
-                section = named if data is None else {"data": data, **named}
-                return self._train(self._settings.config(values, data=section), progress)
-            config = self._settings.config(values, data={"data": None})
-            return self._train(config, progress, data, Times(time, time_format))
+            config, table = self._source(data, time, time_format)
+            return self._train(config, progress, table, Times(time, time_format))
+
+    def tune(
+        self,
+        data: Any = None,
+        *,
+        time: str | None = None,
+        time_format: str | None = None,
+        minutes: float | None = None,
+        trials: int | None = None,
+        vary: Sequence[str] = (),
+        study: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Search for the settings that do best on the validation part, and train with them.
+
+        Settings that are not the defaults stay as they are. The test part is not looked at before
+        the training at the end. Called again with the same data and settings, the search goes on.
+
+        Args:
+            data: As for `fit`; so are the next two.
+            time: Likewise.
+            time_format: Likewise.
+            minutes: Time for the search; by default 30, or what `trials` take.
+            trials: Most trials.
+            vary: Ranges to search beside the default ones, as `"units=64:256"`.
+            study: Folder of the study; by default in `runs_dir`.
+            progress: As for `fit`.
+
+        Raises:
+            TrainingError: Settings, data or study cannot be used.
+        """
+        from training.forecasting.data import read_series
+
+        with in_python():
+            search = tuning(self._task, minutes, trials, vary, study)
+            config, table = self._source(data, time, time_format)
+            times = Times(time, time_format)
+            series = (
+                read_series(config.data)
+                if table is None
+                else trained_series(table, times, config.data)
+            )
+            self._search(config, series, search, progress)
+        return self.fit(data, time=time, time_format=time_format, progress=progress)
 
     @classmethod
     def resume(
@@ -261,6 +300,18 @@ class Forecaster(RunEstimator):
                 rows.append(row)
         table = pd.DataFrame(rows)
         return table.assign(last_time=pd.to_datetime(table["last_time"]))
+
+    def _source(
+        self, data: Any, time: str | None, time_format: str | None
+    ) -> tuple[ForecastingConfig, Any]:
+        """The settings of a training, and the table where it is in memory."""
+        listed = {name: _listed(getattr(self, name)) for name in ("target", "future", "past")}
+        values = {**vars(self), **listed}
+        if data is not None and not isinstance(data, str | os.PathLike):
+            return self._settings.config(values, data={"data": None}), data
+        columns = {"data": data, "time_column": time, "time_format": time_format}
+        named = {name: value for name, value in columns.items() if value is not None}
+        return self._settings.config(values, data=named), None
 
     def _train(
         self,

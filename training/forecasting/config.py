@@ -19,6 +19,7 @@ from training.data.time_options import Duplicates, Resample, TimeOptions
 from training.errors import ConfigError
 from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.network.config import ForecasterConfig
+from training.search_ranges import OneOf
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
 Transform = Literal["auto", "none", "nonnegative", "log1p", "boxcox"]
@@ -141,7 +142,7 @@ class ForecastingTrainingConfig(TrainingConfig):
     """Maximum number of passes over the training windows."""
     patience: int = 5
     """Stop after this many epochs without a lower validation loss."""
-    batch_size: int = 64
+    batch_size: Annotated[int, OneOf((32, 64, 128))] = 64
     """Windows per step."""
     schedule: Literal["constant", "cosine", "decay"] = "decay"
     """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or

@@ -49,9 +49,7 @@ class ForecastingData:
     @property
     def digest(self) -> str:
         """Identifies the series."""
-        series = self.series
-        times = series.times.as_unit("ns").asi8
-        return data_digest([*series.columns, times, series.values])
+        return data_digest(self.series.contents())
 
     @cached_property
     def raw(self) -> np.ndarray:

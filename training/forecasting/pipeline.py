@@ -18,7 +18,7 @@ from training.forecasting.combination.training import (
     Combination,
     Share,
     as_record,
-    train_combination,
+    train_plan,
 )
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData, read_series
@@ -90,7 +90,7 @@ def train_forecasting(
     started = time.perf_counter()
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
-        _train(_plan(series, config), replicas, None, Console(quiet=True))
+        train_plan(_plan(series, config), replicas, None, Console(quiet=True))
         replicas.wait()
         return None
     with console.status("reading the data and fitting simple forecasters ..."):
@@ -104,7 +104,7 @@ def train_forecasting(
         show_plan(plan, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
-        trained = _train(plan, replicas, writer, console)
+        trained = train_plan(plan, replicas, writer, console)
         model, result, shares = trained.model, trained.result, trained.shares
         show_shares(shares, console)
         delivered = _refit(plan, trained, console) if replicas.count == 1 else None
@@ -192,14 +192,6 @@ def train_forecasting(
 
 def _plan(series: Series | None, config: ForecastingConfig) -> Plan:
     return make_plan(read_series(config.data) if series is None else series, config)
-
-
-def _train(
-    plan: Plan, replicas: Replicas, writer: TrainingRunWriter | None, console: Console
-) -> Combination:
-    if plan.combines:
-        return train_combination(plan, replicas, writer, console)
-    return Combination(*train_network(plan.data, plan.config, replicas, writer, console), ())
 
 
 def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | None:

@@ -31,11 +31,12 @@ from training.forecasting.count_losses import COUNT_LOSSES
 from training.forecasting.losses import forecast_loss
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.network.objective import compared_steps, objective_of
+from training.forecasting.network.training import train_network
 from training.forecasting.scores.conformal import MEDIAN
 from training.forecasting.scores.forecast_errors import CHUNK
 from training.forecasting.windows import Windows
 from training.loop.checkpoint import Checkpoint
-from training.loop.fit import FitResult
+from training.loop.fit import FitResult, Progress
 from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
 from training.runs.writer import TrainingRunWriter
@@ -70,10 +71,41 @@ class Combination:
     """How the training of the networks went."""
     shares: tuple[Share, ...]
     """Its parts, those without weight among them: the networks, then the simple forecasters."""
+    validation_mse: float
+    """Of what is delivered, on the validation windows."""
+
+
+def train_plan(
+    plan: Plan,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
+    followers: Sequence[Progress] = (),
+) -> Combination:
+    """Train what a plan says: a combination, or a network that stands alone and has no shares.
+
+    Args:
+        plan: What to train.
+        replicas: Of the networks.
+        writer: Keeps checkpoints.
+        console: Where to show progress.
+        followers: Told of steps and epochs, beside the console.
+    """
+    if plan.combines:
+        return train_combination(plan, replicas, writer, console, followers)
+    model, result = train_network(
+        plan.data, plan.config, replicas, writer, console, followers=followers
+    )
+    best = next(each for each in result.epochs if each.epoch == result.best_epoch)
+    return Combination(model, result, (), best.validation["mse"])
 
 
 def train_combination(
-    plan: Plan, replicas: Replicas, writer: TrainingRunWriter | None, console: Console
+    plan: Plan,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
+    followers: Sequence[Progress] = (),
 ) -> Combination:
     """Train the networks of a plan and combine them with its simple forecasters."""
     checkpoint = None  # of several replicas each would have random numbers of its own to keep
@@ -81,8 +113,11 @@ def train_combination(
         checkpoint = partial(writer.checkpoint, data=plan.data.digest)
     linear = [each.forecaster for each in plan.candidates]
     networks = chosen_networks(plan, linear)
-    models, joined, result = fit_networks(plan, networks, replicas, console, checkpoint)
+    models, joined, result = fit_networks(
+        plan, networks, replicas, console, checkpoint, followers=followers
+    )
     weights, errors = _weigh(plan, linear, joined)
+    each_mse = (errors**2).mean(axis=0)
     shares = [
         Share(
             each.name,
@@ -92,7 +127,7 @@ def train_combination(
             each.model,
             each.residual_of is not None,
         )
-        for each, w, mse in zip(networks, weights, errors, strict=False)
+        for each, w, mse in zip(networks, weights, each_mse, strict=False)
     ]
     count = len(networks)
     shares += [
@@ -106,10 +141,10 @@ def train_combination(
             penalty=each.penalty,
             own=each.own,
         )
-        for each, w, mse in zip(linear, weights[count:], errors[count:], strict=True)
+        for each, w, mse in zip(linear, weights[count:], each_mse[count:], strict=True)
     ]
     model = assembled(plan.data.shape, networks, models, linear, weights)
-    return Combination(model, result, tuple(shares))
+    return Combination(model, result, tuple(shares), float(((errors @ weights) ** 2).mean()))
 
 
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
@@ -126,6 +161,7 @@ def fit_networks(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     last_epoch: bool = False,
     start: keras.Model | None = None,
+    followers: Sequence[Progress] = (),
 ) -> tuple[list[keras.Model], keras.Model, FitResult]:
     """The trained networks, all of them side by side, and how it went.
 
@@ -137,6 +173,7 @@ def fit_networks(
         checkpoint: Makes what keeps checkpoints.
         last_epoch: Keep the last epoch in place of the one that validates best.
         start: A combination that holds these networks, with whose weights they begin.
+        followers: Told of steps and epochs, beside the console.
     """
     config, data, settings = plan.config, plan.data, plan.config.training
     keras.utils.set_random_seed(settings.seed)
@@ -167,6 +204,7 @@ def fit_networks(
         console=console,
         checkpoint=checkpoint,
         replicas=replicas,
+        followers=followers,
     )
     if pooled:
         single = models
@@ -196,7 +234,7 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
 def _weigh(
     plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of the networks and of the simple forecasters, and their squared errors."""
+    """The weights of the networks and of the simple forecasters, and their errors (n, M)."""
     data, windows = plan.data, compared(plan)
     by_network = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
     if plan.config.model.loss == "quantile":
@@ -209,7 +247,7 @@ def _weigh(
     ]
     errors = measured_errors(forecasts, windows, data)
     weights = stacking_weights(errors, independent_windows(data))
-    return weights, (errors**2).mean(axis=0)
+    return weights, errors
 
 
 def assembled(

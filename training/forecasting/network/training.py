@@ -1,6 +1,7 @@
 """Training a network that stands alone."""
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 
 import keras
@@ -14,7 +15,7 @@ from training.forecasting.network.model import build_forecaster, initialise_line
 from training.forecasting.network.objective import compared_steps, count_scale, objective_of
 from training.forecasting.scores.forecast_errors import CHUNK
 from training.forecasting.windows import WindowBatches
-from training.loop.fit import FitResult
+from training.loop.fit import FitResult, Progress
 from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
 from training.runs.writer import TrainingRunWriter
@@ -28,6 +29,7 @@ def train_network(
     console: Console,
     last_epoch: bool = False,
     start: keras.Model | None = None,
+    followers: Sequence[Progress] = (),
 ) -> tuple[keras.Model, FitResult]:
     """Train it from standardised windows (B, L, C) to (B, H, K, Q or 1).
 
@@ -39,6 +41,7 @@ def train_network(
         console: Where to show progress.
         last_epoch: Keep the last epoch in place of the one that validates best.
         start: A model of the same settings, with whose weights it begins.
+        followers: Told of steps and epochs, beside the console.
     """
     epochs = itertools.count()
     settings = config.training
@@ -91,5 +94,6 @@ def train_network(
         console=console,
         checkpoint=checkpoint,
         replicas=replicas,
+        followers=followers,
     )
     return model, result
