@@ -22,7 +22,7 @@ from training.tune.worker import Job, worker_name
 
 _TRIALS_OF_PROCESS = 8
 """After so many a process is replaced, for what TensorFlow keeps in memory."""
-_POLL_SECONDS = 0.3
+_POLL_SECONDS = 0.7
 _MOST_CRASHES = 3
 """Processes that may break down in a row."""
 _SHOWN_OF_ERROR = 2000
