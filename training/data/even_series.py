@@ -155,9 +155,9 @@ def evenly_spaced(
 def _gap_note(axis: TimeAxis, holes: Sequence[tuple[int, int]]) -> str:
     missing = sum(count for _, count in holes)
     place, longest = max(holes, key=lambda hole: hole[1])
-    text = f"{missing:,} times are missing from the file and were added as missing values"
     if missing == 1:
-        return f"{text}: {axis.times[place]}"
+        return f"{axis.times[place]} is missing from the file and was added as a missing value"
+    text = f"{missing:,} times are missing from the file and were added as missing values"
     if len(holes) == 1:
         return f"{text}, in one gap from {axis.times[place]}"
     return f"{text}, in {len(holes):,} gaps, the longest of {longest:,} from {axis.times[place]}"

@@ -1,5 +1,6 @@
 """A table of values at evenly spaced times."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,3 +54,9 @@ class Series:
         there = set(self.columns)
         made = ([input_column(name, of) for name in self.inputs] for of in self.columns)
         return frozenset(name for of in made if there.issuperset(of) for name in of)
+
+    def contents(self) -> Iterator[str | np.ndarray]:
+        """Columns, times and values, for a digest."""
+        yield from self.columns
+        yield self.times.as_unit("ns").asi8
+        yield self.values

@@ -13,6 +13,7 @@ from training.errors import DataError
 from training.forecasting.config import SeriesConfig
 from training.forecasting.known.fit import CLEARLY, fit_effect
 from training.forecasting.network.config import ForecastShape
+from training.forecasting.power import steady_exponent
 from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.sources.series_check import series_problems, usable_series, window_origins
 from training.forecasting.sources.sets import Borders, borders_of, load_series, published_borders
@@ -32,8 +33,8 @@ class ForecastingData:
 
     @property
     def plain(self) -> "ForecastingData":
-        """The same on the scale on which errors are measured: no logarithms, no known inputs."""
-        if not self.preprocessor.logarithmic.any() and self.preprocessor.known is None:
+        """The same on the scale on which errors are measured: no powers, no known inputs."""
+        if not self.preprocessor.transformed.any() and self.preprocessor.known is None:
             return self
         return replace(self, preprocessor=self.preprocessor.plain)
 
@@ -50,9 +51,7 @@ class ForecastingData:
     @property
     def digest(self) -> str:
         """Identifies the series."""
-        series = self.series
-        times = series.times.as_unit("ns").asi8
-        return data_digest([*series.columns, times, series.values])
+        return data_digest(self.series.contents())
 
     @cached_property
     def raw(self) -> np.ndarray:
@@ -70,6 +69,10 @@ class ForecastingData:
     def effects(self) -> np.ndarray | None:
         """(rows, K) float32, what known inputs add to the targets; None: there are none."""
         return self.preprocessor.series_effects(self.raw)
+
+    def noting(self, notes: tuple[str, ...]) -> "ForecastingData":
+        """The same with further remarks on the series."""
+        return replace(self, series=replace(self.series, notes=(*self.series.notes, *notes)))
 
     def trained_on(self, rows: int) -> "ForecastingData":
         """The same with the first so many rows to train on; the other parts stay."""
@@ -129,11 +132,15 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     problems.raise_errors()
     borders = borders_of(series, config)
     rows = series.values[: borders.train]
-    logarithmic = None
-    if config.transform == "log1p":
-        logarithmic = never_negative(series.values[: borders.validation], shape.targets)
+    transformed, exponent = None, 0.0
+    if config.transform not in ("auto", "none"):
+        transformed = never_negative(series.values[: borders.validation], shape.targets)
+        if config.transform == "nonnegative":
+            exponent = 1.0
+        elif config.transform == "boxcox":
+            exponent = steady_exponent(rows[:, transformed], season)
     preprocessor = SeriesPreprocessor.fit(
-        rows, shape.targets, logarithmic, _columns_of_inputs(series)
+        rows, shape.targets, transformed, exponent, _columns_of_inputs(series)
     )
     if config.future or series.calendar.columns:
         preprocessor, note = _with_known(series, config, borders, season, shape, preprocessor)

@@ -82,6 +82,7 @@ def test_times_that_do_not_ascend(texts, message):
     [
         ("h", 24), ("15min", 96), ("10min", 144), ("W-SAT", 52), ("W-MON", 52), ("MS", 12),
         ("D", 7), ("B", 5), ("QS-JAN", 4), ("YS-JAN", 1), ("2h", 12), ("s", 3600), ("ME", 12),
+        ("BME", 12), ("BMS", 12), ("QE-MAR", 4),
     ],
 )  # fmt: skip
 def test_frequencies_are_recognised_and_have_their_season(frequency, season):
@@ -106,3 +107,8 @@ def test_a_time_off_the_grid_is_named():
     texts = [str(time) for time in times]
     with pytest.raises(DataError, match=r"line 6.*every h .*got '2020-01-01 04:07:00'"):
         complete(pd.DatetimeIndex(times), cells(texts))
+
+
+@pytest.mark.parametrize(("frequency", "season"), [("BQE", 4), ("SME", 24), ("WOM-2TUE", 12)])
+def test_other_calendar_steps_repeat_every_year(frequency, season):
+    assert season_length(frequency) == season

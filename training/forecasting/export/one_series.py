@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from training.forecasting.combination.one_series import one_series_model
 from training.forecasting.known.average_effect import AverageEffect
-from training.forecasting.preprocessor import LARGEST_LOGARITHM, SeriesPreprocessor
+from training.forecasting.power import graph_powers, graph_roots
+from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 
@@ -20,7 +21,8 @@ class OneSeries:
 
     Args:
         model: From standardised windows (B, L, 1) to (B, H, 1, Q or 1).
-        logarithmic: Whether the logarithm of one more than a value is standardised.
+        exponent: Of the power (`training.forecasting.power`) that is standardised; None: values
+            are.
         levels: The Q levels.
         offsets: (H, K, Q), standardised, of the K series that the model was trained on.
         inputs: What known inputs add to a series of which nothing else is known; None: it has none.
@@ -29,14 +31,14 @@ class OneSeries:
     def __init__(
         self,
         model: keras.Model,
-        logarithmic: bool,
+        exponent: float | None,
         levels: tuple[float, ...],
         offsets: np.ndarray,
         inputs: AverageEffect | None = None,
     ) -> None:
         self.inputs = inputs
         self.model, self.lookback = model, int(model.input_shape[1])
-        self.logarithmic, self.levels = logarithmic, levels
+        self.exponent, self.levels = exponent, levels
         self.offsets = np.median(offsets, axis=1, keepdims=True).astype(np.float32)
 
     def forecast(self, history: Any, past: Any = None, future: Any = None) -> dict[str, Any]:
@@ -55,9 +57,9 @@ class OneSeries:
         before = tf.fill((rows, self.lookback), float("nan"))
         read = tf.concat([before, history], axis=1)[:, -self.lookback :]
         read = tf.ensure_shape(read, (None, self.lookback))
-        if self.logarithmic:
+        if self.exponent is not None:
             known = tf.logical_not(tf.math.is_nan(read))
-            read = tf.where(known, tf.math.log1p(tf.maximum(read, 0.0)), read)
+            read = tf.where(known, graph_powers(read, self.exponent), read)
         mean, deviation = _scale(read)
         standardised, ahead = (read - mean) / deviation, None
         if self.inputs is not None:
@@ -68,8 +70,8 @@ class OneSeries:
         if ahead is not None:
             served += ahead[..., tf.newaxis]
         raw = served * deviation[..., tf.newaxis] + mean[..., tf.newaxis]
-        if self.logarithmic:
-            raw = tf.maximum(tf.math.expm1(tf.minimum(raw, LARGEST_LOGARITHM)), 0.0)
+        if self.exponent is not None:
+            raw = graph_roots(raw, self.exponent)
         return {"forecast": raw[..., list(self.levels).index(MEDIAN)], "quantiles": raw}
 
 
@@ -79,16 +81,17 @@ def one_series_of(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
     if single is None or run.series.calendar.columns:
         return None
     preprocessor = run.preprocessor()
-    logarithmic = preprocessor.logarithmic[list(run.shape.targets)]
-    if logarithmic.any() and not logarithmic.all():
+    transformed = preprocessor.transformed[list(run.shape.targets)]
+    if transformed.any() and not transformed.all():
         return None
+    exponent = preprocessor.exponent if transformed.all() else None
     inputs, known = None, preprocessor.known
     if known is not None:
         if not known.by_series:
             return None
         columns = list(known.columns)
         inputs = AverageEffect(known, preprocessor.mean[columns], preprocessor.deviation[columns])
-    return OneSeries(single, bool(logarithmic.all()), run.levels, run.offsets, inputs)
+    return OneSeries(single, exponent, run.levels, run.offsets, inputs)
 
 
 def _scale(read: Any) -> tuple[Any, Any]:

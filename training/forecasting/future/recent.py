@@ -122,8 +122,8 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     """The end of newer values of the series of a run.
 
     Rows at the end without a value of any column that is forecast are what is to be forecast, and
-    are left out. Too few rows are put behind the end of the run's own series where they go on
-    with it.
+    are left out. Too few rows are appended to the end of the run's own series where they continue
+    it.
 
     Args:
         run: Complete.
@@ -153,7 +153,7 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         values = np.column_stack([values, run.calendar.values(times)])
     lookback = run.shape.lookback
     if len(times) < lookback:
-        times, values, before = _behind_run(run, times, values, series.source)
+        times, values, before = _after_run(run, times, values, series.source)
         notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
     read = values[-lookback:].astype(np.float32)
     recent = Recent(times[-lookback:], read, future, tuple(notes))
@@ -234,7 +234,7 @@ def _end(targets: np.ndarray) -> int:
     return int(seen[-1]) + 1 if len(seen) else 0
 
 
-def _behind_run(
+def _after_run(
     run: ForecastingRun, times: pd.DatetimeIndex, values: np.ndarray, source: str
 ) -> tuple[pd.DatetimeIndex, np.ndarray, int]:
     """The rows with the end of the run's own series before them, and how many those are."""

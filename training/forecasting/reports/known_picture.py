@@ -19,8 +19,9 @@ def draw_known_inputs(data: ForecastingData, path: Path) -> None:
     """Draw what each known input adds to the first targets over the values it had in training.
 
     The other inputs are at their means, and nothing is added at the mean of all. Targets are in
-    their own units; of those on a logarithmic scale the factor is shown. Of a panel it is the
-    median over the series, and what lies between the tenth and the ninetieth hundredth of them.
+    their own units (of a power of them, where that is learned); of those on a logarithmic scale
+    the factor is shown. Of a panel it is the median over the series, and what lies between the
+    tenth and the ninetieth hundredth of them.
 
     Args:
         data: With known inputs.
@@ -50,10 +51,10 @@ def _draw_targets(axes: Axes, data: ForecastingData, known: KnownEffect, place: 
     added = _added(known, inputs)
     for (k, target), colour in zip(targets, (_MODEL, *_OTHERS), strict=False):
         curve = added[:, k] * scale.deviation[target]
-        curve = np.exp(curve) if scale.logarithmic[target] else curve
+        curve = np.exp(curve) if scale.multiplies(target) else curve
         axes.plot(values, curve, color=colour, label=plain_label(data.target_columns[k]))
     axes.set_xlabel(plain_label(data.series.columns[column]))
-    axes.set_ylabel("factor" if scale.logarithmic[targets[0][1]] else "added, own units")
+    axes.set_ylabel("factor" if scale.multiplies(targets[0][1]) else "added, own units")
     if len(targets) > 1 and not place:
         axes.legend(fontsize="small")
 
@@ -67,7 +68,7 @@ def _draw_panel(axes: Axes, data: ForecastingData, known: KnownEffect, place: in
     inputs = np.zeros((_POINTS, len(targets), count))
     inputs[..., place] = standardised[:, np.newaxis]
     added = _added(known, inputs.reshape(_POINTS, -1))  # (points, K)
-    logarithmic = bool(scale.logarithmic[targets].all())
+    logarithmic = all(map(scale.multiplies, targets))
     if logarithmic:
         added = np.exp(added * scale.deviation[targets])
     mean, deviation = scale.mean[columns], scale.deviation[columns]

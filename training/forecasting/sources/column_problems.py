@@ -3,6 +3,7 @@
 import numpy as np
 
 from training.data.series import Series
+from training.forecasting.sources.column_notes import float32_distance
 from training.forecasting.sources.sets import Borders
 
 LARGEST = 1e30
@@ -47,7 +48,7 @@ def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
             f"expected values up to {LARGEST:.0e}, got one of {largest:g}; models read "
             "numbers as float32: divide the column by a constant"
         )
-    deviation, between = float(train.std()), apart(train)
+    deviation, between = float(train.std()), float32_distance(train)
     if deviation <= between or deviation < _LEAST_DEVIATION:
         return (
             f"expected values whose standard deviation is above {_LEAST_DEVIATION:g} and "
@@ -63,8 +64,3 @@ def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
             "value, leave the cell empty"
         )
     return None
-
-
-def apart(values: np.ndarray) -> float:
-    """The distance between neighbouring float32 numbers of the size of the largest value."""
-    return float(np.spacing(np.float32(np.abs(values).max())))

@@ -9,15 +9,9 @@ from training.data.problems import Problems
 from training.data.series import Series
 from training.forecasting.config import SeriesConfig
 from training.forecasting.network.config import ForecastShape
-from training.forecasting.sources.column_problems import LARGEST, apart, column_problem
+from training.forecasting.sources.column_notes import note_columns
+from training.forecasting.sources.column_problems import LARGEST, column_problem
 from training.forecasting.sources.sets import PARTS, Borders, borders_of, steps_of
-
-_COARSE = 0.01
-"""A note is given if neighbouring float32 numbers differ by more than this share of the
-deviation."""
-_MUCH = 0.5
-_FEW_WINDOWS = 200
-"""Below which a horizon and column alone has too few residuals: they overlap."""
 
 
 def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
@@ -85,16 +79,6 @@ def window_origins(
     origins = np.arange(max(begin, lookback), end - horizon + 1)
     count = np.concatenate([[0], np.cumsum(np.isfinite(targets).any(axis=1))])
     return origins[count[origins + horizon] > count[origins]]
-
-
-def pools(windows: int, panel: bool) -> bool:
-    """Whether intervals are calibrated on all columns and horizons together.
-
-    Args:
-        windows: Of the validation part.
-        panel: Whether series are of unequal length.
-    """
-    return panel or windows < _FEW_WINDOWS
 
 
 def calibration_problem(
@@ -192,7 +176,7 @@ def _usable_columns(
         series = replace(
             series, columns=columns, values=series.values[:, kept], ahead=ahead, calendar=calendar
         )
-    _note_columns(series, borders, problems)
+    note_columns(series, borders, problems)
     return series
 
 
@@ -220,22 +204,3 @@ def _check_windows(
                 f"{series.source}: no window of the {part} part has a value to forecast; all of "
                 "them are missing"
             )
-
-
-def _note_columns(series: Series, borders: Borders, problems: Problems) -> None:
-    """Remarks on columns that float32 numbers resolve but coarsely, or that are mostly missing."""
-    inputs = series.input_columns
-    for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
-        if name in inputs:
-            continue
-        train = column[np.isfinite(column)]
-        share = apart(train) / float(train.std())
-        if share > _COARSE:
-            problems.note(
-                f"column {name!r}: models read numbers as float32, which at its size are "
-                f"{apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
-                "constant from the column for better forecasts"
-            )
-        missing = 1 - len(train) / len(column)
-        if missing > _MUCH:
-            problems.note(f"column {name!r}: {missing:.0%} of its training rows are missing")
