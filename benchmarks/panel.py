@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs-dir", type=Path, default=Path("runs/panel"))
     parser.add_argument("--rivals-python", type=Path, help="of an environment with neuralforecast")
     parser.add_argument("--lookbacks", nargs="+", default=["56", "112"], help="tried of rivals")
+    parser.add_argument("--rivals", nargs="+", choices=RIVALS, default=RIVALS)
+    parser.add_argument("--step", default="1", help="rivals forecast every n-th test window only")
     arguments = parser.parse_args(argv)
     arguments.runs_dir.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[dict[str, float]]] = {}
@@ -51,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         if arguments.rivals_python is not None:
             run = max(runs.values(), key=lambda each: each.metrics["seconds"])
-            for name in RIVALS:
+            for name in arguments.rivals:
                 found.setdefault(f"neuralforecast, {name}", []).append(
                     rival(name, seed, run, arguments)
                 )
@@ -90,7 +92,7 @@ def rival(
         command += ["--train", str(series.borders[0]), "--validation", str(series.borders[1])]
         command += ["--horizon", str(series.horizon), "--season", str(series.season)]
         command += ["--seconds", str(run.metrics["seconds"]), "--seed", str(seed)]
-        command += ["--lookbacks", *arguments.lookbacks]
+        command += ["--step", arguments.step, "--lookbacks", *arguments.lookbacks]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         kept.write_text(done.stdout.strip().split("\n")[-1] + "\n", "utf-8")
     return dict(json.loads(kept.read_text("utf-8")))

@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--season", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True, help="for a training")
     parser.add_argument("--lookbacks", type=int, nargs="+", required=True)
+    parser.add_argument("--step", type=int, default=1, help="test every n-th window only")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     long = pd.read_csv(asked.data, parse_dates=["ds"])[["unique_id", "ds", "y"]]
@@ -52,7 +53,7 @@ def main() -> None:
         tried[lookback] = error, fitted, steps, seconds
     lookback = min(tried, key=lambda each: tried[each][0])
     _, fitted, steps, seconds = tried[lookback]
-    origins = range(asked.validation, len(wide) - asked.horizon + 1)
+    origins = range(asked.validation, len(wide) - asked.horizon + 1, asked.step)
     print(
         json.dumps(
             {
