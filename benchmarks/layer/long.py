@@ -98,7 +98,7 @@ def _measure(layer: str, case: str, shape: Shape) -> dict[str, float]:
 
     rng = np.random.default_rng(0)
     x = tf.constant(rng.standard_normal(shape[:3], dtype=np.float32))
-    sequences = {"return_sequences": case == "all outputs"}
+    sequences: dict[str, Any] = {"return_sequences": case == "all outputs"}
     makers: dict[str, Any] = {
         "Keras": functools.partial(keras.layers.GRU, **sequences),
         "Dense": keras.layers.Dense,
