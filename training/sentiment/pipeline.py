@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
@@ -25,7 +27,8 @@ from training.sentiment.network.model import build_sentiment_model, initialise_w
 from training.sentiment.run import TEXT_RULES, SentimentRun
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
-from training.sentiment.vocabulary.words import sentiment_words
+from training.sentiment.targets.unequal import for_unequal_classes
+from training.sentiment.vocabulary.words import sentiment_words, text_reading
 from training.words.count_ratios import word_ratios
 from training.words.ngram_model import NgramModel
 from training.words.token_rows import TokenRows
@@ -76,14 +79,20 @@ def train_sentiment(
             cleaned = config.data.cleaning
             if cleaned is None:
                 cleaned = data.own
-            words = sentiment_words(data, config, writer.path.parent, status.update, cleaned)
+            reading = text_reading(data, config)
+            words = sentiment_words(
+                data, config, writer.path.parent, status.update, cleaned, reading
+            )
             vocabulary = words.vocabulary
-            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens, cleaned)
+            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens, cleaned, reading)
             parts = {
                 name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
                 for name, part in data.parts().items()
             }
+        config, unequal = for_unequal_classes(config, data)
         target = make_target(data, config)
+        if unequal is not None:
+            data = replace(data, notes=(*data.notes, unequal))
         _describe(data, shown, console)
         model = build_sentiment_model(
             config.model,
@@ -109,7 +118,7 @@ def train_sentiment(
             with console.status("combining ..."):
                 alone = _alone(model, target, ngrams, parts, config.training.metric is not None)
             model = combine(model, ngrams, alone.shares)
-        writer.write_json(TEXT_RULES, {"cleaned": cleaned})
+        writer.write_json(TEXT_RULES, {"cleaned": cleaned, "reading": reading})
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
         writer.write_model(model, result)
@@ -151,6 +160,7 @@ def _train(
             rows.labels,
             settings.batch_size if name == "train" else EVALUATION_BATCH,
             settings.seed,
+            shares=_shares(rows) if name == "train" and settings.balanced_batches else None,
         )
         for name, rows in parts.items()
         if name != "test"
@@ -165,6 +175,11 @@ def _train(
         console=console,
         checkpoint=lambda variables: writer.checkpoint(variables, digest),
     )
+
+
+def _shares(rows: TokenRows) -> np.ndarray:
+    """How often each row is drawn so that all classes are equally frequent, (N,)."""
+    return np.asarray(1 / np.bincount(rows.labels)[rows.labels])
 
 
 def _alone(
