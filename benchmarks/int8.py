@@ -67,7 +67,9 @@ def forecasting(run: ForecastingRun) -> tuple[ForecastingRun, Any]:
 
     def evaluate(model: keras.Model) -> float:
         windows = data.windows("test")
-        result = evaluate_forecasts(make_predictor(model, data), windows, run.offsets, run.levels)
+        result = evaluate_forecasts(
+            make_predictor(model, data), windows, run.offsets, data.preprocessor, run.levels
+        )
         return float(result.errors.mse)
 
     return run, evaluate

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import join
+from shlex import join, quote
 from typing import Annotated, Any
 
 import tyro
@@ -61,6 +61,7 @@ def run_check(
     """
     if config.task is not None and config.task not in tasks:
         raise ConfigError(f"--task must be one of {', '.join(tasks)}, got {config.task!r}")
+    _require_no_data_flag(config, settings, tasks)
     flags = ["--data", str(config.path), *settings]
     name, found = _check(flags, tasks if config.task is None else {config.task: tasks[config.task]})
     found.print(console)
@@ -74,6 +75,22 @@ def run_check(
     line = join(["gru-train", name, "--data", str(config.path), *settings])
     console.print(f"\nnext    {line}", markup=False, highlight=False)
     return 0
+
+
+def _require_no_data_flag(
+    config: CheckConfig, settings: Sequence[str], tasks: Mapping[str, Task]
+) -> None:
+    """Raise ConfigError where the file follows --data, as in a training."""
+    given = [number for number, flag in enumerate(settings) if flag.split("=")[0] == "--data"]
+    if not given:
+        return
+    flag, *after = settings[given[0] :]
+    path = flag.partition("=")[2] or next(iter(after), "DATA")
+    task = f" --task {config.path}" if str(config.path) in tasks else ""
+    raise ConfigError(
+        f"--data must be left out, as the first argument names the data: "
+        f"gru-train check {quote(path)}{task}"
+    )
 
 
 def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCheck]:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from training.check_command import CheckConfig, run_check
 from training.compare.command import COMPARE
-from training.errors import CheckpointError, InterruptedRun, InterruptedScoring, TrainingError
+from training.errors import CheckpointError, InterruptedRun, InterruptedWork, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import PREDICT
 from training.presets import preset_in
@@ -24,6 +24,8 @@ from training.resume_config import ResumeConfig
 from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
+from training.tune.command import run_tune
+from training.tune.config import TuneConfig
 
 INTERRUPTED = 130
 
@@ -43,6 +45,9 @@ def run_command(arguments: Sequence[str]) -> int:
         with sigterm_interrupts():
             if isinstance(config, CheckConfig):
                 return run_check(config, others, tasks, Console(soft_wrap=True))
+            if isinstance(config, TuneConfig):
+                run_tune(config, others, tasks, Console(soft_wrap=True))
+                return 0
             return _run(config, tasks, further, arguments)
     except SystemExit as stop:  # tyro's --help and usage errors
         return int(stop.code or 0)
@@ -59,7 +64,7 @@ def run_command(arguments: Sequence[str]) -> int:
             highlight=False,
         )
         return INTERRUPTED
-    except InterruptedScoring as stop:
+    except InterruptedWork as stop:
         errors.print(f"gru-train: {stop.message}", markup=False, highlight=False)
         return INTERRUPTED
     except KeyboardInterrupt:
@@ -72,7 +77,7 @@ def _parse(
 ) -> tuple[Any, list[str]]:
     """The settings on the command line, as an instance of its command's class.
 
-    The second value holds the arguments that `check` passes on to the training it checks for.
+    The second value holds the arguments that `check` and `tune` pass on to a training.
     """
     commands: list[Any] = []
     for name, task in tasks.items():
@@ -80,6 +85,7 @@ def _parse(
         if arguments[:1] == [name]:
             default = preset_in(arguments, task.presets, default)
         commands.append(Annotated[task.config_type, tyro.conf.subcommand(name, default=default)])
+    commands.append(Annotated[TuneConfig, tyro.conf.subcommand("tune")])
     commands.append(Annotated[CheckConfig, tyro.conf.subcommand("check")])
     commands.append(Annotated[ResumeConfig, tyro.conf.subcommand("resume")])
     for command in further:
@@ -91,7 +97,7 @@ def _parse(
         "config": (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     }
     command = functools.reduce(operator.or_, commands)
-    if arguments[:1] == ["check"]:
+    if arguments[:1] in (["check"], ["tune"]):
         config, others = tyro.cli(command, return_unknown_args=True, **options)
         return config, others
     return tyro.cli(command, **options), []

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 import tyro
 
 from training.errors import ConfigError
+from training.search_ranges import Floats, OneOf
 
 ConfigT = TypeVar("ConfigT")
 OptionalName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
@@ -53,9 +54,9 @@ class TrainingConfig:
     """Maximum number of passes over the training part."""
     patience: int = 5
     """Stop after this many epochs without a better validation result."""
-    batch_size: int = 64
+    batch_size: Annotated[int, OneOf((32, 64, 128))] = 64
     """Rows per step."""
-    learning_rate: float = 1e-3
+    learning_rate: Annotated[float, Floats(3e-4, 1e-2, log=True)] = 1e-3
     """Adam's step size."""
     schedule: Literal["constant", "cosine", "decay"] = "constant"
     """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or

@@ -62,8 +62,8 @@ class InterruptedRun(KeyboardInterrupt):
         self.run = run
 
 
-class InterruptedScoring(KeyboardInterrupt):
-    """The scoring of a file was interrupted and can go on.
+class InterruptedWork(KeyboardInterrupt):
+    """Scoring a file, or a search, was interrupted and can go on.
 
     Args:
         message: How far it came, and how it goes on.

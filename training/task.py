@@ -7,7 +7,7 @@ that need it, so that help is there at once.
 """
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
@@ -17,6 +17,8 @@ from rich.console import Console
 from training.errors import TrainingError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from training.data.check import DataCheck
     from training.outcomes import Outcomes
     from training.runs.directory import TaskRun
@@ -53,6 +55,15 @@ class Verdict(NamedTuple):
     """One line: what does better, and by how much."""
     flags: tuple[str, ...] = ()
     """Settings to train with again that may do better; none where there are no others."""
+
+
+class Criterion(NamedTuple):
+    """What a search judges settings by, on validation rows."""
+
+    name: str
+    higher_is_better: bool
+    style: str
+    """How to write a value, as `.1%`."""
 
 
 class Task(Protocol):
@@ -105,6 +116,27 @@ class Task(Protocol):
 
         Returns:
             The run; None in a process of several that train together which writes none.
+        """
+
+    def criterion(self, config: Any, data: Any) -> Criterion:
+        """What `try_settings` returns for these settings and data, of `check`."""
+
+    def contents(self, data: Any) -> Iterable["str | np.ndarray"]:
+        """All that data of `check` say, for a digest."""
+
+    def try_settings(
+        self, config: Any, data: Any, after_epoch: Callable[[int, float], None]
+    ) -> float:
+        """Train without writing a run, and judge it by its validation rows; no test row is read.
+
+        Args:
+            config: The settings.
+            data: What `check` has read.
+            after_epoch: Told the number of each epoch and the criterion after it; may end the
+                trial by an error.
+
+        Raises:
+            TrainingError: These settings cannot be used.
         """
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:

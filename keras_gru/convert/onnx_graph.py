@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,9 +114,19 @@ class OnnxGraph:
         return inner
 
     def graph(self, name: str) -> Any:
-        """What was added so far, a `GraphProto`; also the body of a loop in another graph."""
+        """What was added so far, a `GraphProto`; also the body of a loop in another graph.
+
+        Nodes that no output needs are left out: a runtime would run them.
+        """
+        needed = {one.name for one in self._outputs}
+        nodes = []
+        for node in reversed(self._nodes):
+            if not needed.isdisjoint(node.output):
+                nodes.append(node)
+                needed.update(_names_read(node))
+        constants = [one for one in self._constants if one.name in needed]
         return self._onnx.helper.make_graph(
-            self._nodes, name, self._inputs, self._outputs, self._constants
+            nodes[::-1], name, self._inputs, self._outputs, constants
         )
 
     def model(self, name: str) -> Any:
@@ -154,6 +165,16 @@ class OnnxGraph:
     def _unique(self, name: str) -> str:
         self._taken[name] += 1
         return name if self._taken[name] == 1 else f"{name}_{self._taken[name] - 1}"
+
+
+def _names_read(node: Any) -> Iterator[str]:
+    """Its inputs, and what the graphs of its attributes read, their own tensors among them."""
+    yield from node.input
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield from (one.name for one in attribute.g.output)
+            for inner in attribute.g.node:
+                yield from _names_read(inner)
 
 
 def float32(values: Any) -> Array:

@@ -52,6 +52,8 @@ class ListedVersion:
     labels: tuple[str, ...] = ()
     runtime: str = ""
     """`onnx`, `tensorflow` or `tflite`; empty where it is not loaded or the server does not say."""
+    left_to_tensorflow: tuple[str, ...] = ()
+    """Signatures for which the server loads TensorFlow, when the first request comes."""
 
 
 @dataclass(frozen=True)

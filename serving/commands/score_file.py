@@ -57,7 +57,7 @@ def score_file(arguments: argparse.Namespace, client: Client) -> int:
     from rich.console import Console
 
     from serving.commands.served_model import ServedModel
-    from training.errors import InterruptedScoring, TrainingError
+    from training.errors import InterruptedWork, TrainingError
     from training.scoring.file_job import FileJob
     from training.tables.text_columns import TEXT_COLUMNS
 
@@ -87,7 +87,7 @@ def score_file(arguments: argparse.Namespace, client: Client) -> int:
             raise
         errors.print(f"gru-serve predict: {safe_text(error)}", markup=False, highlight=False)
         return USAGE_ERROR
-    except InterruptedScoring as stop:
+    except InterruptedWork as stop:
         errors.print(f"gru-serve predict: {stop.message}", markup=False, highlight=False)
         return INTERRUPTED
     console.print(scored.summary(), highlight=False)

@@ -85,6 +85,7 @@ class Predictor:
         options: Threads of the session.
         check_method_names: Refuse signatures whose `method_name` does not fit the request.
         runtime: See the attribute.
+        left: See the attribute.
 
     Attributes:
         signatures: By name.
@@ -92,6 +93,7 @@ class Predictor:
         check_method_names: As given.
         batches: Whether runs are merged into batches.
         runtime: What runs the model: `tensorflow`, `tflite` or `onnx`.
+        left: Signatures that this leaves to TensorFlow.
 
     Raises:
         ServingError: The SavedModel cannot be loaded.
@@ -104,6 +106,7 @@ class Predictor:
         options: SessionOptions | None = None,
         check_method_names: bool = False,
         runtime: str = "tensorflow",
+        left: Collection[str] = (),
     ) -> None:
         if isinstance(model, (str, Path)):
             from serving.engine.runtime import open_graph_session
@@ -112,6 +115,7 @@ class Predictor:
         self._session = model
         self.check_method_names = check_method_names
         self.runtime = runtime
+        self.left = frozenset(left)
         self.batches = isinstance(model, BatchingSession)
         self.signature_defs: SignatureDefMap = self._session.signatures
         self.signatures: dict[str, Signature] = {

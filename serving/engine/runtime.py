@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 RUNTIMES = ("auto", "tensorflow", "onnx")
 ONNX_FILE = "model.onnx"
+# A signature that nobody can ask: TensorFlow runs it when it loads the model.
+_INITIALIZER = "__saved_model_init_op"
 
 
 class Opened(NamedTuple):
@@ -114,7 +116,7 @@ def answered_by(directory: Path, runtime: str) -> Collection[str] | None:
 
 def _left(directory: Path, session: ModelSession) -> frozenset[str]:
     manifest = Manifest.read(directory)
-    names = session.signatures.signature_def.keys()
+    names = session.signatures.signature_def.keys() - {_INITIALIZER}
     return frozenset() if manifest is None else frozenset(names - manifest.signatures.keys())
 
 
@@ -143,7 +145,6 @@ def _open_native(
                 "pip install 'keras-gru[serve]'"
             )
         return None
-    threads = options.intra_op_threads
     if manifest is None:
         from serving.engine.native.onnx_file import OnnxFileSession
 
@@ -159,6 +160,7 @@ def _open_native(
     rest = None
     if runtime == "auto" and _has("tensorflow"):
         rest = partial(open_graph_session, directory, tags, options)
+    threads = 1 if options.frugal else options.intra_op_threads
     session = NativeSession(directory, manifest, signatures, rest, threads)
     try:
         _compare(directory, session, manifest, runtime)

@@ -20,8 +20,8 @@ class SessionOptions:
         gpu_memory_fraction: Part of each GPU's memory to take; 0 for what `config` says, or what
             TensorFlow decides.
         config: A serialized ConfigProto, for all the rest.
-        frugal: Never spend several threads on the operations of one run; for batches, which
-            share the CPUs with the threads that prepare the next ones.
+        frugal: Never spend several threads on one run; for batches, which share the CPUs with the
+            threads that prepare the next ones.
     """
 
     intra_op_threads: int = 0

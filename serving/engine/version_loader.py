@@ -118,7 +118,7 @@ class VersionLoader:
         if isinstance(session, BatchingSession):
             hurried = session.hurried()
         predictor = Predictor(
-            session, check_method_names=options.check_method_names, runtime=runtime
+            session, check_method_names=options.check_method_names, runtime=runtime, left=left
         )
         try:
             with hurried, watch.interrupting(predictor.interrupt):

@@ -149,7 +149,7 @@ class Catalogue:
     def listing(self) -> list[dict[str, Any]]:
         """All models by name, with their live versions, labels and what became of the others.
 
-        The `runtime` of a version that is not in memory is empty.
+        The `runtime` of a version that is not in memory is empty, and so is `left_to_tensorflow`.
         """
         with self.changed:
             return [
@@ -162,9 +162,7 @@ class Catalogue:
                             "state": version.state.name,
                             "labels": sorted(k for k, v in model.labels.items() if v == number),
                             "error": "" if version.error is None else version.error.status,
-                            "runtime": ""
-                            if version.predictor is None
-                            else version.predictor.runtime,
+                            **_runtime(version.predictor),
                         }
                         for number, version in sorted(model.known.items(), reverse=True)
                     ],
@@ -197,3 +195,10 @@ class Catalogue:
             ]
         for predictor in loaded:
             predictor.interrupt()
+
+
+def _runtime(predictor: Predictor | None) -> dict[str, Any]:
+    """What the list of models says of the runtime of a version."""
+    if predictor is None:
+        return {"runtime": "", "left_to_tensorflow": []}
+    return {"runtime": predictor.runtime, "left_to_tensorflow": sorted(predictor.left)}

@@ -120,7 +120,9 @@ class Histogram:
     def observe(self, value: float, *values: str) -> None:
         """Count a value; one text per label follows it."""
         with self._lock:
-            counts = self._counts.setdefault(values, [0] * (len(self._bounds) + 1))
+            counts = self._counts.get(values)
+            if counts is None:
+                counts = self._counts[values] = [0] * (len(self._bounds) + 1)
             counts[bisect_right(self._bounds, value)] += 1
             self._sums[values] = self._sums.get(values, 0.0) + value
 

@@ -196,3 +196,16 @@ def test_a_reader_that_has_seen_enough_is_no_error():
         said = process.stderr.read()
     assert said == ""
     assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["forecasting", "--data", "my x.csv"], "gru-train check 'my x.csv' --task forecasting"),
+        (["x.csv", "--data=y.csv", "--horizon", "3"], "gru-train check y.csv"),
+    ],
+)
+def test_the_data_are_the_first_argument(arguments, told, capsys):
+    assert main(["check", *arguments]) == 2
+    errors = capsys.readouterr().err.strip()
+    assert errors.endswith(f"--data must be left out, as the first argument names the data: {told}")

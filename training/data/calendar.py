@@ -13,8 +13,8 @@ _DAY = pd.Timedelta(days=1)
 def season_length(frequency: str) -> int:
     """The number of steps in the most natural season of a spacing: a day, a week, or a year.
 
-    Hours and minutes repeat every day, days every week, weeks and months every year; spacings
-    below a minute every hour.
+    Hours and minutes repeat every day, days every week, weeks, months and whatever else a calendar
+    knows every year; spacings below a minute every hour.
     """
     plain = frequency.partition("-")[0]
     name = plain.lstrip("0123456789")
@@ -24,7 +24,10 @@ def season_length(frequency: str) -> int:
         return max(1, round(per_year[name] / count))
     if name in ("D", "B"):
         return max(1, round((7 if name == "D" else 5) / count))
-    step = pd.Timedelta(count, name)
+    try:
+        step = pd.Timedelta(count, name)
+    except ValueError:  # steps of unequal length, such as the last business days of months
+        return max(1, round(len(pd.date_range("2001", "2005", freq=frequency)) / 4))
     period = _DAY if step >= pd.Timedelta(minutes=1) else pd.Timedelta(hours=1)
     return max(1, round(float(period / step)))
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from training.data.long_form import LongColumns, flattened, wide_columns
 from training.data.problems import Problems
 from training.data.series import Series
 from training.data.time_axis import TimeAxis, TimeCells, complete, gaps, in_order, parse_times
@@ -21,6 +22,8 @@ class ExpectedSeries(NamedTuple):
     """All of them, in this order whatever theirs."""
     frequency: str
     """Pandas' name of the spacing."""
+    optional: tuple[str, ...] = ()
+    """Those of the columns that may be absent, and are missing values then."""
 
 
 class SeriesRows(NamedTuple):
@@ -34,6 +37,47 @@ class SeriesRows(NamedTuple):
     """(rows, C) float64."""
     panel: bool = False
     """Whether they stood in long form, a row for each series and time."""
+    inputs: tuple[str, ...] = ()
+    """Of such a table, what each series has beside its values."""
+
+
+def as_expected(
+    ids: Sequence[str], values: np.ndarray, long: LongColumns, expected: ExpectedSeries | None
+) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
+    """The columns of a table in long form: those expected, in their order, or else all of them.
+
+    Args:
+        ids: The names of K series.
+        values: (T, K, N), of `training.data.long_form.widened`.
+        long: What the N are.
+        expected: Of series without a row the columns are missing values.
+
+    Returns:
+        Names (C,), values (T, C), and notes.
+    """
+    names, table = wide_columns(ids, long.inputs, long.valued), flattened(values, long.valued)
+    if expected is None:
+        return names, table, []
+    places = {name: place for place, name in enumerate(names)}
+    ordered = np.full((len(table), len(expected.columns)), np.nan)
+    for column, name in enumerate(expected.columns):
+        if name in places:
+            ordered[:, column] = table[:, places[name]]
+    known = set(expected.columns)
+    new = [of for of in ids if known.isdisjoint(wide_columns([of], long.inputs, long.valued))]
+    notes = [f"series that the model does not know: {', '.join(new[:10])}"] if new else []
+    return expected.columns, ordered, notes
+
+
+def with_absent(
+    columns: tuple[str, ...], values: np.ndarray, expected: ExpectedSeries | None
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """The columns expected of a table in wide form, and their values, NaN where one is absent."""
+    if expected is None or columns == expected.columns:
+        return columns, values
+    whole = np.full((len(values), len(expected.columns)), np.nan)
+    whole[:, [expected.columns.index(name) for name in columns]] = values
+    return expected.columns, whole
 
 
 def evenly_spaced(
@@ -96,16 +140,24 @@ def evenly_spaced(
     notes += found.notes
     found.notes.clear()
     return Series(
-        name, source, rows.columns, table, axis.times, axis.frequency, tuple(notes), rows.panel
+        name,
+        source,
+        rows.columns,
+        table,
+        axis.times,
+        axis.frequency,
+        tuple(notes),
+        rows.panel,
+        inputs=rows.inputs,
     )
 
 
 def _gap_note(axis: TimeAxis, holes: Sequence[tuple[int, int]]) -> str:
     missing = sum(count for _, count in holes)
     place, longest = max(holes, key=lambda hole: hole[1])
-    text = f"{missing:,} times are missing from the file and were added as missing values"
     if missing == 1:
-        return f"{text}: {axis.times[place]}"
+        return f"{axis.times[place]} is missing from the file and was added as a missing value"
+    text = f"{missing:,} times are missing from the file and were added as missing values"
     if len(holes) == 1:
         return f"{text}, in one gap from {axis.times[place]}"
     return f"{text}, in {len(holes):,} gaps, the longest of {longest:,} from {axis.times[place]}"

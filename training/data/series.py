@@ -1,9 +1,12 @@
 """A table of values at evenly spaced times."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+
+from training.data.long_form import input_column
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,9 @@ class Series:
     are left out."""
     ahead: np.ndarray | None = None
     """(n, C) of the steps after the last, of which only inputs are known."""
+    inputs: tuple[str, ...] = ()
+    """Of a panel: what each series has beside its values, in columns of
+    `training.data.long_form.input_column`."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -36,3 +42,18 @@ class Series:
     def column(self, name: str) -> int:
         """The index of a column."""
         return self.columns.index(name)
+
+    @property
+    def input_columns(self) -> frozenset[str]:
+        """Of a panel: the columns of the inputs of its series."""
+        if not self.inputs:
+            return frozenset()
+        there = set(self.columns)
+        made = ([input_column(name, of) for name in self.inputs] for of in self.columns)
+        return frozenset(name for of in made if there.issuperset(of) for name in of)
+
+    def contents(self) -> Iterator[str | np.ndarray]:
+        """Columns, times and values, for a digest."""
+        yield from self.columns
+        yield self.times.as_unit("ns").asi8
+        yield self.values

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from training.data.even_series import FEWEST_ROWS, ExpectedSeries, SeriesRows, evenly_spaced
+from training.data.even_series import (
+    FEWEST_ROWS,
+    ExpectedSeries,
+    SeriesRows,
+    as_expected,
+    evenly_spaced,
+    with_absent,
+)
 from training.data.file_content import as_text, read_bytes
 from training.data.long_form import BY_NAME, LongColumns, widened
 from training.data.problems import DataProblemsError, Problems
@@ -125,17 +132,18 @@ def _read_rows(
         problems.close_rows()
         raise ForeignDataError(str(DataProblemsError(problems.source, problems.errors)))
     if id_column is not None:
-        times, firsts, series, table = widened(texts, lines, ids, values[:, 0], problems)
-        series, table, more = _continued(series, table, expected)
-        return SeriesRows(time, series, times, firsts, table, True), notes + more
-    names = [name for name in columns if wrong[name] == len(texts)]
-    if names and len(set(texts)) < _OFTEN * len(texts):
+        times, firsts, found, wide = widened(texts, lines, ids, values, problems)
+        series, table, more = as_expected(found, wide, long, expected)
+        return SeriesRows(time, series, times, firsts, table, True, long.inputs), notes + more
+    told = [name for name in columns if wrong[name] == len(texts)]
+    if told and len(set(texts)) < _OFTEN * len(texts):
         problems.forget_rows()  # the error about the form of the table explains them
         raise DataError(
             f"{path}: expected a column for each series and a row for each time, got several rows "
-            f"for a time, told apart by {names[0]!r}; for a table in long form name the columns: "
-            f"--id-column {names[0]} --value-column NAME"
+            f"for a time, told apart by {told[0]!r}; for a table in long form name the columns: "
+            f"--id-column {told[0]} --value-column NAME"
         )
+    columns, values = with_absent(columns, values, expected)
     return SeriesRows(time, columns, texts, lines, values), notes
 
 
@@ -153,25 +161,9 @@ def _columns(
     if found is None:
         time, columns, notes = series_columns(source, names, time_column, expected)
         return time, columns, None, notes
-    name, value, others = found
+    name, values, others = found
     notes = [f"columns that are not read: {', '.join(others)}"] if others else []
-    return time, (value,), name, notes
-
-
-def _continued(
-    names: tuple[str, ...], values: np.ndarray, expected: ExpectedSeries | None
-) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
-    """The series that are expected, in their order; those without a row are missing."""
-    if expected is None:
-        return names, values, []
-    table = np.full((len(values), len(expected.columns)), np.nan)
-    places = {name: place for place, name in enumerate(names)}
-    for column, name in enumerate(expected.columns):
-        if name in places:
-            table[:, column] = values[:, places[name]]
-    new = [name for name in names if name not in expected.columns]
-    notes = [f"series that the model does not know: {', '.join(new[:10])}"] if new else []
-    return expected.columns, table, notes
+    return time, values, name, notes
 
 
 def _decode(path: Path) -> tuple[str, list[str]]:
@@ -195,12 +187,16 @@ def series_columns(
             first that is not expected to hold numbers.
         expected: The series that they must continue.
 
+    Returns:
+        Time; the columns of numbers, without those of the expected that are absent; notes.
+
     Raises:
         DataError: A column is missing; names it.
     """
     wanted = expected.columns if expected else ()
     others = [name for name in names if name not in wanted]
-    missing = [name for name in wanted if name not in names]
+    absent = [name for name in wanted if name not in names]
+    missing = [name for name in absent if expected and name not in expected.optional]
     if time_column is not None and time_column not in names:
         missing.append(time_column)
     if missing or not others:
@@ -212,7 +208,7 @@ def series_columns(
         return time, tuple(name for name in names if name != time), []
     extra = [name for name in others if name != time]
     notes = [f"columns that the model does not know: {', '.join(extra)}"] if extra else []
-    return time, tuple(wanted), notes
+    return time, tuple(name for name in wanted if name not in absent), notes
 
 
 def _number(row: Record, name: str) -> float | None:

@@ -1,11 +1,18 @@
 """A series from a table in memory: pandas, Polars or PyArrow."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from training.data.even_series import ExpectedSeries, SeriesRows, evenly_spaced
+from training.data.even_series import (
+    ExpectedSeries,
+    SeriesRows,
+    as_expected,
+    evenly_spaced,
+    with_absent,
+)
 from training.data.frames import as_frame
 from training.data.long_form import BY_NAME, LongColumns
 from training.data.problems import Problems
@@ -42,24 +49,12 @@ def series_of_frame(
     Raises:
         DataError: The table is not like this; names the column.
     """
-    table, panel = _wide(_pandas(data), problems, time_column, long)
-    if panel and expected is not None:
-        table = table.reindex(columns=[table.columns[0], *expected.columns])
-    names = [str(name) for name in table.columns]
-    time, columns, notes = series_columns(problems.source, names, time_column, expected)
-    table.columns = pd.Index(names)
-    if not columns:
-        raise DataError(
-            f"{problems.source}: expected columns of numbers beside the times {time!r}, got none"
-        )
-    values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
-    texts = ["" if pd.isna(value) else str(value) for value in table[time]]
-    rows = SeriesRows(time, columns, texts, range(len(texts)), values, panel)
+    table = _pandas(data)
+    rows, notes = _long_rows(table, problems, time_column, expected, long) or _wide_rows(
+        table, problems, time_column, expected
+    )
     series = evenly_spaced(rows, NAME, time_format, problems, expected, options)
-    return Series(
-        series.name, series.source, series.columns, series.values, series.times, series.frequency,
-        (*notes, *series.notes), panel,
-    )  # fmt: skip
+    return replace(series, notes=(*notes, *series.notes))
 
 
 def _pandas(data: Any) -> pd.DataFrame:
@@ -78,17 +73,41 @@ def _pandas(data: Any) -> pd.DataFrame:
     return table.copy(deep=False)
 
 
-def _wide(
-    table: pd.DataFrame, problems: Problems, time_column: str | None, long: LongColumns
-) -> tuple[pd.DataFrame, bool]:
-    """A column for each series, and whether the table was in long form."""
+def _wide_rows(
+    table: pd.DataFrame,
+    problems: Problems,
+    time_column: str | None,
+    expected: ExpectedSeries | None,
+) -> tuple[SeriesRows, list[str]]:
+    names = [str(name) for name in table.columns]
+    time, columns, notes = series_columns(problems.source, names, time_column, expected)
+    table.columns = pd.Index(names)
+    if not columns:
+        raise DataError(
+            f"{problems.source}: expected columns of numbers beside the times {time!r}, got none"
+        )
+    values = np.column_stack([_numbers(table[name], name, problems) for name in columns])
+    columns, values = with_absent(columns, values, expected)
+    texts = _texts(table[time])
+    return SeriesRows(time, columns, texts, range(len(texts)), values), notes
+
+
+def _long_rows(
+    table: pd.DataFrame,
+    problems: Problems,
+    time_column: str | None,
+    expected: ExpectedSeries | None,
+    long: LongColumns,
+) -> tuple[SeriesRows, list[str]] | None:
+    """The rows of a table in long form, with a column for each series; None of any other."""
     names = [str(name) for name in table.columns]
     times = [name for name in names if name.strip().lower() in TIME_COLUMNS]
     time = time_column or (times or names)[0]
     found = long.found(problems.source, time, names)
     if found is None or time not in names:
-        return table, False
-    name, value, _ = found
+        return None
+    table.columns = pd.Index(names)
+    name, read, _ = found
     repeated = table[table.duplicated([name, time])]
     if len(repeated):
         first = repeated.iloc[0]
@@ -96,7 +115,19 @@ def _wide(
             f"{problems.source}: expected each time of a series once, got "
             f"{first[time]} of {first[name]!r} again"
         )
-    return table.pivot(index=time, columns=name, values=value).reset_index(), True
+    values = np.column_stack([_numbers(table[each], each, problems) for each in read])
+    rows, at = pd.factorize(table[time], sort=True)
+    columns, ids = pd.factorize(table[name], sort=True)
+    wide = np.full((len(at), len(ids), len(read)), np.nan)
+    timed = (rows >= 0) & (columns >= 0)
+    wide[rows[timed], columns[timed]] = values[timed]
+    called, flat, notes = as_expected([str(each) for each in ids], wide, long, expected)
+    texts = _texts(pd.Series(at))
+    return SeriesRows(time, called, texts, range(len(texts)), flat, True, long.inputs), notes
+
+
+def _texts(times: pd.Series) -> list[str]:
+    return ["" if pd.isna(value) else str(value) for value in times]
 
 
 def _numbers(column: pd.Series, name: str, problems: Problems) -> np.ndarray:

@@ -183,7 +183,10 @@ def in_order(times: pd.DatetimeIndex, cells: TimeCells, problems: Problems) -> n
     again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     firsts = np.searchsorted(ordered, ordered[again])
     for row, other in zip(order[again], order[firsts], strict=True):
-        message = f"expected each time once, but {cells.unit} {cells.lines[int(other)]} has it too"
+        message = (
+            f"expected each time once, but {cells.unit} {cells.lines[int(other)]} has it too (see "
+            "--duplicates, and --timezone where clocks were set back)"
+        )
         cells.note(problems, int(row), "repeated", message)
     return np.delete(order, again)
 
@@ -228,7 +231,7 @@ def complete(
             spacing of the others; names it.
     """
     found = problems or Problems(cells.source)
-    most = "" if frequency else " (as most are)"
+    most = "" if frequency else " (as most are; --frequency moves them to the nearest step)"
     frequency = frequency or infer_frequency(times)
     if len(times) > 1:
         _require_filled(times, frequency, cells)
@@ -273,6 +276,13 @@ def _require_filled(times: pd.DatetimeIndex, frequency: str, cells: TimeCells) -
 
 def _months(times: pd.DatetimeIndex, months: int) -> str:
     """Name of a spacing by whole months, from their first or last day."""
+    if months == 1:
+        for name in ("BME", "BMS"):
+            offset = pd.tseries.frequencies.to_offset(name)
+            of_months = "ME" if name == "BME" else "MS"
+            other = pd.tseries.frequencies.to_offset(of_months)
+            if all(map(offset.is_on_offset, times)) and not all(map(other.is_on_offset, times)):
+                return name
     last = bool(times.is_month_end.all())
     month = times[0].strftime("%b").upper()
     if months % 12 == 0:

@@ -149,7 +149,7 @@ def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIn
     moved = np.flatnonzero(away > np.timedelta64(0))
     if not len(moved):
         return on_steps, []
-    farthest = pd.Timedelta(away.max())
+    farthest = str(pd.Timedelta(away.max())).removeprefix("0 days ").removesuffix(" 00:00:00")
     shown = ", ".join(str(times[row]) for row in moved[:_SHOWN])
     more = " ..." if len(moved) > _SHOWN else ""
     return on_steps, [

@@ -1,6 +1,7 @@
 """A forecaster to train on tables and to ask what comes next."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ from training.estimators.run_estimator import (
     begun,
     load_tensorflow,
     progress_console,
+    tuning,
 )
 from training.estimators.series_table import Times, newer_series, trained_series
 from training.estimators.settings import Settings, in_python, takes
@@ -43,8 +45,8 @@ class Forecaster(RunEstimator):
     """A GRU forecaster, as `gru-train forecasting` trains it.
 
     It writes the same run directory, and with the same rows and settings gets the same weights.
-    Columns in `future` (holidays, prices, weather forecasts) are read of the steps that are
-    forecast as well: `predict` takes them.
+    Columns in `future` (holidays, prices, weather forecasts) are also read for the steps that are
+    forecast: `predict` takes them.
 
     Args:
         **settings: Any option of `gru-train forecasting` by its name without dashes
@@ -57,7 +59,7 @@ class Forecaster(RunEstimator):
 
     Example:
         >>> forecaster = Forecaster(horizon=24).fit(load)
-        >>> forecaster.predict()  # the 24 hours behind the last one
+        >>> forecaster.predict()  # the 24 hours after the last one
     """
 
     _task = "forecasting"
@@ -95,15 +97,52 @@ class Forecaster(RunEstimator):
             TrainingError: Settings, data or run directory cannot be used; no run is left behind.
         """
         with in_python():
-            listed = {name: _listed(getattr(self, name)) for name in ("target", "future", "past")}
-            values = {**vars(self), **listed}
-            columns = {"time_column": time, "time_format": time_format}
-            named = {name: value for name, value in columns.items() if value is not None}
-            if data is None or isinstance(data, str | os.PathLike):
-                section = named if data is None else {"data": data, **named}
-                return self._train(self._settings.config(values, data=section), progress)
-            config = self._settings.config(values, data={"data": None})
-            return self._train(config, progress, data, Times(time, time_format))
+            config, table = self._source(data, time, time_format)
+            return self._train(config, progress, table, Times(time, time_format))
+
+    def tune(
+        self,
+        data: Any = None,
+        *,
+        time: str | None = None,
+        time_format: str | None = None,
+        minutes: float | None = None,
+        trials: int | None = None,
+        vary: Sequence[str] = (),
+        study: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Search for the settings that do best on the validation part, and train with them.
+
+        Settings that are not the defaults stay as they are. The test part is not looked at before
+        the training at the end. Called again with the same data and settings, the search goes on.
+
+        Args:
+            data: As for `fit`; so are the next two.
+            time: Likewise.
+            time_format: Likewise.
+            minutes: Time for the search; by default 30, or what `trials` take.
+            trials: Most trials.
+            vary: Ranges to search beside the default ones, as `"units=64:256"`.
+            study: Folder of the study; by default in `runs_dir`.
+            progress: As for `fit`.
+
+        Raises:
+            TrainingError: Settings, data or study cannot be used.
+        """
+        from training.forecasting.data import read_series
+
+        with in_python():
+            search = tuning(self._task, minutes, trials, vary, study)
+            config, table = self._source(data, time, time_format)
+            times = Times(time, time_format)
+            series = (
+                read_series(config.data)
+                if table is None
+                else trained_series(table, times, config.data)
+            )
+            self._search(config, series, search, progress)
+        return self.fit(data, time=time, time_format=time_format, progress=progress)
 
     @classmethod
     def resume(
@@ -136,13 +175,13 @@ class Forecaster(RunEstimator):
         Args:
             horizon: Steps; by default all that the model was trained for, which is the most.
             data: Newer values of the same columns, found by name, or the path of a file with
-                them; by default the forecast begins behind the series of the training. Rows at
-                the end that have no value yet are left out, and too few rows are put behind the
-                end of that series where they go on with it.
+                them; by default the forecast begins after the series of the training. Rows at
+                the end that have no value yet are left out, and too few rows are appended to the
+                end of that series where they continue it.
             future: Known inputs of the steps to forecast, a table with their times or the path of
                 a file, where the estimator was given `future`; by default those in the rows of
-                `data`, or of the table of the training, that have no value to forecast yet. Of as
-                many steps as they are known there is a forecast.
+                `data`, or of the table of the training, that have no value to forecast yet. The
+                forecast covers as many steps as they are known for.
 
         Returns:
             A row for each column and step, as statsforecast has them: `unique_id`, the column;
@@ -157,6 +196,7 @@ class Forecaster(RunEstimator):
         from training.forecasting.future.recent import (
             expected_future,
             expected_series,
+            future_form,
             recent_of_file,
             recent_of_run,
             recent_of_series,
@@ -177,7 +217,9 @@ class Forecaster(RunEstimator):
             if isinstance(future, str | os.PathLike):
                 recent = with_future_file(run, recent, Path(future))
             elif future is not None:
-                known = newer_series("future", future, *reading, expected_future(run))
+                known = newer_series(
+                    "future", future, *reading, expected_future(run), future_form(run)
+                )
                 recent = with_future(run, recent, known)
             require_known(run, recent)
             load_tensorflow()
@@ -188,32 +230,53 @@ class Forecaster(RunEstimator):
             Console(stderr=True, soft_wrap=True).print(f"note: {note}", markup=False)
         return table
 
-    def cross_validation(self, data: Any = None, *, folds: int = 5) -> "pd.DataFrame":
+    def cross_validation(
+        self,
+        data: Any = None,
+        *,
+        folds: int = 5,
+        step: int = 1,
+        gap: int = 0,
+        refit: bool = False,
+        warm_start: bool = False,
+        adaptive: bool = False,
+    ) -> "pd.DataFrame":
         """Errors at several origins in time, through the test part, beside refitted baselines.
 
-        The network stays as it was trained; it has never seen the test part. The ridge regression
-        and the exponential smoothing are fitted anew on all rows before each fold.
+        The model stays as it was trained, unless `refit` is given; it has never seen the test part.
+        Ridge regression and exponential smoothing are fitted anew on all rows before each fold.
 
         Args:
             data: The series of the training, which may have grown since; needed where the
                 estimator was loaded and the series was given in memory.
             folds: Parts of the test windows, in the order of time.
+            step: Forecast from every n-th time of a fold only.
+            gap: Rows before each fold that no model is fitted on.
+            refit: Train the run's model again for each fold, on all rows before it.
+            warm_start: With `refit`, begin with the networks of the fold before.
+            adaptive: Also measure intervals that learn from their misses as time goes on.
 
         Returns:
             A row for each fold and model: `fold`, `model`, `first_time`, `last_time`,
-            `windows`, `mse` and `mae` on standardised values; for the network also the
-            shares of values inside its intervals, `inside-80` and `inside-95`.
+            `windows`, `mse`, `mae`, `mase`, `rmsse` and `smape`; for the run's model `crps`,
+            too, and the shares of values inside its intervals, `inside-80` and `adaptive-80`.
 
         Raises:
-            TrainingError: The data are not those of the run.
+            TrainingError: The data are not those of the run, or a number is out of range.
         """
         import pandas as pd
 
         from training.forecasting.backtests.backtest import backtest, data_of_run
+        from training.forecasting.backtests.config import BacktestConfig
+        from training.forecasting.backtests.fold import measures
         from training.forecasting.data import load_forecasting_data, prepare
 
         run = self._run()
         with in_python():
+            config = BacktestConfig(
+                run.path, folds, step=step, gap=gap, refit=refit, warm_start=warm_start,
+                adaptive=adaptive,
+            )  # fmt: skip
             settings, series = run.config.data, self._series
             if isinstance(data, str | os.PathLike):
                 settings, series = replace(settings, data=Path(data)), None
@@ -224,18 +287,31 @@ class Forecaster(RunEstimator):
                     f"{run.path} was trained on a table in memory; give it again as `data`"
                 )
             prepared = prepare(series, settings) if series else load_forecasting_data(settings)
-            found = backtest(run, data_of_run(run, prepared), folds, Console(quiet=True))
+            like_run = data_of_run(run, prepared)
+            found = backtest(run, like_run, config, Console(quiet=True))
         rows = []
         for number, fold in enumerate(found, start=1):
             when = {"first_time": pd.Timestamp(fold.first_time), "last_time": fold.last_time}
-            for name, errors in fold.errors.items():
-                row = {"fold": number, "model": name, **when, "windows": fold.windows}
-                row |= {"mse": errors.mse, "mae": errors.mae}
+            for name, errors in measures([fold], run.levels, like_run.plain).items():
+                row = {"fold": number, "model": name, **when, "windows": fold.windows, **errors}
                 if name == next(iter(fold.errors)):
                     row |= {f"inside-{100 * k:g}": share for k, share in fold.coverage.items()}
+                    row |= {f"adaptive-{100 * k:g}": share for k, share in fold.adaptive.items()}
                 rows.append(row)
         table = pd.DataFrame(rows)
         return table.assign(last_time=pd.to_datetime(table["last_time"]))
+
+    def _source(
+        self, data: Any, time: str | None, time_format: str | None
+    ) -> tuple[ForecastingConfig, Any]:
+        """The settings of a training, and the table where it is in memory."""
+        listed = {name: _listed(getattr(self, name)) for name in ("target", "future", "past")}
+        values = {**vars(self), **listed}
+        if data is not None and not isinstance(data, str | os.PathLike):
+            return self._settings.config(values, data={"data": None}), data
+        columns = {"data": data, "time_column": time, "time_format": time_format}
+        named = {name: value for name, value in columns.items() if value is not None}
+        return self._settings.config(values, data=named), None
 
     def _train(
         self,

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,6 +22,8 @@ from training.runs.directory import TaskRun
 from training.runs.report import Report
 from training.runs.run_config import read_config
 from training.task import find_task
+from training.tune.config import TuneConfig
+from training.tune.run import conclude, search_space, tune
 
 _EXPORTED = "exported "
 
@@ -30,11 +33,13 @@ class RunEstimator(BaseEstimator):
 
     Attributes:
         run_: The run directory; only of a fitted estimator.
+        study_: The folder of the search; only after `tune`.
     """
 
     _task: ClassVar[str]
     _settings: ClassVar[Settings]
     run_: Any
+    study_: Path
 
     def _set(self, given: dict[str, Any]) -> None:
         for name, value in self._settings.with_defaults(given, type(self).__name__).items():
@@ -119,6 +124,35 @@ class RunEstimator(BaseEstimator):
         line = next(line for line in done.stdout.split("\n") if line.startswith(_EXPORTED))
         return Path(line.removeprefix(_EXPORTED).rpartition(", ")[0])
 
+    def _search(
+        self,
+        config: Any,
+        data: Any,
+        search: TuneConfig,
+        progress: bool | None,
+    ) -> None:
+        """Search for settings and take over those that do best.
+
+        Args:
+            config: Settings to begin with; those that are not the defaults stay as they are.
+            data: As the task's `check` reads them.
+            search: What to search, and how long.
+            progress: Show how it goes; None: to a person only.
+        """
+        console = progress_console(progress)
+        values, defaults = (
+            self._settings.values(each) for each in (config, self._settings.config_type())
+        )
+        fixed = [name for name, value in values.items() if value != defaults[name]]
+        space = search_space(search, config, fixed)
+        folder = search.study or config.run.runs_dir / f"tune-{self._task}"
+        study = tune(search, space, data, folder, console)
+        conclude(space, study, folder, (), "", console)
+        best = study.best()
+        if best is not None:
+            self.set_params(**best.settings)
+        self.study_ = folder
+
     def report(self) -> Report:
         """The run's report: print it, read its `path`, or let a notebook show it."""
         return Report(self._run().path / "report.md")
@@ -183,3 +217,19 @@ def progress_console(progress: bool | None) -> Console:
     console = Console(soft_wrap=True)
     shown = console.is_terminal or console.is_jupyter if progress is None else progress
     return console if shown else Console(quiet=True)
+
+
+def tuning(
+    task: str,
+    minutes: float | None,
+    trials: int | None,
+    vary: Sequence[str],
+    study: str | os.PathLike[str] | None,
+) -> TuneConfig:
+    """The settings of a search.
+
+    Raises:
+        ConfigError: One is out of range.
+    """
+    folder = None if study is None else Path(study)
+    return TuneConfig(task, minutes=minutes, trials=trials, vary=tuple(vary), study=folder)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 from training.data.even_series import ExpectedSeries
+from training.data.long_form import LongColumns
 from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_frame import NAME, series_of_frame
@@ -35,7 +36,12 @@ def trained_series(table: Any, times: Times, settings: SeriesConfig) -> Series:
 
 
 def newer_series(
-    name: str, table: Any, times: Times, settings: SeriesConfig, expected: ExpectedSeries
+    name: str,
+    table: Any,
+    times: Times,
+    settings: SeriesConfig,
+    expected: ExpectedSeries,
+    long: LongColumns | None = None,
 ) -> Series:
     """Newer rows of the series of a run, or its known inputs.
 
@@ -45,11 +51,12 @@ def newer_series(
         times: Of the run.
         settings: Of the run.
         expected: Columns and spacing.
+        long: The columns of a table in long form; by default those of the run.
 
     Raises:
         DataError: It has other columns, or cannot be used.
     """
-    return _read(table, times, settings, Problems(name, unit="row"), expected)
+    return _read(table, times, settings, Problems(name, unit="row"), expected, long)
 
 
 def _read(
@@ -58,7 +65,9 @@ def _read(
     settings: SeriesConfig,
     problems: Problems,
     expected: ExpectedSeries | None = None,
+    long: LongColumns | None = None,
 ) -> Series:
-    series = series_of_frame(table, *times, problems, expected, settings.long, settings.times)
+    long = long or settings.long
+    series = series_of_frame(table, *times, problems, expected, long, settings.times)
     problems.raise_errors()
     return series

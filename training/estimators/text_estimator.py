@@ -1,6 +1,7 @@
 """What estimators that learn from texts have in common: data in, a run, answers to texts."""
 
 import os
+from collections.abc import Sequence
 from typing import Any, Self
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from training.estimators.run_estimator import (
     begun,
     load_tensorflow,
     progress_console,
+    tuning,
 )
 from training.estimators.settings import Settings, in_python
 from training.estimators.text_source import Columns, text_source
@@ -88,6 +90,60 @@ class TextEstimator(RunEstimator):
             source = text_source(data, y, Columns(text, label), validation, test, self)
             config = self._settings.config(vars(self), data=source.settings)
             return self._train(config, source.table, progress)
+
+    def tune(
+        self,
+        data: Any = None,
+        y: Any = None,
+        *,
+        text: str | None = None,
+        label: str | list[str] | None = None,
+        validation: Any = None,
+        test: Any = None,
+        minutes: float | None = None,
+        trials: int | None = None,
+        vary: Sequence[str] = (),
+        study: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Search for the settings that do best on the validation rows, and train with them.
+
+        Settings that are not the defaults stay as they are. Test rows are not looked at before the
+        training at the end. Called again with the same data and settings, the search goes on.
+
+        Args:
+            data: As for `fit`; so are the next five.
+            y: Likewise.
+            text: Likewise.
+            label: Likewise.
+            validation: Likewise.
+            test: Likewise.
+            minutes: Time for the search; by default 30, or what `trials` take.
+            trials: Most trials.
+            vary: Ranges to search beside the default ones, as `"units=64:256"`.
+            study: Folder of the study; by default in `runs_dir`.
+            progress: As for `fit`.
+
+        Raises:
+            TrainingError: Settings, data or study cannot be used.
+        """
+        from training.sentiment.data import load_sentiment_data
+
+        with in_python():
+            search = tuning(self._task, minutes, trials, vary, study)
+            source = text_source(data, y, Columns(text, label), validation, test, self)
+            config = self._settings.config(vars(self), data=source.settings)
+            rows = load_sentiment_data(config.data, config.training.seed, source.table)
+            self._search(config, rows, search, progress)
+        return self.fit(
+            data,
+            y,
+            text=text,
+            label=label,
+            validation=validation,
+            test=test,
+            progress=progress,
+        )
 
     @classmethod
     def resume(

@@ -5,14 +5,14 @@ from functools import partial
 import numpy as np
 
 from training.data.check import DataCheck, DataTable
-from training.data.problems import DataProblemsError
+from training.data.problems import DataProblemsError, Problems
 from training.data.series import Series
 from training.errors import ConfigError, DataError, ForeignDataError
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.network.config import ForecastShape
+from training.forecasting.scores.support import Support
 from training.forecasting.sources.series_check import (
     calibration_problem,
-    pools,
     series_problems,
     usable_series,
     window_origins,
@@ -21,7 +21,7 @@ from training.forecasting.sources.sets import PARTS, borders_of, load_series
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:
-    """Read and checks what a forecaster would be trained on.
+    """Read and check what a forecaster would be trained on.
 
     Raises:
         ForeignDataError: The columns of the file are not those of a series.
@@ -35,8 +35,8 @@ def check_forecasting(config: ForecastingConfig) -> DataCheck:
         shown, shape, _ = usable_series(series, config.data, problems)
         summary = _summary(shown, shape, config)
         config.model.require_lookback(shape.lookback)
-        if not problems.errors and (problem := _calibration_problem(shown, shape, config)):
-            problems.error(f"{series.source}, {problem}")
+        if not problems.errors:
+            _check_calibration(shown, shape, config, problems)
     except ForeignDataError:
         raise
     except (DataError, ConfigError) as error:
@@ -54,16 +54,22 @@ def check_forecasting(config: ForecastingConfig) -> DataCheck:
     )
 
 
-def _calibration_problem(
-    series: Series, shape: ForecastShape, config: ForecastingConfig
-) -> str | None:
+def _check_calibration(
+    series: Series, shape: ForecastShape, config: ForecastingConfig, problems: Problems
+) -> None:
+    """Whether the validation windows can calibrate the intervals."""
     values = series.values[:, list(shape.targets)]
     begin, end = borders_of(series, config.data).part("validation")
     origins = window_origins(values, begin, end, shape.lookback, shape.horizon)
-    if pools(len(origins), series.panel):
-        return None
+    levels = config.model.levels
+    support = Support(len(origins), shape.horizon, values.shape[1], series.panel, levels)
+    if support.pools:
+        for note in support.notes():
+            problems.note(note)
+        return
     names = tuple(series.columns[number] for number in shape.targets)
-    return calibration_problem(values, names, origins, shape.horizon)
+    if problem := calibration_problem(values, names, origins, shape.horizon):
+        problems.error(f"{series.source}, {problem}")
 
 
 def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) -> str:
@@ -83,7 +89,10 @@ def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) ->
 def _series_table(series: Series) -> DataTable:
     """Each column with how much of it is there, since when, and its values."""
     rows = []
+    inputs = series.input_columns
     for name, column in zip(series.columns, series.values.T, strict=True):
+        if name in inputs:
+            continue
         seen = np.flatnonzero(np.isfinite(column))
         if not len(seen):
             rows.append((name, "0", f"{len(column):,}", *[""] * 5))

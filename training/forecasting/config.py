@@ -19,9 +19,10 @@ from training.data.time_options import Duplicates, Resample, TimeOptions
 from training.errors import ConfigError
 from training.forecasting.combination.config import CombinationConfig
 from training.forecasting.network.config import ForecasterConfig
+from training.search_ranges import OneOf
 
 VALIDATION_FRACTION, TEST_FRACTION = 0.1, 0.2
-Transform = Literal["auto", "none", "log1p"]
+Transform = Literal["auto", "none", "nonnegative", "log1p", "boxcox"]
 _OptionalCount = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 _OptionalShare = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
@@ -79,9 +80,10 @@ class SeriesConfig:
     season: _OptionalCount = None
     """Steps per season, for the seasonal baselines; default: by the frequency."""
     transform: Transform = "auto"
-    """log1p: learn log(1 + value) of the targets without negative values, whose forecasts then
-    have none either; auto: where that does better on validation windows, and never with
-    --no-combine."""
+    """Of targets without negative values: nonnegative forecasts nothing below zero; log1p learns
+    log(1 + value), boxcox a power with the exponent under which seasons vary alike (Guerrero 1993),
+    and neither forecasts anything below zero. auto: what does best on validation windows,
+    nonnegative in place of none where values often are zero; none with --no-combine."""
     validation_fraction: _OptionalShare = None
     """Share of the rows, next to last, for choosing the best epoch; default: the published
     borders of a known set, else 0.1, or more of a series with fewer than forty horizons."""
@@ -120,7 +122,7 @@ class SeriesConfig:
     @property
     def long(self) -> LongColumns:
         """The columns of a file with a row for each series and time."""
-        return LongColumns(self.id_column, self.value_column)
+        return LongColumns(self.id_column, self.value_column, self.future)
 
     @property
     def fractions(self) -> tuple[float, float]:
@@ -140,7 +142,7 @@ class ForecastingTrainingConfig(TrainingConfig):
     """Maximum number of passes over the training windows."""
     patience: int = 5
     """Stop after this many epochs without a lower validation loss."""
-    batch_size: int = 64
+    batch_size: Annotated[int, OneOf((32, 64, 128))] = 64
     """Windows per step."""
     schedule: Literal["constant", "cosine", "decay"] = "decay"
     """Keep the learning rate constant; lower it to zero over --epochs along half a cosine; or

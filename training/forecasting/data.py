@@ -1,15 +1,18 @@
 """A series made ready: split by time, scaled by its training rows, cut into windows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from training.data.digest import data_digest
+from training.data.long_form import input_column, wide_columns
 from training.data.series import Series
 from training.forecasting.config import SeriesConfig
 from training.forecasting.known.fit import CLEARLY, fit_effect
 from training.forecasting.network.config import ForecastShape
+from training.forecasting.power import steady_exponent
 from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.sources.series_check import series_problems, usable_series, window_origins
 from training.forecasting.sources.sets import Borders, borders_of, load_series, published_borders
@@ -28,8 +31,8 @@ class ForecastingData:
 
     @property
     def plain(self) -> "ForecastingData":
-        """The same on the scale on which errors are measured: no logarithms, no known inputs."""
-        if not self.preprocessor.logarithmic.any() and self.preprocessor.known is None:
+        """The same on the scale on which errors are measured: no powers, no known inputs."""
+        if not self.preprocessor.transformed.any() and self.preprocessor.known is None:
             return self
         return replace(self, preprocessor=self.preprocessor.plain)
 
@@ -46,9 +49,7 @@ class ForecastingData:
     @property
     def digest(self) -> str:
         """Identifies the series."""
-        series = self.series
-        times = series.times.as_unit("ns").asi8
-        return data_digest([*series.columns, times, series.values])
+        return data_digest(self.series.contents())
 
     @cached_property
     def raw(self) -> np.ndarray:
@@ -65,8 +66,11 @@ class ForecastingData:
     @cached_property
     def effects(self) -> np.ndarray | None:
         """(rows, K) float32, what known inputs add to the targets; None: there are none."""
-        effects = self.preprocessor.effects(self.raw[np.newaxis])
-        return None if effects is None else np.asarray(effects[0])
+        return self.preprocessor.series_effects(self.raw)
+
+    def noting(self, notes: tuple[str, ...]) -> "ForecastingData":
+        """The same with further remarks on the series."""
+        return replace(self, series=replace(self.series, notes=(*self.series.notes, *notes)))
 
     def trained_on(self, rows: int) -> "ForecastingData":
         """The same with the first so many rows to train on; the other parts stay."""
@@ -126,10 +130,16 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     problems.raise_errors()
     borders = borders_of(series, config)
     rows = series.values[: borders.train]
-    logarithmic = None
-    if config.transform == "log1p":
-        logarithmic = never_negative(series.values[: borders.validation], shape.targets)
-    preprocessor = SeriesPreprocessor.fit(rows, shape.targets, logarithmic)
+    transformed, exponent = None, 0.0
+    if config.transform not in ("auto", "none"):
+        transformed = never_negative(series.values[: borders.validation], shape.targets)
+        if config.transform == "nonnegative":
+            exponent = 1.0
+        elif config.transform == "boxcox":
+            exponent = steady_exponent(rows[:, transformed], season)
+    preprocessor = SeriesPreprocessor.fit(
+        rows, shape.targets, transformed, exponent, _columns_of_inputs(series)
+    )
     if config.future:
         preprocessor, note = _with_known(series, config, borders, season, shape, preprocessor)
         problems.note(note)
@@ -152,20 +162,39 @@ def _with_known(
 ) -> tuple[SeriesPreprocessor, str]:
     """The scale with what the known inputs add, and a note on what that is worth."""
     values = series.values[: borders.validation]
-    columns = [series.column(name) for name in config.future]
+    if series.panel:
+        names = [series.columns[target] for target in shape.targets]
+        columns = _places(series, wide_columns(names, series.inputs, valued=False))
+    else:
+        columns = [series.column(name) for name in config.future]
     inputs = (values[:, columns] - preprocessor.mean[columns]) / preprocessor.deviation[columns]
+    if series.panel:
+        inputs = inputs.reshape(len(inputs), len(shape.targets), len(series.inputs))
     targets = preprocessor.standardise_targets(values[:, list(shape.targets)])
     known, errors = fit_effect(targets, inputs, columns, borders.train, season, shape.horizon)
-    names = ", ".join(config.future)
+    called = ", ".join(config.future)
     compared = "validation mean squared error of a ridge regression"
     if known is None:
         return preprocessor, (
-            f"known inputs {names}: not read, as no forecast is better with them ({compared} "
+            f"known inputs {called}: not read, as no forecast is better with them ({compared} "
             f"without them {errors[0]:.4f}, with them no less than {CLEARLY:.0%} of that)"
         )
     return preprocessor.with_known(known), (
-        f"known inputs {names}: {compared} {errors[0]:.4f} without them, {errors[1]:.4f} with them"
+        f"known inputs {called}: {compared} {errors[0]:.4f} without them, {errors[1]:.4f} with them"
     )
+
+
+def _columns_of_inputs(series: Series) -> list[list[int]]:
+    """Of a panel the columns of each input, of all series."""
+    columns = [name for name in series.columns if name not in series.input_columns]
+    of_input = [[input_column(name, each) for each in columns] for name in series.inputs]
+    there = set(series.columns)
+    return [_places(series, [each for each in names if each in there]) for names in of_input]
+
+
+def _places(series: Series, names: Sequence[str]) -> list[int]:
+    place = {name: number for number, name in enumerate(series.columns)}
+    return [place[name] for name in names]
 
 
 def never_negative(rows: np.ndarray, targets: tuple[int, ...]) -> np.ndarray:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from training.loop.fit import PerRowFunction
 
-Loss = Literal["mse", "mae", "huber", "quantile"]
+Loss = Literal["mse", "mae", "huber", "quantile", "poisson", "negative_binomial"]
 _MEDIAN = 0.5
 
 
@@ -20,8 +20,9 @@ def forecast_loss(loss: Loss, levels: Sequence[float]) -> PerRowFunction:
     """The loss of this name.
 
     Args:
-        loss: `huber` is quadratic up to a residual of one deviation, linear beyond;
-            `quantile` is the pinball loss, the mean over the levels.
+        loss: Not one of `training.forecasting.count_losses`. `huber` is quadratic up to a residual
+            of one deviation, linear beyond; `quantile` is the pinball loss, the mean over the
+            levels.
         levels: Of the outputs, for `quantile`.
     """
     p = np.array(levels, np.float32)

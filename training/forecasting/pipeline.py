@@ -18,7 +18,7 @@ from training.forecasting.combination.training import (
     Combination,
     Share,
     as_record,
-    train_combination,
+    train_plan,
 )
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData, read_series
@@ -90,13 +90,13 @@ def train_forecasting(
     started = time.perf_counter()
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
-        _train(_plan(series, config), replicas, None, Console(quiet=True))
+        train_plan(_plan(series, config), replicas, None, Console(quiet=True))
         replicas.wait()
         return None
     with console.status("reading the data and fitting simple forecasters ..."):
         plan = _plan(series, config)
         data, config = _noting_unread(plan.data, plan.config), plan.config
-        require_calibration(data)
+        data = data.noting(require_calibration(data, config.model.levels))
     built_in = "co2" if given is None or series is None else series.name
     name = run_name(config, "forecasting", config.data.data or built_in)
     with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
@@ -104,7 +104,7 @@ def train_forecasting(
         show_plan(plan, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
-        trained = _train(plan, replicas, writer, console)
+        trained = train_plan(plan, replicas, writer, console)
         model, result, shares = trained.model, trained.result, trained.shares
         show_shares(shares, console)
         delivered = _refit(plan, trained, console) if replicas.count == 1 else None
@@ -113,9 +113,7 @@ def train_forecasting(
             predict = make_predictor(model, data)
             offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
             validation, test = (
-                evaluate_forecasts(
-                    predict, data.windows(part), offsets, levels, data.preprocessor.measured
-                )
+                evaluate_forecasts(predict, data.windows(part), offsets, data.preprocessor, levels)
                 for part in ("validation", "test")
             )
         metrics: dict[str, Any] = {
@@ -131,11 +129,9 @@ def train_forecasting(
             "refit": None
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
-            "known_inputs": [
-                data.series.columns[each] for each in data.preprocessor.future_columns
-            ],
-            "intervals": interval_summary(test),
-            "quantiles": quantile_summary(test, levels),
+            "known_inputs": list(description(data).future_inputs),
+            "intervals": interval_summary(test, data.plain),
+            "quantiles": quantile_summary(test, levels, data.plain),
             "baselines": {
                 floor.name: {
                     "detail": floor.detail,
@@ -198,14 +194,6 @@ def _plan(series: Series | None, config: ForecastingConfig) -> Plan:
     return make_plan(read_series(config.data) if series is None else series, config)
 
 
-def _train(
-    plan: Plan, replicas: Replicas, writer: TrainingRunWriter | None, console: Console
-) -> Combination:
-    if plan.combines:
-        return train_combination(plan, replicas, writer, console)
-    return Combination(*train_network(plan.data, plan.config, replicas, writer, console), ())
-
-
 def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | None:
     """The model to deliver, trained on all rows; None where the training was interrupted."""
     if not plan.config.combination.refit or trained.result.interrupted:
@@ -261,7 +249,7 @@ def _future(
 
 def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> ForecastingData:
     """The data, with a note on the columns that no forecast depends on."""
-    read = {*data.target_columns, *config.data.future}
+    read = {*data.target_columns, *config.data.future, *data.series.input_columns}
     unread = [name for name in data.series.columns if name not in read]
     if not config.model.channel_independent or not unread:
         return data
@@ -269,4 +257,4 @@ def _noting_unread(data: ForecastingData, config: ForecastingConfig) -> Forecast
         f"inputs that the network does not read: {', '.join(unread)}; "
         "--no-channel-independent reads them"
     )
-    return replace(data, series=replace(data.series, notes=(*data.series.notes, note)))
+    return data.noting((note,))

@@ -4,6 +4,7 @@ Made of TensorFlow operations alone, so that training and exported models share 
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,24 @@ import tensorflow as tf
 
 from training.errors import DataError
 from training.forecasting.known.effect import KnownEffect
+from training.forecasting.known.inputs import common_scale, without_gaps
+from training.forecasting.power import graph_powers, graph_roots, powers, roots
 
-LARGEST_LOGARITHM = 80.0
-"""Of which float32 still has the exponential."""
+_MOST_VALUES = 4_000_000
+"""Features of known inputs at a time."""
 
 
 class SeriesPreprocessor:
     """Fills and standardises windows; restores forecasts.
 
     Args:
-        mean: (C,) of the training rows, of logarithmic columns of their logarithms.
+        mean: (C,) of the training rows, of transformed columns of their powers.
         deviation: (C,) standard deviations (ddof 0) likewise, above 0.
         targets: The K column numbers that are forecast.
-        logarithmic: (C,) bool: columns of which log(1 + value) is standardised; negative values
-            count as zero, and no forecast is negative. None by default.
+        transformed: (C,) bool: columns of which a power (`training.forecasting.power`) is
+            standardised; negative values count as zero, and no forecast is negative. None by
+            default.
+        exponent: Of the power; that of 0 is log(1 + value).
         raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
         known: What inputs that are known of the future add to the targets, which is not there for
             the network: subtracted from what it reads, and added to what it forecasts.
@@ -36,7 +41,8 @@ class SeriesPreprocessor:
         mean: np.ndarray,
         deviation: np.ndarray,
         targets: tuple[int, ...],
-        logarithmic: np.ndarray | None = None,
+        transformed: np.ndarray | None = None,
+        exponent: float = 0.0,
         raw: tuple[np.ndarray, np.ndarray] | None = None,
         known: KnownEffect | None = None,
     ):
@@ -44,7 +50,8 @@ class SeriesPreprocessor:
         self.deviation = np.asarray(deviation, np.float64)
         self.targets = tuple(targets)
         none = np.zeros(len(self.mean), bool)
-        self.logarithmic = none if logarithmic is None else np.asarray(logarithmic, bool)
+        self.transformed = none if transformed is None else np.asarray(transformed, bool)
+        self.exponent = float(exponent)
         raw_mean, raw_deviation = (mean, deviation) if raw is None else raw
         self._raw = np.asarray(raw_mean, np.float64), np.asarray(raw_deviation, np.float64)
         self.known = known
@@ -53,25 +60,54 @@ class SeriesPreprocessor:
 
     @classmethod
     def fit(
-        cls, rows: np.ndarray, targets: tuple[int, ...], logarithmic: np.ndarray | None = None
+        cls,
+        rows: np.ndarray,
+        targets: tuple[int, ...],
+        transformed: np.ndarray | None = None,
+        exponent: float = 0.0,
+        inputs: Sequence[Sequence[int]] = (),
     ) -> "SeriesPreprocessor":
-        """Mean and deviation of rows (N, C), over the values that are not NaN."""
-        raw = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
-        if logarithmic is None or not logarithmic.any():
+        """Mean and deviation of rows (N, C), over the values that are not NaN.
+
+        Args:
+            rows: Of the training.
+            targets: The K column numbers that are forecast.
+            transformed: Columns of which powers are standardised.
+            exponent: Of the powers.
+            inputs: Of a panel the columns of each input, of all series; they are put on one
+                scale (`training.forecasting.known.inputs.common_scale`).
+        """
+        raw = _scale(rows, inputs)
+        if transformed is None or not transformed.any():
             return cls(*raw, targets)
-        read = np.where(logarithmic, np.log1p(np.maximum(rows, 0)), rows)
-        scale = np.nanmean(read, axis=0), np.nanstd(read, axis=0)
-        return cls(*scale, targets, logarithmic, raw)
+        read = np.where(transformed, powers(rows, exponent), rows)
+        return cls(*_scale(read, inputs), targets, transformed, exponent, raw)
 
     @property
     def plain(self) -> "SeriesPreprocessor":
-        """The scale on which errors are measured: without logarithms and known inputs."""
+        """The scale on which errors are measured: without powers and known inputs."""
         return SeriesPreprocessor(self._raw[0], self._raw[1], self.targets)
+
+    def multiplies(self, column: int) -> bool:
+        """Whether a column is on a logarithmic scale, so that effects multiply."""
+        return bool(self.transformed[column]) and not self.exponent
+
+    @property
+    def target_scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation (K,) of the targets on the scale on which errors are measured."""
+        columns = list(self.targets)
+        return self._raw[0][columns], self._raw[1][columns]
 
     def with_known(self, known: KnownEffect | None) -> "SeriesPreprocessor":
         """The same with what known inputs add."""
         return SeriesPreprocessor(
-            self.mean, self.deviation, self.targets, self.logarithmic, self._raw, known
+            self.mean,
+            self.deviation,
+            self.targets,
+            self.transformed,
+            self.exponent,
+            self._raw,
+            known,
         )
 
     @property
@@ -90,10 +126,12 @@ class SeriesPreprocessor:
             values = json.loads(path.read_text("utf-8"))
             scale = values["mean"], values["deviation"], tuple(values["targets"])
             known = KnownEffect.from_json(values["known"]) if "known" in values else None
-            if "logarithmic" not in values:
+            # Called so by earlier versions, which knew the logarithm alone.
+            transformed = values.get("transformed", values.get("logarithmic"))
+            if transformed is None:
                 return cls(*scale, known=known)
             raw = values["raw_mean"], values["raw_deviation"]
-            return cls(*scale, values["logarithmic"], raw, known)
+            return cls(*scale, transformed, values.get("exponent", 0.0), raw, known)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"cannot read {path}: {error}") from error
 
@@ -104,8 +142,9 @@ class SeriesPreprocessor:
             "deviation": self.deviation.tolist(),
             "targets": list(self.targets),
         }
-        if self.logarithmic.any():
-            values["logarithmic"] = self.logarithmic.tolist()
+        if self.transformed.any():
+            values["transformed"] = self.transformed.tolist()
+            values["exponent"] = self.exponent
             values["raw_mean"], values["raw_deviation"] = (each.tolist() for each in self._raw)
         if self.known is not None:
             values["known"] = self.known.to_json()
@@ -124,9 +163,10 @@ class SeriesPreprocessor:
         if self.known is None:
             return scaled
         effect = self.known(tf.gather(scaled, self.known.columns, axis=-1))  # (B, T, K)
-        place = np.zeros((len(self.targets), len(self.mean)), np.float32)
-        place[np.arange(len(self.targets)), list(self.targets)] = 1.0
-        return scaled - tf.tensordot(effect, tf.constant(place), axes=1)
+        place = np.full(len(self.mean), len(self.targets))
+        place[list(self.targets)] = np.arange(len(self.targets))
+        nothing = tf.zeros_like(effect[..., :1])
+        return scaled - tf.gather(tf.concat([effect, nothing], axis=-1), place, axis=-1)
 
     def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
         """What known inputs add to the standardised targets; None: there are none.
@@ -151,14 +191,30 @@ class SeriesPreprocessor:
         effects = self.known(tf.where(tf.math.is_nan(scaled), 0.0, scaled))
         return effects if future is None else effects[:, tf.shape(history)[1] :]
 
+    def series_effects(self, rows: np.ndarray) -> np.ndarray | None:
+        """`effects` of a whole series (rows, C) raw, (rows, K) float32, in bounded memory."""
+        if self.known is None:
+            return None
+        columns = list(self.known.columns)
+        deviation = self.deviation[columns].astype(np.float32)
+        scaled = (rows[:, columns].astype(np.float32) - self.mean[columns].astype(np.float32)) / (
+            deviation
+        )
+        scaled = without_gaps(scaled)
+        step = max(1, _MOST_VALUES // (len(self.known.coefficients) * len(columns)))
+        pieces = [
+            np.asarray(self.known(tf.constant(scaled[row : row + step])))
+            for row in range(0, len(scaled), step)
+        ]
+        return np.concatenate(pieces)
+
     def _scaled(self, history: Any) -> tf.Tensor:
         history = tf.convert_to_tensor(history, tf.float32)
         missing = tf.math.is_nan(history)
         filled = tf.cond(tf.reduce_any(missing), lambda: _fill(history), lambda: history)
-        if self.logarithmic.any():
-            positive = tf.math.log1p(tf.maximum(filled, 0.0))
-            takes = tf.constant(self.logarithmic) & ~tf.math.is_nan(filled)
-            filled = tf.where(takes, positive, filled)
+        if self.transformed.any():
+            takes = tf.constant(self.transformed) & ~tf.math.is_nan(filled)
+            filled = tf.where(takes, graph_powers(filled, self.exponent), filled)
         scaled = (filled - tf.constant(self.mean, tf.float32)) / tf.constant(
             self.deviation, tf.float32
         )
@@ -167,9 +223,9 @@ class SeriesPreprocessor:
     def standardise_targets(self, values: np.ndarray) -> np.ndarray:
         """Raw values (..., K) of the targets on the scale of the network; NaN stays."""
         columns = list(self.targets)
-        logarithmic = self.logarithmic[columns]
-        if logarithmic.any():
-            values = np.where(logarithmic, np.log1p(np.maximum(values, 0)), values)
+        transformed = self.transformed[columns]
+        if transformed.any():
+            values = np.where(transformed, powers(values, self.exponent), values)
         return np.asarray((values - self.mean[columns]) / self.deviation[columns])
 
     def measured(self, values: np.ndarray, effects: np.ndarray | None = None) -> np.ndarray:
@@ -182,13 +238,13 @@ class SeriesPreprocessor:
         if effects is not None:
             values = values + effects
         columns = list(self.targets)
-        logarithmic = self.logarithmic[columns]
-        if not logarithmic.any():
+        transformed = self.transformed[columns]
+        if not transformed.any():
             return values
         read = values * self.deviation[columns] + self.mean[columns]
-        powers = np.maximum(np.expm1(np.minimum(read, LARGEST_LOGARITHM)), 0)
         mean, deviation = (each[columns] for each in self._raw)
-        return np.asarray((np.where(logarithmic, powers, read) - mean) / deviation)
+        read = np.where(transformed, roots(read, self.exponent), read)
+        return np.asarray((read - mean) / deviation)
 
     def restore(self, forecast: Any, effects: Any = None) -> tf.Tensor:
         """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32.
@@ -207,10 +263,22 @@ class SeriesPreprocessor:
         shape = (len(columns), *(1,) * (len(forecast.shape) - 3))
         deviation = tf.constant(self.deviation[columns].reshape(shape), tf.float32)
         raw = forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
-        if not self.logarithmic.any():
+        if not self.transformed.any():
             return raw
-        powers = tf.maximum(tf.math.expm1(tf.minimum(raw, LARGEST_LOGARITHM)), 0.0)
-        return tf.where(tf.constant(self.logarithmic[columns].reshape(shape)), powers, raw)
+        takes = tf.constant(self.transformed[columns].reshape(shape))
+        return tf.where(takes, graph_roots(raw, self.exponent), raw)
+
+
+def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each column, of those of an input together."""
+    mean, deviation = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    together = [number for columns in inputs for number in columns]
+    alone = np.setdiff1d(np.arange(rows.shape[1]), together)
+    mean[alone] = np.nanmean(rows[:, alone], axis=0)
+    deviation[alone] = np.nanstd(rows[:, alone], axis=0)
+    for columns in map(list, inputs):
+        mean[columns], deviation[columns] = common_scale(rows[:, columns])
+    return mean, deviation
 
 
 def _fill(history: tf.Tensor) -> tf.Tensor:

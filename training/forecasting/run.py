@@ -62,7 +62,15 @@ class SeriesDescription:
     panel: bool = False
     """Whether it stood in long form: series that begin late or end early."""
     future_columns: tuple[str, ...] = ()
-    """The F known inputs whose values of the steps ahead a forecast needs."""
+    """The F known inputs whose values of the steps ahead a forecast needs; of series in long form
+    a column for each series and input, as `training.data.long_form.input_column`."""
+    inputs: tuple[str, ...] = ()
+    """Of series in long form: what each has beside its values."""
+
+    @property
+    def future_inputs(self) -> tuple[str, ...]:
+        """What a caller knows the known inputs by, for messages."""
+        return self.inputs if self.panel and self.future_columns else self.future_columns
 
 
 class ForecastingRun(TaskRun):

@@ -50,4 +50,5 @@ def description(data: ForecastingData) -> SeriesDescription:
         data.published,
         series.panel,
         tuple(series.columns[column] for column in data.preprocessor.future_columns),
+        series.inputs,
     )

@@ -1,6 +1,6 @@
 """Forecasting as a task; see `training.task`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,9 +11,11 @@ from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
-from training.task import Command, Task, Verdict
+from training.task import Command, Criterion, Task, Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from training.data.check import DataCheck
     from training.data.series import Series
     from training.forecasting.export.servable import ForecastingServable
@@ -72,6 +74,22 @@ class ForecastingTask(Task):
         from training.forecasting.pipeline import train_forecasting
 
         return train_forecasting(config, console, resume, data)
+
+    def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:  # noqa: ARG002
+        """The squared error, of standardised values."""
+        return Criterion("mean squared error", False, ".4f")
+
+    def contents(self, data: "Series") -> "Iterable[str | np.ndarray]":
+        """Columns, times and values."""
+        return data.contents()
+
+    def try_settings(
+        self, config: ForecastingConfig, data: "Series", after_epoch: Callable[[int, float], None]
+    ) -> float:
+        """Train a forecaster and measure it on the validation windows."""
+        from training.forecasting.trial import try_settings
+
+        return try_settings(config, data, after_epoch)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""

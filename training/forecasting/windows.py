@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
+from training.forecasting.count_losses import with_scale
 from training.forecasting.preprocessor import SeriesPreprocessor
 from training.loop.batches import Batch
 
@@ -68,6 +69,7 @@ class WindowBatches:
         seed: Of the shuffling.
         stride: Use one window in this many, drawn again for each epoch.
         least_steps: An epoch of fewer batches passes over the windows several times.
+        scale: (2, K), added to the futures (`training.forecasting.count_losses.with_scale`).
     """
 
     def __init__(
@@ -78,7 +80,9 @@ class WindowBatches:
         seed: int = 0,
         stride: int = 1,
         least_steps: int = 1,
+        scale: np.ndarray | None = None,
     ):
+        self._scale = scale
         self._windows, self._batch_size, self._seed = windows, batch_size, seed
         self._count = max(1, len(windows) // stride)
         self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
@@ -104,7 +108,10 @@ class WindowBatches:
 
     def _batch(self, rows: np.ndarray | slice) -> Batch:
         histories = self._standardise(self._windows.histories(rows))
-        return Batch(histories, self._windows.futures(rows))
+        futures = self._windows.futures(rows)
+        return Batch(
+            histories, futures if self._scale is None else with_scale(futures, self._scale)
+        )
 
 
 class SeriesBatches:
@@ -119,6 +126,8 @@ class SeriesBatches:
         batch_size: Rows per batch.
         steps: Batches per epoch.
         seed: Of the drawing.
+        scale: (2, K), of which that of its column is added to each row's future
+            (`training.forecasting.count_losses.with_scale`).
     """
 
     def __init__(
@@ -128,7 +137,9 @@ class SeriesBatches:
         batch_size: int,
         steps: int,
         seed: int = 0,
+        scale: np.ndarray | None = None,
     ):
+        self._scale = scale
         self._windows, self._batch_size = windows, batch_size
         self._steps, self._seed = steps, seed
         columns = list(preprocessor.targets)
@@ -157,12 +168,12 @@ class SeriesBatches:
             yield self._batch(self._pairs[places[start : start + self._batch_size]])
 
     def _forecastable(self) -> np.ndarray:
-        """(N, K): whether a column has a value both before and behind an origin."""
+        """(N, K): whether a column has a value both before and after an origin."""
         seen = np.isfinite(self._windows.targets)
         count = np.concatenate([np.zeros((1, seen.shape[1]), int), np.cumsum(seen, axis=0)])
         origins, windows = self._windows.origins, self._windows
-        behind = count[origins + windows.horizon] > count[origins]
-        return np.asarray(behind & (count[origins] > count[origins - windows.lookback]))
+        after = count[origins + windows.horizon] > count[origins]
+        return np.asarray(after & (count[origins] > count[origins - windows.lookback]))
 
     def _batch(self, pairs: np.ndarray) -> Batch:
         windows = self._windows
@@ -170,7 +181,10 @@ class SeriesBatches:
         origins, of_column = windows.origins[rows][:, np.newaxis], columns[:, np.newaxis]
         histories = _filled(self._read[origins + np.arange(-windows.lookback, 0), of_column])
         futures = windows.targets[origins + np.arange(windows.horizon), of_column]
-        return Batch(histories[..., np.newaxis], futures[..., np.newaxis])
+        futures = futures[..., np.newaxis]
+        if self._scale is not None:
+            futures = with_scale(futures, self._scale.T[columns][..., np.newaxis])
+        return Batch(histories[..., np.newaxis], futures)
 
 
 def _filled(rows: np.ndarray) -> np.ndarray:

@@ -1,10 +1,12 @@
 """The progress display of a training: a bar with loss and time left, and a line per epoch."""
 
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from training.loop.fit import Progress as FitProgress
 from training.loop.fit_state import EpochRecord
 
 
@@ -75,3 +77,39 @@ class TrainingProgress:
             highlight=False,
             soft_wrap=True,
         )
+
+
+class ProgressGroup:
+    """Passes on to several what `training.loop.fit.fit` says of its progress."""
+
+    def __init__(self, members: Sequence[FitProgress]):
+        self._members = members
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """As of a member."""
+        for each in self._members:
+            each.step(epoch, step, loss)
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:
+        """As of a member."""
+        for each in self._members:
+            each.epoch(record, best)
+
+
+class EpochFollower:
+    """Passes one validation measure of each epoch on.
+
+    Args:
+        measure: Its name.
+        after_epoch: Gets the number of the epoch and the measure; may end the training by an error.
+    """
+
+    def __init__(self, measure: str, after_epoch: Callable[[int, float], None]):
+        self._measure, self._after_epoch = measure, after_epoch
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """Nothing: the validation rows are measured after each epoch."""
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:  # noqa: ARG002
+        """Pass it on."""
+        self._after_epoch(record.epoch, record.validation[self._measure])

@@ -14,6 +14,7 @@ from training.loop.evaluation import Measure
 from training.loop.fit import (
     FitResult,
     PerRowFunction,
+    Progress,
     Score,
     TrainingBatches,
     fit,
@@ -21,7 +22,7 @@ from training.loop.fit import (
     make_train_step,
 )
 from training.loop.learning_rate import learning_rate_schedule
-from training.loop.progress import TrainingProgress
+from training.loop.progress import ProgressGroup, TrainingProgress
 from training.loop.replicas import Replicas
 
 
@@ -50,6 +51,7 @@ def train(
     console: Console,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     replicas: Replicas | None = None,
+    followers: Sequence[Progress] = (),
 ) -> FitResult:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -63,6 +65,7 @@ def train(
         console: Where to show progress.
         checkpoint: Makes the checkpoint of these variables; none is written by default.
         replicas: Of the model; one by default.
+        followers: Told of steps and epochs, beside the console; may end the training by an error.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
@@ -92,7 +95,7 @@ def train(
             patience=settings.patience,
             score=objective.score,
             learning_rate=lambda: float(optimizer.learning_rate),
-            progress=progress,
+            progress=ProgressGroup((progress, *followers)),
             checkpoint=checkpoint(variables) if checkpoint else None,
             measures=objective.measures,
         )

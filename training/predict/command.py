@@ -47,7 +47,7 @@ def run_prediction(prepared: PredictJob, console: Console) -> None:
 
     Raises:
         TrainingError: The run cannot be loaded, or the output cannot be written.
-        InterruptedScoring: On Ctrl-C; what is done is kept.
+        InterruptedWork: On Ctrl-C; what is done is kept.
     """
     config, task, job = prepared
     with console.status(f"loading {config.run_path} ..."):
@@ -68,6 +68,6 @@ def predict_file(config: PredictConfig, console: Console) -> None:
 
     Raises:
         TrainingError: Run, data or output cannot be used.
-        InterruptedScoring: On Ctrl-C; what is done is kept.
+        InterruptedWork: On Ctrl-C; what is done is kept.
     """
     run_prediction(check_prediction(config, console), console)

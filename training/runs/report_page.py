@@ -8,8 +8,6 @@ import base64
 import html
 import itertools
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from markdown_it.token import Token
 
 from training.errors import RunDirectoryError
 from training.runs.page_data import page_data
+from training.runs.whole_file import write_whole
 
 TEMPLATE = Path(__file__).with_name("report.html")
 PAGES = {"report.md": "report.html", "comparison.md": "comparison.html"}
@@ -54,23 +53,10 @@ def write_report_page(folder: Path) -> Path | None:
         ):
             before, _, after = page.partition(mark)
             page = before + text + after
-        return _replace(folder / PAGES[source], page)
+        write_whole(folder / PAGES[source], page)
+        return folder / PAGES[source]
     except (OSError, UnicodeError) as error:
         raise RunDirectoryError(f"cannot write the page of {folder / source}: {error}") from error
-
-
-def _replace(path: Path, text: str) -> Path:
-    """Write a file under another name first: it is the old one or the new one, never half."""
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path
 
 
 def _in_script(data: Mapping[str, Any]) -> str:

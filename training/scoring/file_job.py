@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from training.errors import DataError, InterruptedScoring, ScoringError
+from training.errors import DataError, InterruptedWork, ScoringError
 from training.scoring.engine import score_batches
 from training.scoring.parts import Parts, others_began
 from training.scoring.progress import ScoringProgress
@@ -98,7 +98,7 @@ class FileJob:
         Raises:
             DataError: A row cannot be read; names the line.
             ScoringError: The output cannot be written.
-            InterruptedScoring: On Ctrl-C; what is done is kept.
+            InterruptedWork: On Ctrl-C; what is done is kept.
         """
         schema = output_schema(self._table.schema, self._keep, scorer.answers)
         digest = self._digest(scorer)
@@ -126,7 +126,7 @@ class FileJob:
                     f"{error.column!r}: {error.message}"
                 ) from error
             except KeyboardInterrupt as error:
-                raise InterruptedScoring(
+                raise InterruptedWork(
                     f"interrupted; {parts.rows:,} of {self._table.rows:,} rows are done. Run the "
                     "same command again to continue"
                 ) from error

@@ -14,6 +14,7 @@ from training.config import (
     require_rate,
 )
 from training.errors import ConfigError
+from training.search_ranges import Floats, Integers, OneOf
 from training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
 
 __all__ = [
@@ -31,9 +32,9 @@ __all__ = [
 class ClassifierConfig:
     """The network: embedding, GRU, pooling over time, dense layer."""
 
-    embedding_size: int = 64
+    embedding_size: Annotated[int, Integers(32, 128, 16)] = 64
     """Size of a word vector."""
-    units: int = 64
+    units: Annotated[int, Integers(32, 160, 16)] = 64
     """GRU units, per direction."""
     layers: int = 1
     """GRU layers stacked on each other."""
@@ -42,19 +43,21 @@ class ClassifierConfig:
     chunk: Annotated[int | None, tyro.conf.arg(metavar="WORDS")] = None
     """Read texts longer than this in adjoining chunks, all at once, and pool over all of them;
     default: from the beginning to the end."""
-    pooling: Literal["max", "mean", "attention", "last"] = "max"
+    pooling: Annotated[
+        Literal["max", "mean", "attention", "last"], OneOf(("max", "mean", "attention"))
+    ] = "max"
     """How the states are pooled: maximum or mean per unit, mean by learned scores, or the last."""
-    dropout: float = 0.5
+    dropout: Annotated[float, Floats(0.2, 0.7)] = 0.5
     """Share of word-vector and pooled features dropped while training."""
     variational: bool = False
     """Drop the same word-vector features at every word of a text (Gal and Ghahramani, 2016)."""
     recurrent_dropout: float = 0.0
     """Share of the state's features dropped on their way to the next step while training."""
-    word_dropout: float = 0.25
+    word_dropout: Annotated[float, Floats(0.0, 0.4)] = 0.25
     """Share of words read as unknown while training."""
-    subwords: bool = False
+    subwords: Annotated[bool, OneOf((False, True))] = False
     """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
-    word_ratios: bool = False
+    word_ratios: Annotated[bool, OneOf((False, True))] = False
     """Initialise learned word vectors with how much more often a word occurs in a class."""
     ngrams: bool | None = None
     """Combine the GRU with a regression on NB-weighted uni- and bigrams; default: for files of
@@ -91,7 +94,7 @@ class SentimentTrainingConfig(TrainingConfig):
     """Maximum number of passes over the training rows."""
     patience: int = 4
     """Stop after this many epochs without a better validation accuracy."""
-    learning_rate: float = 2e-3
+    learning_rate: Annotated[float, Floats(5e-4, 1e-2, log=True)] = 2e-3
     """Adam's step size."""
     class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|none|FILE")] = None
     """How much rows of each class count: balanced for all classes the same in sum, none for all

@@ -6,14 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import keras
-import numpy as np
-import tensorflow as tf
 from rich.console import Console
 
 from training.data.digest import data_digest
-from training.loop.batches import LengthBucketedBatches
-from training.loop.fit import FitResult
-from training.loop.train import train
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter, run_name
 from training.sentiment.config import SentimentConfig
@@ -21,18 +16,15 @@ from training.sentiment.data import SentimentData, load_sentiment_data
 from training.sentiment.evaluation import baselines
 from training.sentiment.evaluation.report import write_report
 from training.sentiment.evaluation.trained import Alone, TrainedClassifier
+from training.sentiment.fitting import fit_network, read_texts
 from training.sentiment.network.combination import combine, fit_shares
-from training.sentiment.network.logits import EVALUATION_BATCH, predict_logits
-from training.sentiment.network.model import build_sentiment_model, initialise_words
+from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import TEXT_RULES, SentimentRun
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
 from training.sentiment.targets.unequal import for_unequal_classes
-from training.sentiment.vocabulary.words import sentiment_words, text_reading
-from training.words.count_ratios import word_ratios
 from training.words.ngram_model import NgramModel
 from training.words.token_rows import TokenRows
-from training.words.vocabulary import TextPreprocessor, token_ids
 
 
 def train_sentiment(
@@ -76,38 +68,22 @@ def train_sentiment(
             with console.status("reading the data ..."):
                 data = load_sentiment_data(config.data, config.training.seed)
         with console.status("learning words ...") as status:
-            cleaned = config.data.cleaning
-            if cleaned is None:
-                cleaned = data.own
-            reading = text_reading(data, config)
-            words = sentiment_words(
-                data, config, writer.path.parent, status.update, cleaned, reading
-            )
-            vocabulary = words.vocabulary
-            preprocessor = TextPreprocessor(vocabulary, config.data.max_tokens, cleaned, reading)
-            parts = {
-                name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
-                for name, part in data.parts().items()
-            }
+            read = read_texts(data, config, writer.path.parent, status.update)
+        vocabulary, parts = read.words.vocabulary, read.rows
         config, unequal = for_unequal_classes(config, data)
-        target = make_target(data, config)
         if unequal is not None:
             data = replace(data, notes=(*data.notes, unequal))
+        target = make_target(data, config)
         _describe(data, shown, console)
-        model = build_sentiment_model(
-            config.model,
-            len(vocabulary),
-            target.outputs,
-            words.vectors,
-            words.trained,
-            words.pieces,
-            config.pretraining.vectors_use if config.pretraining.vectors else "both",
-        )
-        if config.model.word_ratios:
-            ratios = word_ratios(parts["train"], len(data.classes), words.trained)
-            initialise_words(model, ratios)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
-        result = _train(model, target, parts, digest, config, writer, console)
+        model, result = fit_network(
+            data,
+            read,
+            target,
+            config,
+            console,
+            checkpoint=lambda variables: writer.checkpoint(variables, digest),
+        )
         ngrams, combined = None, with_ngrams(config, data)
         if combined or config.run.ngram_baseline:
             with console.status("fitting the n-gram regression ..."):
@@ -118,7 +94,9 @@ def train_sentiment(
             with console.status("combining ..."):
                 alone = _alone(model, target, ngrams, parts, config.training.metric is not None)
             model = combine(model, ngrams, alone.shares)
-        writer.write_json(TEXT_RULES, {"cleaned": cleaned, "reading": reading})
+        writer.write_json(
+            TEXT_RULES, {"cleaned": read.cleaned, "reading": read.preprocessor.reading}
+        )
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
         writer.write_model(model, result)
@@ -126,7 +104,15 @@ def train_sentiment(
             write_report(
                 writer,
                 TrainedClassifier(
-                    data, target, parts, preprocessor, len(vocabulary), model, alone, result, config
+                    data,
+                    target,
+                    parts,
+                    read.preprocessor,
+                    len(vocabulary),
+                    model,
+                    alone,
+                    result,
+                    config,
                 ),
                 floors,
                 run_summary(result, config.training.seed, started),
@@ -144,49 +130,11 @@ def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
     return not data.made_up and config.model.bidirectional
 
 
-def _train(
-    model: keras.Model,
-    target: Target,
-    parts: dict[str, TokenRows],
-    digest: str,
-    config: SentimentConfig,
-    writer: TrainingRunWriter,
-    console: Console,
-) -> FitResult:
-    settings = config.training
-    batches = {
-        name: LengthBucketedBatches(
-            rows.ids,
-            rows.labels,
-            settings.batch_size if name == "train" else EVALUATION_BATCH,
-            settings.seed,
-            shares=_shares(rows) if name == "train" and settings.balanced_batches else None,
-        )
-        for name, rows in parts.items()
-        if name != "test"
-    }
-    return train(
-        model,
-        batches["train"],
-        batches["validation"].in_length_order,
-        target.objective(),
-        settings,
-        signature=(tf.TensorSpec((None, None), tf.int32), target.signature),
-        console=console,
-        checkpoint=lambda variables: writer.checkpoint(variables, digest),
-    )
-
-
-def _shares(rows: TokenRows) -> np.ndarray:
-    """How often each row is drawn so that all classes are equally frequent, (N,)."""
-    return np.asarray(1 / np.bincount(rows.labels)[rows.labels])
-
-
 def _alone(
     model: keras.Model,
     target: Target,
     ngrams: NgramModel,
-    parts: dict[str, TokenRows],
+    parts: Mapping[str, TokenRows],
     by_metric: bool,
 ) -> Alone:
     """What the GRU answers by itself, and its share in a combined answer."""
@@ -203,7 +151,7 @@ def _alone(
 
 
 def _baselines(
-    target: Target, parts: dict[str, TokenRows], ngrams: NgramModel | None, console: Console
+    target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None, console: Console
 ) -> list[baselines.BaselineResult]:
     rows = parts["train"], parts["validation"], parts["test"]
     with console.status("fitting the baselines ..."):

@@ -1,6 +1,6 @@
 """Sentiment as a task; see `training.task`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +9,11 @@ from rich.console import Console
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.tables.text_columns import TEXT_COLUMNS
-from training.task import Command, Task, Verdict
+from training.task import Command, Criterion, Task, Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from training.data.check import DataCheck
     from training.outcomes import Outcomes
     from training.sentiment.data import SentimentData
@@ -50,6 +52,30 @@ class SentimentTask(Task):
         from training.sentiment.pipeline import train_sentiment
 
         return train_sentiment(config, console, resume, data)
+
+    def criterion(self, config: SentimentConfig, data: "SentimentData") -> Criterion:
+        """The chosen metric."""
+        from training.classification.chosen_metric import chosen_metric
+
+        metric = chosen_metric(config.training.metric, data.kind, data.classes)
+        return Criterion(
+            metric.name, metric.higher_is_better, ".2%" if metric.higher_is_better else ".4g"
+        )
+
+    def contents(self, data: "SentimentData") -> "Iterable[str | np.ndarray]":
+        """Classes, texts and labels."""
+        return data.contents()
+
+    def try_settings(
+        self,
+        config: SentimentConfig,
+        data: "SentimentData",
+        after_epoch: Callable[[int, float], None],
+    ) -> float:
+        """Train a classifier and measure it on the validation rows."""
+        from training.sentiment.trial import try_settings
+
+        return try_settings(config, data, after_epoch)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print how good the model and the baselines are."""

@@ -163,6 +163,7 @@ class RestWire:
                                 str(one["state"]),
                                 tuple(map(str, one["labels"])),
                                 str(one.get("runtime", "")),
+                                tuple(map(str, one.get("left_to_tensorflow", ()))),
                             )
                             for one in model["versions"]
                         ),

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -15,6 +16,9 @@ from serving.errors import InvalidArgument
 
 INDENT = "    "
 _BLOCK = 1 << 16
+_FEW = 16
+"""Values for which a loop is faster than NumPy."""
+_FLOAT32 = struct.Struct("f")
 # The first alternative keeps an escaped backslash from passing for the begin of the second.
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-f]{4})")
 
@@ -29,24 +33,35 @@ def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
         values: Python floats, holding values of `dtype`.
         dtype: float32 or float64.
     """
-    if not values:
-        return []
-    exact = np.asarray(values, np.float64)
     # One call of C's formatter, or parser, for all values is much faster than one per value.
     short = "%g " * len(values) % tuple(values)
-    with np.errstate(over="ignore"):
-        read_back = np.fromstring(short, np.float64, sep=" ").astype(dtype)
-        wrong = np.flatnonzero(read_back != exact.astype(dtype))
     tokens = short.split()
-    if wrong.size:
-        digits = "%.9g " if dtype == np.float32 else "%.17g "
-        long = digits * wrong.size % tuple(exact[wrong].tolist())
-        for i, token in zip(wrong.tolist(), long.split(), strict=True):
+    single = dtype == np.float32
+    if len(values) <= _FEW:
+        read = _float32 if single else float
+        wrong = [i for i, value in enumerate(values) if read(tokens[i]) != value]
+    else:
+        with np.errstate(over="ignore"):
+            read_back = np.fromstring(short, np.float64, sep=" ").astype(dtype)
+        wrong = np.flatnonzero(read_back != np.asarray(values, dtype)).tolist()
+    if wrong:
+        digits = "%.9g " if single else "%.17g "
+        long = digits * len(wrong) % tuple([values[i] for i in wrong])
+        for i, token in zip(wrong, long.split(), strict=True):
             tokens[i] = token
     return [
         token if "." in token or "e" in token else _SPECIAL.get(token) or token + ".0"
         for token in tokens
     ]
+
+
+def _float32(text: str) -> float:
+    """The number of type float32 that a text stands for."""
+    try:
+        (value,) = _FLOAT32.unpack(_FLOAT32.pack(float(text)))
+    except OverflowError:  # the largest numbers, rounded up
+        return math.inf
+    return float(value)
 
 
 _SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from copy import copy
 
@@ -62,9 +61,3 @@ class Pending:
     def withdraw(self) -> list[Task]:
         """Take back the tasks that wait for their batch to run, and tell which they were."""
         return [task for task in self.tasks if self._scheduler.withdraw(self._queue, task)]
-
-
-def settle(future: asyncio.Future[None]) -> None:
-    """Let the loop go on that waits for it; once, whoever comes first."""
-    if not future.done():
-        future.set_result(None)

@@ -15,6 +15,7 @@ import numpy as np
 
 from serving.config.batching_options import BatchingOptions
 from serving.engine.batching.task import Batch, Task
+from serving.engine.batching.waiter import Waiter
 from serving.errors import InvalidArgument, Unavailable
 
 Tensors = tuple[Any, ...]
@@ -69,7 +70,7 @@ class BatchQueue:
         inputs: Sequence[np.ndarray],
         size: int,
         deadline: float | None,
-        notify: Callable[[], None] | None,
+        waiter: Waiter | None,
     ) -> tuple[list[Task], bool]:
         """Put a request into batches; under the scheduler's lock.
 
@@ -78,7 +79,7 @@ class BatchQueue:
             inputs: Arrays with `size` rows.
             size: Rows.
             deadline: `time.perf_counter()` at which nobody waits any more; None for never.
-            notify: Called once from a batch thread when the answer is there; None to wait for it.
+            waiter: Who waits for the answer in an event loop; None where a thread does.
 
         Returns:
             Its tasks, and whether a thread should look.
@@ -99,11 +100,11 @@ class BatchQueue:
             tasks = [Task(inputs, size, deadline)]
         else:
             tasks = _split(inputs, size, room, limit, deadline)
-        if notify is not None and len(tasks) > 1:
-            notify = _after(len(tasks), notify)
+        if waiter is not None:
+            waiter.expect(len(tasks))
         look = False
         for task in tasks:
-            task.notify = notify
+            task.waiter = waiter
             batch = batches[-1]
             if batch.size + task.size > limit:
                 batch.due = _AT_ONCE
@@ -193,19 +194,6 @@ class BatchQueue:
                 f"{full}; currently {waiting} batches enqueued and max_enqueued_batches is "
                 f"{options.max_enqueued_batches}"
             )
-
-
-def _after(count: int, notify: Callable[[], None]) -> Callable[[], None]:
-    """What to call so often, for `notify` to be called the last time."""
-    left = [None] * (count - 1)
-
-    def countdown() -> None:
-        try:
-            left.pop()  # atomic: tasks end in several threads
-        except IndexError:
-            notify()
-
-    return countdown
 
 
 def _split(

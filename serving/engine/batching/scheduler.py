@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from operator import attrgetter
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from serving.config.batching_options import PoolOptions
 from serving.engine.batching.queue import BatchQueue
 from serving.engine.batching.task import Task
+from serving.engine.batching.waiter import Waiter
 from serving.errors import ResourceExhausted, Unavailable
 
 _TURN = attrgetter("turn")
@@ -64,7 +65,7 @@ class BatchScheduler:
         inputs: Sequence[np.ndarray],
         size: int,
         deadline: float | None,
-        notify: Callable[[], None] | None = None,
+        waiter: Waiter | None = None,
     ) -> list[Task]:
         """Enqueue a request; the arguments are those of `BatchQueue.add`.
 
@@ -77,7 +78,7 @@ class BatchScheduler:
         with self._lock:
             if self._closed:
                 raise Unavailable("the batch scheduler is closed")
-            tasks, look = queue.add(key, inputs, size, deadline, notify)
+            tasks, look = queue.add(key, inputs, size, deadline, waiter)
             self._waiting[queue] = None
             if look and self._idle:
                 self._ready.notify()

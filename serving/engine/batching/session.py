@@ -14,7 +14,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -22,11 +22,12 @@ import numpy as np
 
 from serving.config.batching_options import BatchingOptions
 from serving.engine.batching.merge import merge, padded_groups, tells_lengths
-from serving.engine.batching.pending import Pending, settle
+from serving.engine.batching.pending import Pending
 from serving.engine.batching.queue import BatchQueue, Tensors
 from serving.engine.batching.route import Route
 from serving.engine.batching.scheduler import BatchScheduler
 from serving.engine.batching.task import Task, longest_timeout, rows_of
+from serving.engine.batching.waiter import Waiter, settle, wake
 from serving.engine.model_session import ModelSession
 from serving.errors import (
     Code,
@@ -110,13 +111,7 @@ class BatchingSession:
         """
         loop = asyncio.get_running_loop()
         answered = loop.create_future()
-
-        def notify() -> None:
-            # The loop is closed only after all callers have left.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(settle, answered)
-
-        pending = self.submit(feeds, fetches, timeout_ms, notify)
+        pending = self.submit(feeds, fetches, timeout_ms, Waiter(answered))
         timer = loop.call_later(timeout_ms * 1e-3, settle, answered) if timeout_ms > 0 else None
         try:
             await answered
@@ -135,7 +130,7 @@ class BatchingSession:
         feeds: Mapping[Any, np.ndarray],
         fetches: Sequence[Any],
         timeout_ms: int = 0,
-        notify: Callable[[], None] | None = None,
+        waiter: Waiter | None = None,
     ) -> Pending:
         """As `run`, without waiting.
 
@@ -143,7 +138,7 @@ class BatchingSession:
             feeds: As for `run`.
             fetches: As for `run`.
             timeout_ms: As for `run`; the waiting caller enforces it.
-            notify: Called once from another thread when the answer is there.
+            waiter: Who waits in an event loop; None where this thread will.
 
         Raises:
             ServingError: With TF Serving's text: the request cannot be batched, or not now.
@@ -159,7 +154,7 @@ class BatchingSession:
         if route.feeds is not None:
             arrays = [feeds[tensor] for tensor in route.feeds]
         key = self._shape_key(arrays)
-        tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, notify)
+        tasks = self._scheduler.submit(route.queue, key, arrays, size, deadline, waiter)
         return Pending(self._scheduler, route.queue, tasks, route.picks)
 
     @contextlib.contextmanager
@@ -240,7 +235,8 @@ class BatchingSession:
             if task.deadline is None or task.deadline > now:
                 living.append(task)
             else:
-                task.fail(ResourceExhausted(_TIMED_OUT_IN_QUEUE))
+                task.error = ResourceExhausted(_TIMED_OUT_IN_QUEUE)
+                wake([task])
         groups = [living] if living else []
         if len(living) > 1 and self._options.pad_variable_length_inputs:
             groups = padded_groups(living)
@@ -255,7 +251,8 @@ class BatchingSession:
         for task in tasks:
             alone = self._try(feeds, fetches, [task]) if retry else error
             if alone is not None:
-                task.fail(alone)
+                task.error = alone
+                wake([task])
 
     def _try(self, feeds: Tensors, fetches: Tensors, tasks: list[Task]) -> ServingError | None:
         """Answer all tasks with one run; the error when that fails and none is answered."""
@@ -290,10 +287,11 @@ class BatchingSession:
                     "dimension sizes of the input tensors"
                 )
         if len(tasks) == 1 and filled == rows:
-            tasks[0].finish(outputs)
-            return
-        start = 0
-        for task in tasks:
-            end = start + task.size
-            task.finish([output[start:end] for output in outputs])
-            start = end
+            tasks[0].outputs = outputs
+        else:
+            start = 0
+            for task in tasks:
+                end = start + task.size
+                task.outputs = [output[start:end] for output in outputs]
+                start = end
+        wake(tasks)

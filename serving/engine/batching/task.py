@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from serving.engine.batching.waiter import Waiter
 from serving.errors import InvalidArgument
 
 
@@ -19,14 +20,14 @@ class Task:
         size: That dimension.
         deadline: `time.perf_counter()` at which nobody waits any more; None for never.
         enqueued: The same clock when it was handed in.
-        notify: Called from a batch thread when there is an answer; None where a thread waits.
+        waiter: Who waits for the answer in an event loop; None where a thread does.
         outputs: The answer, once there.
         error: Or why there is none.
     """
 
     __slots__ = (
         *("_done", "batch", "deadline", "enqueued", "error"),
-        *("inputs", "notify", "outputs", "size"),
+        *("inputs", "outputs", "size", "waiter"),
     )
 
     def __init__(self, inputs: Sequence[np.ndarray], size: int, deadline: float | None) -> None:
@@ -34,7 +35,7 @@ class Task:
         self.size = size
         self.deadline = deadline
         self.enqueued = time.perf_counter()
-        self.notify: Callable[[], None] | None = None
+        self.waiter: Waiter | None = None
         self.batch: Batch | None = None
         self.outputs: list[np.ndarray] = []
         self.error: Exception | None = None
@@ -42,21 +43,9 @@ class Task:
         self._done = threading.Lock()
         self._done.acquire()
 
-    def finish(self, outputs: list[np.ndarray]) -> None:
-        """Answer; wakes the caller."""
-        self.outputs = outputs
-        self._tell()
-
-    def fail(self, error: Exception) -> None:
-        """Answer with an error; wakes the caller."""
-        self.error = error
-        self._tell()
-
-    def _tell(self) -> None:
-        if self.notify is None:
-            self._done.release()
-        else:
-            self.notify()
+    def release(self) -> None:
+        """Let the thread go on that waits: the answer is there."""
+        self._done.release()
 
     def wait(self) -> bool:
         """Wait for the answer; False when the deadline came first."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,16 +24,27 @@ T = TypeVar("T")
 LEAST_ROWS = 8
 """Rows of a part; for fewer a second thread costs more than it saves."""
 
+CALM_SECONDS = 0.05
+"""So long after the last time that two runs met, runs are not divided."""
+
 _lock = threading.Lock()
 _running = 0
+_met = -CALM_SECONDS
 
 
 @contextmanager
 def running() -> Iterator[bool]:
-    """Count a run for as long as it lasts; whether it had the process to itself at first."""
-    global _running  # noqa: PLW0603
+    """Count a run for as long as it lasts; whether it is likely to have the process to itself.
+
+    Where several clients ask, there are moments at which one of their runs is alone. The others
+    come before it ends, so what matters is whether runs have met lately.
+    """
+    global _running, _met  # noqa: PLW0603
+    now = time.monotonic()
     with _lock:
-        alone = _running == 0
+        if _running:
+            _met = now
+        alone = now - _met >= CALM_SECONDS
         _running += 1
     try:
         yield alone

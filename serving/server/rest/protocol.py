@@ -8,6 +8,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+# Bytes up to which two writes are copied into one.
+_JOINED = 1 << 16
+
 
 class _Awaited(Enum):
     """The part of a request that a connection has to send next."""
@@ -17,20 +20,54 @@ class _Awaited(Enum):
     NOTHING = 3  # the answer is due
 
 
-class _Transport:
-    """A transport that takes what is written after its end, as asyncio's own do.
+class AnswerTransport:
+    """A transport that sends the head of an answer together with what follows it.
 
-    uvloop's raises RuntimeError, and between a client's reset and `connection_lost` uvicorn does
-    not know of the end yet: it would log every such client as a failure of the application.
+    uvicorn writes the two one after the other, and uvloop sends each at once: a second system call,
+    and a second packet to wake the client for.
+
+    It also takes what is written after its end, as asyncio's own transports do. uvloop's raises
+    RuntimeError, and between a client's reset and `connection_lost` uvicorn does not know of the
+    end yet: it would log every such client as a failure of the application.
+
+    Args:
+        transport: Of the connection.
+        loop: Sends what nothing follows.
     """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
+        self._loop = loop
+        self._held = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
+        """Send together with the next write, if there is one before the loop's next turn."""
+        held = self._held
+        if not held and len(data) <= _JOINED:
+            self._held = data
+            self._loop.call_soon(self._flush)
+            return
+        if len(held) + len(data) <= _JOINED:
+            self._held = b""
+            data = held + data
+        else:
+            self._flush()
+        self._send(data)
+
+    def close(self) -> None:
+        """Send what is held, and end the connection."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held = self._held, b""
+        if held:
+            self._send(held)
+
+    def _send(self, data: bytes) -> None:
         if not self._transport.is_closing():
             self._transport.write(data)
 
@@ -55,7 +92,8 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
-        super().connection_made(_Transport(transport))  # type: ignore[arg-type]
+        joining = AnswerTransport(transport, self.loop)
+        super().connection_made(joining)  # type: ignore[arg-type]
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -41,7 +41,18 @@ def check(model, path, *inputs, tolerance=1e-5):
         assert len(got) == len(wanted)
         for ours, theirs in zip(wanted, got, strict=True):
             np.testing.assert_allclose(theirs, ours, rtol=0, atol=tolerance)
-    return onnx.load(path).graph
+    graph = onnx.load(path).graph
+    idle = idle_nodes(graph)
+    assert not idle
+    return graph
+
+
+def idle_nodes(graph):
+    """Nodes that a runtime would run for nothing: neither a node nor the caller reads them."""
+    bodies = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+    read = {name for part in (graph, *bodies) for node in part.node for name in node.input}
+    read |= {one.name for part in (graph, *bodies) for one in part.output}
+    return [node.name for node in graph.node if read.isdisjoint(node.output)]
 
 
 def operators(graph):

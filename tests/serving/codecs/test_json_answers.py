@@ -113,6 +113,22 @@ def test_float32_digits_read_back(bits):
     assert all("." in t or "e" in t or "Inf" in t for t in texts)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_digits_of_a_number_do_not_depend_on_how_many_there_are(dtype):
+    rng = np.random.default_rng(8)
+    bits = rng.integers(0, 2**64, 500, np.uint64).view(dtype)
+    limits = np.finfo(dtype)
+    some = [0, -0.0, limits.max, -limits.max, limits.tiny, limits.smallest_subnormal, np.inf,
+            -np.inf, np.nan]  # fmt: skip
+    rounded = np.round(rng.normal(0, 1000, 200), 3)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.concatenate([bits, some, rounded]).astype(dtype).tolist()
+    together = json_writer.decimal_tokens(values, np.dtype(dtype))
+    alone = [json_writer.decimal_tokens([one], np.dtype(dtype))[0] for one in values]
+    assert together == alone
+    assert json_writer.decimal_tokens([], np.dtype(dtype)) == []
+
+
 def test_error_answer():
     assert rest_codec.encode_error(ServingError('a "b"\n☃', Code.NOT_FOUND)) == (
         404,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from serving.engine.golden import GOLDEN
-from serving.engine.native import row_threads
+from serving.engine.native import answer, row_threads, session
 from serving.engine.native.manifest import FILE, FOLDER, Manifest
 from serving.engine.predictor import Predictor
 from serving.engine.runtime import open_version
@@ -154,13 +154,14 @@ def test_a_manifest_of_others(copy, content, said):
         opened(copy, "onnx")
 
 
-def test_rows_do_not_depend_on_how_a_run_is_divided(native, monkeypatch):
+def test_rows_do_not_depend_on_how_a_run_is_divided(native):
     rng = np.random.default_rng(4)
     words = [b"good", b"bad", b"not", b"film", b"the"]
     several = [b" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(67)]
+    time.sleep(row_threads.CALM_SECONDS)
     together = native.predict(texts(*several))["scores"]
-    monkeypatch.setattr(row_threads, "LEAST_ROWS", 1000)
-    whole = native.predict(texts(*several))["scores"]
+    with row_threads.running():  # beside another run it is not divided
+        whole = native.predict(texts(*several))["scores"]
     alone = np.concatenate([native.predict(texts(one))["scores"] for one in several])
     np.testing.assert_allclose(together, whole, atol=1e-6)
     np.testing.assert_allclose(together, alone, atol=1e-6)
@@ -173,6 +174,41 @@ def test_parts(rows, most, parts):
     divided = row_threads.parts_of(rows, most)
     assert len(divided) == parts
     assert [row for part in divided for row in range(rows)[part]] == list(range(rows))
+
+
+@pytest.mark.parametrize(("frugal", "parts"), [(False, [4]), (True, [])])
+def test_batches_leave_the_other_cores_alone(exports, monkeypatch, frugal, parts):
+    """Those of a server that merges runs; and a single row never wakes another thread."""
+    divided = []
+
+    def in_parts(call, parts):
+        divided.append(len(parts))
+        return list(map(call, parts))
+
+    monkeypatch.setattr(answer, "in_parts", in_parts)
+    monkeypatch.setattr(session, "schedulable_cpus", lambda: 4)
+    predictor = opened(exports.version("one"), "onnx", frugal=frugal)
+    time.sleep(row_threads.CALM_SECONDS)
+    divided.clear()  # golden requests
+    for rows in (1, 64):
+        predictor.predict(texts(*[b"good"] * rows))
+    predictor.close()
+    assert divided == parts
+
+
+def test_runs_that_met_lately_are_not_divided(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(row_threads.time, "monotonic", lambda: now)
+    monkeypatch.setattr(row_threads, "_met", 0.0)
+    with row_threads.running() as alone:
+        assert alone
+        with row_threads.running() as second:
+            assert not second
+    with row_threads.running() as soon_after:
+        assert not soon_after  # the other client will be back before this one ends
+    now += 2 * row_threads.CALM_SECONDS
+    with row_threads.running() as alone:
+        assert alone
 
 
 def test_a_part_that_fails(native):

@@ -56,18 +56,22 @@ def test_swaps_between_runtimes_under_load(exports, tmp_path, figures):
         ]
         for one in asking:
             one.start()
-        assert "Importing TensorFlow" not in server.log.read_text()
-        for number, graphs in ((2, False), (3, True), (4, False), (5, True)):
-            publish(exports, base, number, graphs)
-            said = f"Model m, version {number}: run by {'onnx' if graphs else 'tensorflow'}"
-            wait_until(lambda said=said: said in server.log.read_text(), server)
-            time.sleep(0.3)
-            listed = httpx.get(f"{server.rest}/models", trust_env=False).json()["models"][0]
-            assert listed["versions"][0]["version"] == number
-            assert listed["versions"][0]["runtime"] == ("onnx" if graphs else "tensorflow")
-        stop.set()
-        for one in asking:
-            one.join()
+        try:
+            assert "Importing TensorFlow" not in server.log.read_text()
+            for number, graphs in ((2, False), (3, True), (4, False), (5, True)):
+                publish(exports, base, number, graphs)
+                said = f"Model m, version {number}: run by {'onnx' if graphs else 'tensorflow'}"
+                wait_until(lambda said=said: said in server.log.read_text(), server)
+                time.sleep(0.3)
+                listed = httpx.get(f"{server.rest}/models", trust_env=False).json()["models"][0]
+                assert listed["versions"][0]["version"] == number
+                assert listed["versions"][0]["runtime"] == ("onnx" if graphs else "tensorflow")
+                left = ["attribution"] if graphs else []
+                assert listed["versions"][0]["left_to_tensorflow"] == left
+        finally:
+            stop.set()
+            for one in asking:
+                one.join()
         page = httpx.get(f"{server.rest}/monitoring/prometheus/metrics", trust_env=False).text
     assert failures == []
     assert len(scores) > 50

@@ -82,6 +82,7 @@ def test_times_that_do_not_ascend(texts, message):
     [
         ("h", 24), ("15min", 96), ("10min", 144), ("W-SAT", 52), ("W-MON", 52), ("MS", 12),
         ("D", 7), ("B", 5), ("QS-JAN", 4), ("YS-JAN", 1), ("2h", 12), ("s", 3600), ("ME", 12),
+        ("BME", 12), ("BMS", 12), ("QE-MAR", 4),
     ],
 )  # fmt: skip
 def test_frequencies_are_recognised_and_have_their_season(frequency, season):
@@ -122,3 +123,8 @@ def test_calendar_columns_repeat_with_their_cycle():
         np.testing.assert_allclose(radius, 1)
     weekly = calendar_columns(pd.date_range("2021-01-03", periods=60, freq="W"), "W-SUN")
     assert sorted(weekly) == ["year_cos", "year_sin"]
+
+
+@pytest.mark.parametrize(("frequency", "season"), [("BQE", 4), ("SME", 24), ("WOM-2TUE", 12)])
+def test_other_calendar_steps_repeat_every_year(frequency, season):
+    assert season_length(frequency) == season

@@ -185,8 +185,12 @@ def test_cross_validation_is_the_backtest(fitted, frame, waves, tmp_path):
             row = table[(table["fold"] == number) & (table["model"] == name)].iloc[0]
             assert row["mse"] == pytest.approx(errors["mse"], rel=1e-6)
             assert row["last_time"] == pd.Timestamp(fold["last_time"])
+            assert row["mase"] == pytest.approx(errors["mase"], rel=1e-6)
         network = table[table["fold"] == number].iloc[0]
+        assert network["crps"] == pytest.approx(fold["errors"][network["model"]]["crps"])
         assert network["inside-80"] == fold["coverage"]["0.8"]
+    adaptive = fitted.cross_validation(folds=2, step=5, gap=4, adaptive=True)
+    assert adaptive["adaptive-80"].notna().sum() == 2
     again = Forecaster.load(fitted.run_.path)
     with pytest.raises(DataError, match="give it again as `data`"):
         again.cross_validation()

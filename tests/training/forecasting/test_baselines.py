@@ -46,7 +46,8 @@ def test_errors_are_means_over_what_was_seen():
     targets, forecasts = rng.normal(size=(2, 50, 4, 3))
     targets[rng.random(targets.shape) < 0.2] = np.nan
     targets[:, 2, 1] = np.nan
-    sums = ErrorSums(4, 3)
+    mean, deviation = np.array([5.0, 0.0, -1.0]), np.array([1.0, 2.0, 0.5])
+    sums = ErrorSums(4, 3, (mean, deviation))
     for rows in (slice(0, 7), slice(7, 50)):
         sums.add(targets[rows], forecasts[rows])
     errors = sums.means()
@@ -56,6 +57,12 @@ def test_errors_are_means_over_what_was_seen():
     np.testing.assert_allclose(errors.by_horizon()[0], np.nanmean(residual**2, axis=(0, 2)))
     np.testing.assert_allclose(errors.by_column()[1], np.nanmean(np.abs(residual), axis=(0, 1)))
     assert np.isnan(errors.squared[2, 1])
+    truth, forecast = targets * deviation + mean, forecasts * deviation + mean
+    shares = 200 * np.abs(truth - forecast) / (np.abs(truth) + np.abs(forecast))
+    assert errors.smape == pytest.approx(np.nanmean(shares))
+    np.testing.assert_allclose(
+        errors.of_columns(errors.percentage), np.nanmean(shares, axis=(0, 1))
+    )
     absolute, root = errors.raw(np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose(absolute, errors.by_column()[1] * [1, 2, 3])
     np.testing.assert_allclose(root, np.sqrt(errors.by_column()[0]) * [1, 2, 3])

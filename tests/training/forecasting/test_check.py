@@ -89,13 +89,16 @@ def test_without_what_is_dropped_the_series_is_as_a_clean_file_has_it(spoilt, tm
         "column 'empty' dropped (--drop-bad)",
     ):
         assert said in notes
-    assert found.notes == data.series.notes
+    assert found.notes[:-1] == data.series.notes
+    assert found.notes[-1].startswith(
+        "too few validation windows for the bounds of the 80% and 95%"
+    )
 
 
 def test_gaps_are_counted_and_the_longest_is_named(tmp_path):
     frame = table()
     path = write(tmp_path / "s.csv", frame.drop(index=frame.index[[10, 50, 51, 52, 90]]))
-    (note,) = check_forecasting(config(path)).notes
+    note, _ = check_forecasting(config(path)).notes
     assert note == (
         "5 times are missing from the file and were added as missing values, in 3 gaps, the "
         f"longest of 3 from {frame.index[50]}"
@@ -159,3 +162,18 @@ def test_one_row_for_each_series_and_time_is_recognised(tmp_path):
     assert "got several rows for a time, told apart by 'shop'" in error
     assert "--id-column shop --value-column NAME" in error
     assert check_forecasting(config(path, id_column="shop")).errors == ()
+
+
+def test_remarks_on_many_columns_are_one_line(tmp_path):
+    frame = table()
+    frame = pd.concat([frame["a"].rename(f"s{number}") for number in range(12)], axis=1)
+    frame.iloc[:180, :10] = ""
+    notes = check_forecasting(config(write(tmp_path / "s.csv", frame))).notes
+    assert [note for note in notes if "training rows" in note] == [
+        f"column 's{number}': 86% of its training rows are missing" for number in range(10)
+    ]
+    frame.iloc[:180] = ""
+    notes = check_forecasting(config(write(tmp_path / "s.csv", frame))).notes
+    assert [note for note in notes if "training rows" in note] == [
+        "column 's0' and 11 others like it: 86% of its training rows are missing"
+    ]

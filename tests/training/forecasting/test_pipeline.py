@@ -35,13 +35,16 @@ def test_reported_errors_are_those_of_the_stored_model(forecasting_run):
     preprocessor, model = run.preprocessor(), run.load_model()
     values, H, L = data.series.values, 6, 24
     scaled = (values - preprocessor.mean) / preprocessor.deviation
-    squared, absolute, raw = [], [], []
+    squared, absolute, raw, percentages = [], [], [], []
     for origin in range(data.borders.validation, len(values) - H + 1):
         answer = model(scaled[np.newaxis, origin - L : origin].astype(np.float32)).numpy()
         residual = scaled[origin : origin + H] - answer[0, ..., 0]
         squared.append(residual**2)
         absolute.append(np.abs(residual))
         raw.append(np.abs(residual * preprocessor.deviation))
+        truth = values[origin : origin + H]
+        forecast = answer[0, ..., 0] * preprocessor.deviation + preprocessor.mean
+        percentages.append(200 * np.abs(truth - forecast) / (np.abs(truth) + np.abs(forecast)))
     test = run.metrics["model"]["test"]
     assert len(squared) == run.metrics["data"]["windows"]["test"] == 64 - H + 1
     assert test["mse"] == pytest.approx(np.mean(squared), rel=1e-4)
@@ -55,6 +58,10 @@ def test_reported_errors_are_those_of_the_stored_model(forecasting_run):
     assert test["by_column"]["down"]["mase"] == pytest.approx(mase[1], rel=1e-4)
     assert test["mase"] == pytest.approx(mase.mean(), rel=1e-4)
     assert test["rmsse"] == pytest.approx(rmsse.mean(), rel=1e-4)
+    assert test["smape"] == pytest.approx(np.mean(percentages), rel=1e-4)
+    assert test["by_column"]["up"]["smape"] == pytest.approx(
+        np.mean(percentages, axis=(0, 1))[0], rel=1e-4
+    )
 
 
 def test_reported_coverage_is_that_of_the_stored_offsets(forecasting_run):
@@ -69,6 +76,8 @@ def test_reported_coverage_is_that_of_the_stored_offsets(forecasting_run):
         assert interval["nominal"] == pytest.approx(run.levels[high] - run.levels[low])
         assert interval["coverage"] == pytest.approx(inside.mean())
         np.testing.assert_allclose(interval["by_horizon"], inside.mean(axis=(0, 2)))
+        by_column = [interval["by_column"][name] for name in ("up", "down")]
+        np.testing.assert_allclose(by_column, inside.mean(axis=(0, 1)))
 
 
 def test_reported_pinball_losses_are_those_of_scikit_learn(forecasting_run):
@@ -76,11 +85,25 @@ def test_reported_pinball_losses_are_those_of_scikit_learn(forecasting_run):
     data = load_forecasting_data(run.config.data)
     windows = data.windows("test")
     answers = run.load_model()(run.preprocessor().standardise(windows.histories())).numpy()
-    bounds, truth = (answers + run.offsets).reshape(-1, 5), windows.futures().ravel()
-    found = run.metrics["quantiles"]["pinball"]
+    bounds, truth = answers + run.offsets, windows.futures()
+    found, by_step = (
+        place["pinball"]
+        for place in (run.metrics["quantiles"], run.metrics["quantiles"]["by_horizon"])
+    )
+    losses = []
     for q, level in enumerate(run.levels):
-        expected = mean_pinball_loss(truth, bounds[:, q], alpha=level)
+        expected = mean_pinball_loss(truth.ravel(), bounds[..., q].ravel(), alpha=level)
         assert found[f"{level:g}"] == pytest.approx(expected, rel=1e-4)
+        third = mean_pinball_loss(truth[:, 2].ravel(), bounds[:, 2, :, q].ravel(), alpha=level)
+        assert by_step[f"{level:g}"][2] == pytest.approx(third, rel=1e-4)
+        losses.append(
+            mean_pinball_loss(truth[..., 1].ravel(), bounds[..., 1, q].ravel(), alpha=level)
+        )
+    ends = [0, *run.levels, 1]
+    crps = 2 * np.trapezoid([losses[0], *losses, losses[-1]], ends)
+    of_column = run.metrics["quantiles"]["by_column"]["down"]
+    assert of_column["crps"] == pytest.approx(crps, rel=1e-4)
+    assert of_column["raw_crps"] == pytest.approx(crps * run.preprocessor().deviation[1], rel=1e-4)
     outer, median = found["0.025"] + found["0.975"], found["0.5"]
     assert outer < run.metrics["quantiles"]["crps"] < 2 * median
 

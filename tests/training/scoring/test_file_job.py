@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tests.training.scoring.doubling import Doubling
 from tests.waiting import wait_until
-from training.errors import DataError, InterruptedScoring, ScoringError
+from training.errors import DataError, InterruptedWork, ScoringError
 from training.scoring.file_job import FileJob, output_schema
 from training.tables import table_file
 
@@ -157,7 +157,7 @@ class Stopping(Doubling):
 
 def test_interrupted_it_goes_on_where_it_stopped(tmp_path):
     data, output = rows_file(tmp_path / "in.csv"), tmp_path / "out.parquet"
-    with pytest.raises(InterruptedScoring) as raised:
+    with pytest.raises(InterruptedWork) as raised:
         score(data, output, Stopping(50, KeyboardInterrupt()))
     assert raised.value.message.startswith("interrupted; 40 of 95 rows are done")
     assert not output.exists()
@@ -186,7 +186,7 @@ def test_what_failed_goes_on_too_and_names_the_row(tmp_path):
 @pytest.mark.parametrize("change", ["data", "model", "keep"])
 def test_with_other_data_or_settings_it_begins_anew(tmp_path, change):
     data, output = rows_file(tmp_path / "in.csv"), tmp_path / "out.jsonl"
-    with pytest.raises(InterruptedScoring):
+    with pytest.raises(InterruptedWork):
         score(data, output, Stopping(50, KeyboardInterrupt()))
     scorer, keep = Doubling(), None
     if change == "data":
@@ -205,7 +205,7 @@ def test_with_other_data_or_settings_it_begins_anew(tmp_path, change):
 
 def test_a_part_that_is_not_whole_is_done_again(tmp_path):
     data, output = rows_file(tmp_path / "in.csv"), tmp_path / "out.parquet"
-    with pytest.raises(InterruptedScoring):
+    with pytest.raises(InterruptedWork):
         score(data, output, Stopping(60, KeyboardInterrupt()))
     (folder,) = tmp_path.glob(".out.parquet.partial-*")
     *_, cut, last = sorted(folder.iterdir())

@@ -4,6 +4,7 @@ After Tashman (2000), "Out-of-sample tests of forecasting accuracy", Internation
 Forecasting 16.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +13,16 @@ import numpy as np
 from rich.console import Console
 
 from training.errors import DataError, RunDirectoryError
+from training.forecasting.backtests.adaptive import (
+    AdaptiveIntervals,
+    adaptive_coverage,
+    residuals_of,
+)
 from training.forecasting.backtests.config import BacktestConfig
+from training.forecasting.backtests.fold import Fold
 from training.forecasting.backtests.report import (
     COMBINATION,
     NETWORK,
-    Fold,
     draw_folds,
     summarise,
     write_table,
@@ -33,11 +39,14 @@ from training.forecasting.combination.refit import refit_combination, stored_pla
 from training.forecasting.data import ForecastingData, load_forecasting_data
 from training.forecasting.network.training import train_network
 from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
+from training.forecasting.scores.evaluation import Predictor, evaluate_forecasts, make_predictor
 from training.forecasting.scores.forecast_errors import ForecastErrors, measure
 from training.forecasting.sources.sets import Borders
 from training.loop.replicas import Replicas
 from training.runs.directory import RunWriter
+
+_WARM = 0.25
+"""Share of the epochs that networks need which begin with the weights of the fold before."""
 
 
 def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path:
@@ -61,8 +70,8 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
     data = data_of_run(run, load_forecasting_data(settings))
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
-        folds = backtest(run, data, config.folds, console, config.refit, config.step)
-        summary = {**summarise(run, folds), "refit": config.refit}
+        folds = backtest(run, data, config, console)
+        summary = summarise(run, data.plain, folds, config)
         writer.write_json("backtest.json", summary)
         writer.write_text("backtest.md", write_table(summary))
         draw_folds(summary, writer.path / "backtest.png")
@@ -70,56 +79,71 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
 
 
 def backtest(
-    run: ForecastingRun,
-    data: ForecastingData,
-    folds: int,
-    console: Console,
-    refit: bool = False,
-    step: int = 1,
+    run: ForecastingRun, data: ForecastingData, config: BacktestConfig, console: Console
 ) -> list[Fold]:
     """Evaluate a run and refitted baselines fold by fold.
 
     Args:
-        run: The trained network.
+        run: Complete.
         data: The series, with the run's scale and borders.
-        folds: How many parts to make of the test windows; none forecasts a step of another.
+        config: Into how many folds, and how. No fold forecasts a step of another.
         console: Where to show progress.
-        refit: Train the network again before each fold; else it stays as it is.
-        step: Forecast from every n-th of a fold's windows only.
 
     Raises:
-        DataError: There are fewer windows than folds.
+        DataError: There are fewer windows than folds, or too few rows before the gap.
     """
+    folds = config.folds
     windows = data.windows("test")
     if len(windows) < folds:
         raise DataError(f"--folds: expected at most {len(windows)} (the test windows), got {folds}")
-    predict = make_predictor(run.load_model(), data)
+    parts = _apart(windows.origins, folds, data.shape.horizon)
+    least = data.shape.lookback + data.shape.horizon
+    if parts[0][0] - config.gap < least:
+        raise DataError(
+            f"--gap: expected at most {max(0, parts[0][0] - least):,}, so that the "
+            f"{parts[0][0]:,} rows before the first fold leave a window to fit on, got {config.gap}"
+        )
+    model = run.load_model()
+    predict = make_predictor(model, data)
+    adaptive = _adaptive(predict, data, run.levels) if config.adaptive else None
     tried = run.metrics["ridge_by_lookback"]
     lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
     name = COMBINATION if run.combination is not None else NETWORK
     done = []
-    for number, origins in enumerate(_apart(windows.origins, folds, data.shape.horizon), start=1):
-        origins = origins[::step]
-        if refit:
-            console.print(f"fold {number} of {folds}: training on {origins[0]:,} rows",
-                          highlight=False)  # fmt: skip
-            predict = make_predictor(_refitted(run, data, int(origins[0]), console), data)
+    for number, origins in enumerate(parts, start=1):
+        origins = origins[:: config.step]
+        known = int(origins[0]) - config.gap
+        if config.refit:
+            console.print(f"fold {number} of {folds}: training on {known:,} rows", highlight=False)
+            start = model if config.warm_start else None
+            model = _refitted(run, data.trained_on(known), console, start)
+            predict = make_predictor(model, data)
         with console.status(f"fold {number} of {folds} ..."):
             part = replace(windows, origins=origins)
-            network = evaluate_forecasts(
-                predict, part, run.offsets, run.levels, data.preprocessor.measured
-            )
-            last_step = origins[-1] + data.shape.horizon - 1
+            own = evaluate_forecasts(predict, part, run.offsets, data.preprocessor, run.levels)
+            errors = {name: own.errors, **_baselines(data.plain, origins, lookback, known)}
             done.append(
                 Fold(
                     str(data.series.times[origins[0]]),
-                    str(data.series.times[last_step]),
+                    str(data.series.times[origins[-1] + data.shape.horizon - 1]),
                     len(part),
-                    {name: network.errors, **_baselines(data.plain, origins, lookback)},
-                    {each.nominal: each.coverage for each in network.intervals},
+                    errors,
+                    own.pinball,
+                    {each.nominal: each.coverage for each in own.intervals},
+                    {} if adaptive is None else adaptive_coverage(adaptive, predict, part),
                 )
             )
     return done
+
+
+def _adaptive(
+    predict: Predictor, data: ForecastingData, levels: Sequence[float]
+) -> AdaptiveIntervals:
+    """Intervals that begin with the residuals of the validation windows."""
+    windows, middle = data.windows("validation"), len(levels) // 2
+    shares = [levels[-1 - pair] - levels[pair] for pair in range(middle)]
+    residuals = [each for _, each in residuals_of(predict, windows)]
+    return AdaptiveIntervals(shares, np.stack(residuals), windows.origins)
 
 
 def _apart(origins: np.ndarray, folds: int, horizon: int) -> list[np.ndarray]:
@@ -140,20 +164,30 @@ def _apart(origins: np.ndarray, folds: int, horizon: int) -> list[np.ndarray]:
 
 
 def _refitted(
-    run: ForecastingRun, data: ForecastingData, rows: int, console: Console
+    run: ForecastingRun, known: ForecastingData, console: Console, start: keras.Model | None
 ) -> keras.Model:
-    """The run's model trained on the rows before a fold, for as many epochs as did best."""
+    """The run's model trained on the rows before a fold, for as many epochs as did best.
+
+    Args:
+        run: Complete.
+        known: With these rows to train on.
+        console: Where to show progress.
+        start: The model before, with whose networks it begins and then needs fewer epochs.
+    """
     epochs = int(run.metrics["best_epoch"])
-    known = data.trained_on(rows)
+    if start is not None:
+        epochs = max(1, round(_WARM * epochs))
     model: keras.Model | None
     if run.combination is not None:
         plan = stored_plan(run.config, run.combination, known)
         weights = [float(share["weight"]) for share in run.combination["shares"]]
-        model = refit_combination(plan, weights, epochs, console)
+        model = refit_combination(plan, weights, epochs, console, start)
     else:
         training = replace(run.config.training, epochs=epochs)
         config = replace(run.config, training=training)
-        model, result = train_network(known, config, Replicas(), None, console, last_epoch=True)
+        model, result = train_network(
+            known, config, Replicas(), None, console, last_epoch=True, start=start
+        )
         model = None if result.interrupted else model
     if model is None:
         raise KeyboardInterrupt
@@ -194,11 +228,11 @@ def data_of_run(run: ForecastingRun, data: ForecastingData) -> ForecastingData:
 
 
 def _baselines(
-    data: ForecastingData, origins: np.ndarray, lookback: int
+    data: ForecastingData, origins: np.ndarray, lookback: int, known: int
 ) -> dict[str, ForecastErrors]:
-    """Of the windows of a fold, knowing all rows before them."""
+    """Of the windows of a fold, fitted on the first `known` rows."""
     part = replace(data.windows("test"), origins=origins)
-    horizon, known = data.shape.horizon, int(part.origins[0])
+    horizon = data.shape.horizon
     simple = naive_forecasters(data)
     simple[RIDGE] = ridge_of(data, lookback, known), lookback
     errors = {
@@ -209,6 +243,6 @@ def _baselines(
         tried = [SmoothingForecaster(data, damped, known) for damped in (False, True)]
         first = max(known - 2 * horizon, data.season)
         earlier = replace(part, origins=np.arange(first, known - horizon + 1))
-        best = min(tried, key=lambda each: measure_smoothing(each, earlier).mse)
-        errors[SMOOTHING] = measure_smoothing(best, part)
+        best = min(tried, key=lambda each: measure_smoothing(each, earlier, data.preprocessor).mse)
+        errors[SMOOTHING] = measure_smoothing(best, part, data.preprocessor)
     return errors

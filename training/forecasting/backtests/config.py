@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
 from training.config import OptionalName, require_at_least
+from training.errors import ConfigError
+
+Metric = Literal["mse", "mae", "mase", "rmsse", "smape", "crps"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,18 @@ class BacktestConfig:
     """Name of the new folder beside the run; default: the run's with -backtest."""
     refit: bool = False
     """Train the run's model again for each fold, on all rows before it."""
+    warm_start: bool = False
+    """With --refit, begin with the networks of the fold before (the first fold with the run's),
+    and train them for a quarter of the epochs."""
+    gap: int = 0
+    """Rows before each fold that no model is fitted on, as if they came too late for it; they are
+    read for forecasts."""
+    metric: Metric = "mse"
+    """What the table and the picture show; backtest.json has all of them. The CRPS is known of the
+    run's model alone."""
+    adaptive: bool = False
+    """Also measure intervals that learn from their misses as time goes on (adaptive conformal
+    inference, Gibbs and Candès 2021)."""
     step: int = 1
     """Forecast from every n-th time of a fold only."""
     debug: bool = False
@@ -36,3 +51,6 @@ class BacktestConfig:
     def __post_init__(self) -> None:
         require_at_least("--folds", self.folds, 1)
         require_at_least("--step", self.step, 1)
+        require_at_least("--gap", self.gap, 0)
+        if self.warm_start and not self.refit:
+            raise ConfigError("--warm-start needs --refit")

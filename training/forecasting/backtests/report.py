@@ -1,16 +1,17 @@
 """The folds of a backtest for people: figures, table, picture."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
+from training.data.problems import counted
+from training.forecasting.backtests.config import BacktestConfig
+from training.forecasting.backtests.fold import Fold, covered, measures
 from training.forecasting.baselines.simple import LAST_VALUE, RIDGE, SEASONAL_NAIVE, SMOOTHING
+from training.forecasting.data import ForecastingData
 from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.forecast_errors import ForecastErrors
 from training.plots.picture import save_figure
 
 NETWORK, COMBINATION = "GRU", "combination"
@@ -24,30 +25,33 @@ _COLOURS = {
 }
 
 
-@dataclass(frozen=True)
-class Fold:
-    """Some consecutive windows, and the errors of every model on them."""
-
-    first_time: str
-    """Of the first step that is forecast; the baselines know all rows before it."""
-    last_time: str
-    """Of the last step that is forecast."""
-    windows: int
-    errors: dict[str, ForecastErrors]
-    coverage: dict[float, float]
-    """Of the network's intervals, by nominal coverage."""
+_TITLES = {
+    "mse": "mean squared error, standardised",
+    "mae": "mean absolute error, standardised",
+    "mase": "MASE",
+    "rmsse": "RMSSE",
+    "smape": "sMAPE in percent",
+    "crps": "CRPS, standardised",
+}
 
 
-def summarise(run: ForecastingRun, folds: list[Fold]) -> dict[str, Any]:
-    """What `backtest.json` holds; means over all folds weigh every value alike."""
+def summarise(
+    run: ForecastingRun, data: ForecastingData, folds: Sequence[Fold], config: BacktestConfig
+) -> dict[str, Any]:
+    """What `backtest.json` holds; means over all folds weigh every value alike.
 
-    def numbers(name: str) -> dict[str, float]:
-        errors = [fold.errors[name] for fold in folds]
-        counts = [int(each.count.sum()) for each in errors]
-        return {
-            kind: float(np.average([getattr(each, kind) for each in errors], weights=counts))
-            for kind in ("mse", "mae")
-        }
+    Args:
+        run: The run.
+        data: On the scale on which errors are measured.
+        folds: One or more.
+        config: Of the backtest.
+    """
+
+    def coverage(some: Sequence[Fold]) -> dict[str, Any]:
+        found = {"coverage": covered(some, [fold.coverage for fold in some])}
+        if config.adaptive:
+            found["adaptive_coverage"] = covered(some, [fold.adaptive for fold in some])
+        return found
 
     return {
         "run": run.path.resolve().name,
@@ -57,65 +61,90 @@ def summarise(run: ForecastingRun, folds: list[Fold]) -> dict[str, Any]:
                 "first_time": fold.first_time,
                 "last_time": fold.last_time,
                 "windows": fold.windows,
-                "coverage": {f"{nominal:g}": share for nominal, share in fold.coverage.items()},
-                "errors": {
-                    name: {"mse": errors.mse, "mae": errors.mae}
-                    for name, errors in fold.errors.items()
-                },
+                **coverage([fold]),
+                "errors": measures([fold], run.levels, data),
             }
             for fold in folds
         ],
-        "all": {name: numbers(name) for name in folds[0].errors},
+        "all": measures(folds, run.levels, data),
+        **coverage(folds),
+        "refit": config.refit,
+        "warm_start": config.warm_start,
+        "gap": config.gap,
+        "step": config.step,
+        "metric": config.metric,
     }
 
 
 def write_table(summary: Mapping[str, Any]) -> str:
     """The backtest as Markdown."""
-    names = list(summary["all"])
-    shares = list(summary["folds"][0]["coverage"])
+    metric = summary["metric"]
+    names = [name for name, values in summary["all"].items() if values.get(metric) is not None]
+    kinds = [kind for kind in ("coverage", "adaptive_coverage") if kind in summary]
+    insides = [(kind, share) for kind in kinds for share in summary[kind]]
+    titles = [
+        f"{float(share):.0%} {'adaptive' if kind == 'adaptive_coverage' else 'interval'}"
+        for kind, share in insides
+    ]
     lines = [
         f"# Backtest of {summary['run']}",
         "",
-        f"Series {summary['series']}; mean squared error, standardised. In every fold the ridge "
-        "regression and the exponential smoothing were fitted on all rows before its first time; "
-        + (
-            "the network was trained again, too."
-            if summary.get("refit")
-            else "the network was not trained again."
-        ),
+        _introduction(summary),
         "",
-        "| fold | from | to | windows | "
-        + " | ".join([*names, *(f"{float(share):.0%} interval" for share in shares)])
-        + " |",
-        "|---:|---|---|---:|" + "---:|" * (len(names) + len(shares)),
+        "| fold | from | to | windows | " + " | ".join([*names, *titles]) + " |",
+        "|---:|---|---|---:|" + "---:|" * (len(names) + len(insides)),
     ]
     for number, fold in enumerate(summary["folds"], start=1):
-        cells = [f"{fold['errors'][name]['mse']:.4f}" for name in names]
-        cells += [f"{fold['coverage'][share]:.1%}" for share in shares]
+        cells = [_cell(fold["errors"][name][metric]) for name in names]
+        cells += [f"{fold[kind][share]:.1%}" for kind, share in insides]
         lines.append(
             f"| {number} | {fold['first_time']} | {fold['last_time']} | {fold['windows']:,} | "
             + " | ".join(cells)
             + " |"
         )
-    cells = [f"**{summary['all'][name]['mse']:.4f}**" for name in names] + [""] * len(shares)
+    cells = [f"**{_cell(summary['all'][name][metric])}**" for name in names]
+    cells += [f"**{summary[kind][share]:.1%}**" for kind, share in insides]
     lines.append("| all | | | | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", "![folds](backtest.png)"]) + "\n"
 
 
+def _introduction(summary: Mapping[str, Any]) -> str:
+    gap = summary["gap"]
+    rows = f"all rows up to {counted(gap, 'row')} before" if gap else "all rows before"
+    again = "the run's model was not trained again."
+    if summary["refit"]:
+        again = "so was the run's model"
+        warm = ", beginning with the weights of the fold before."
+        again += warm if summary["warm_start"] else "."
+    text = (
+        f"Series {summary['series']}; {_TITLES[summary['metric']]}. In every fold the ridge "
+        f"regression and the exponential smoothing were fitted on {rows} its first time; {again}"
+    )
+    if summary["step"] > 1:
+        text += f" Forecasts begin at one time in {summary['step']}."
+    return text
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
 def draw_folds(summary: Mapping[str, Any], path: Path) -> None:
-    """Draw the squared error of every model in each fold."""
+    """Draw the error of every model in each fold."""
     folds = summary["folds"]
     figure = Figure(figsize=(max(7.0, 1.3 * len(folds) + 2), 4), dpi=120, layout="constrained")
     axes = figure.subplots()
-    for name in summary["all"]:
-        values = [fold["errors"][name]["mse"] for fold in folds]
+    metric = summary["metric"]
+    names = [name for name, values in summary["all"].items() if values.get(metric) is not None]
+    for name in names:
+        values = [fold["errors"][name][metric] for fold in folds]
         axes.plot(range(1, len(folds) + 1), values, marker="o", color=_COLOURS[name], label=name,
                   linewidth=2.2 if name in (NETWORK, COMBINATION) else 1.2)  # fmt: skip
     labels = [f"{number}\n{fold['first_time'][:10]}" for number, fold in enumerate(folds, start=1)]
     axes.set_xticks(range(1, len(folds) + 1), labels)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("fold and its first time")
-    axes.set_ylabel("mean squared error, standardised")
+    axes.set_ylabel(_TITLES[metric])
     axes.grid(alpha=0.25)
     figure.legend(fontsize="small", loc="outside right upper")
     save_figure(figure, path)

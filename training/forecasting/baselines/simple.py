@@ -12,6 +12,7 @@ import numpy as np
 from training.forecasting.baselines.exponential_smoothing import SmoothingForecaster, suits
 from training.forecasting.baselines.ridge import RidgeForecaster, fit_ridge
 from training.forecasting.data import ForecastingData
+from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.scores.forecast_errors import (
     ErrorSums,
     Forecaster,
@@ -141,13 +142,15 @@ def _smoothing(data: ForecastingData) -> BaselineResult:
     tried = []
     for damped in (False, True):
         forecaster = SmoothingForecaster(data, damped)
-        errors = [measure_smoothing(forecaster, windows) for windows in parts]
+        errors = [measure_smoothing(forecaster, windows, data.preprocessor) for windows in parts]
         tried.append(BaselineResult(SMOOTHING, forecaster.detail, *errors))
     return min(tried, key=lambda result: result.validation.mse)
 
 
-def measure_smoothing(forecaster: SmoothingForecaster, windows: Windows) -> ForecastErrors:
+def measure_smoothing(
+    forecaster: SmoothingForecaster, windows: Windows, preprocessor: SeriesPreprocessor
+) -> ForecastErrors:
     """The errors of exponential smoothing, which reads the whole series before each window."""
-    sums = ErrorSums(windows.horizon, windows.targets.shape[1])
+    sums = ErrorSums(windows.horizon, windows.targets.shape[1], preprocessor.target_scale)
     sums.add(windows.futures(), forecaster.forecasts(windows.origins))
     return sums.means()

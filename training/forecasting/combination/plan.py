@@ -1,21 +1,28 @@
 """What to train, decided by the series: transform, look-back, segments, simple forecasters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from training.data.series import Series
-from training.errors import ConfigError
+from training.errors import ConfigError, DataError
 from training.forecasting.combination.components import RIDGE, LinearData, fit_components
 from training.forecasting.combination.linear import LinearForecaster
 from training.forecasting.combination.weights import stacking_weights
 from training.forecasting.config import ForecastingConfig, Transform
+from training.forecasting.count_losses import COUNT_LOSSES
 from training.forecasting.data import ForecastingData, never_negative, prepare
+from training.forecasting.scores.conformal import pooled_offsets
 from training.forecasting.windows import Windows
 
+_CLOSE = 0.95
+"""Transforms are compared by their intervals whose squared errors are no farther apart."""
 _CLEARLY = 0.98
-"""Share of the squared error that a transform must leave at most, to be chosen."""
+"""Share of the interval loss that a transform must leave at most, to be chosen for it."""
+_OFTEN = 0.01
+"""Share of zeros among values that are never negative, from which on zero is a bound."""
 _MOST_WINDOWS, _MOST_VALUES = 1000, 20_000_000
 """Validation windows, and values in them, that are compared on."""
 _LONGEST = 720
@@ -29,6 +36,17 @@ class Candidate:
 
     forecaster: LinearForecaster
     validation_mse: float
+
+
+class _Tried(NamedTuple):
+    """Simple forecasters under a transform."""
+
+    candidates: list[Candidate]
+    weights: np.ndarray
+    mse: float
+    """On validation windows, with these weights."""
+    interval_loss: float
+    """Likewise the mean pinball loss."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +88,19 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
             "--future must be left out of a network that answers tick by tick (--architecture "
             "one_shot without --linear-skip, with --normalisation none or difference)"
         )
+    counts = config.model.loss in COUNT_LOSSES
+    if counts:
+        config = _of_counts(config)
     data = prepare(series, config.data)
+    if counts:
+        _require_counts(data, config)
     if series.panel and config.model.channel_embedding is None:
         config = replace(config, model=replace(config.model, channel_embedding=False))
     if not config.combination.combine or config.model.streams:
         return _alone(data, config)
     tried = {name: _tried(series, config, name) for name in _transforms(data, config)}
-    best = min(tried, key=lambda name: tried[name][1])
-    if best == "log1p" and "none" in tried and tried[best][1] > _CLEARLY * tried["none"][1]:
-        best = "none"
-    candidates, _, weights = tried[best]
+    best = _best(tried)
+    candidates, weights = tried[best].candidates, tried[best].weights
     network = config.data.lookback or _network_lookback(data, candidates)
     used = [
         each.forecaster.lookback for each, weight in zip(candidates, weights, strict=True) if weight
@@ -92,10 +113,30 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
         replace(config, data=settings, model=model),
         data,
         tuple(each for each in candidates if each.forecaster.lookback <= data.shape.lookback),
-        tuple((name, of[1]) for name, of in tried.items()),
+        tuple((name, of.mse) for name, of in tried.items()),
         network,
         training,
     )
+
+
+def _of_counts(config: ForecastingConfig) -> ForecastingConfig:
+    """The settings for a loss of counts, which knows zero and no other transform."""
+    loss, transform = config.model.loss, config.data.transform
+    if config.data.future:
+        raise ConfigError(f"--future must be left out with --loss {loss}, which knows no effects")
+    if transform not in ("auto", "nonnegative"):
+        raise ConfigError(f"--loss {loss} needs --transform nonnegative, got {transform}")
+    return replace(config, data=replace(config.data, transform="nonnegative"))
+
+
+def _require_counts(data: ForecastingData, config: ForecastingConfig) -> None:
+    transformed = data.preprocessor.transformed[list(data.shape.targets)]
+    if not transformed.all():
+        name = data.target_columns[int(transformed.argmin())]
+        raise DataError(
+            f"--loss {config.model.loss}: {data.series.source}, column {name!r}: expected counts, "
+            "got values below zero"
+        )
 
 
 def compared_windows(data: ForecastingData) -> Windows:
@@ -148,22 +189,79 @@ def _transforms(data: ForecastingData, config: ForecastingConfig) -> tuple[Trans
     if asked != "auto":
         return (asked,)
     rows = data.series.values[: data.borders.validation]
-    return ("none", "log1p") if never_negative(rows, data.shape.targets).any() else ("none",)
+    possible = never_negative(rows, data.shape.targets)
+    if not possible.any():
+        return ("none",)
+    often_zero = (rows[:, possible] == 0).mean() > _OFTEN
+    return ("nonnegative" if often_zero else "none", "log1p", "boxcox")
 
 
-def _tried(
-    series: Series, config: ForecastingConfig, transform: Transform
-) -> tuple[list[Candidate], float, np.ndarray]:
-    """Simple forecasters under a transform, their error together, and the weights for that."""
+def _tried(series: Series, config: ForecastingConfig, transform: Transform) -> _Tried:
+    """Simple forecasters under a transform, and what they achieve together."""
     data = prepare(series, replace(config.data, transform=transform))
-    linear = linear_data(data)
+    linear, windows = linear_data(data), compared_windows(data)
     found = fit_components(linear, config.data.lookback, own=not series.panel)
     forecasts = [each(linear.windows(each.lookback)) for each in found]
-    errors = measured_errors(forecasts, compared_windows(data), data)
+    errors = measured_errors(forecasts, windows, data)
     weights = stacking_weights(errors, independent_windows(data))
     each_error = (errors**2).mean(axis=0)
-    candidates = [Candidate(*both) for both in zip(found, each_error.tolist(), strict=True)]
-    return candidates, float(((errors @ weights) ** 2).mean()), weights
+    return _Tried(
+        [Candidate(*both) for both in zip(found, each_error.tolist(), strict=True)],
+        weights,
+        float(((errors @ weights) ** 2).mean()),
+        _interval_loss(
+            sum(each * weight for each, weight in zip(forecasts, weights.tolist(), strict=True)),
+            windows,
+            data,
+            config.model.levels,
+        ),
+    )
+
+
+def _best(tried: Mapping[Transform, _Tried]) -> Transform:
+    """The transform with the best intervals, of those whose squared error is close to the least.
+
+    The first of them where none is clearly better. A transform under which errors vary with the
+    level has intervals that are too wide at one level and too narrow at another.
+    """
+    plainest = next(iter(tried))
+    least = min(each.mse for each in tried.values())
+    close = [name for name, each in tried.items() if each.mse * _CLOSE <= least]
+    best = min(close, key=lambda name: tried[name].interval_loss)
+    if plainest in close and tried[best].interval_loss > _CLEARLY * tried[plainest].interval_loss:
+        return plainest
+    return best
+
+
+def _interval_loss(
+    forecast: np.ndarray, windows: Windows, data: ForecastingData, levels: Sequence[float]
+) -> float:
+    """The mean pinball loss of quantiles that are calibrated on the other half of the windows.
+
+    Args:
+        forecast: (N, H, K) on the scale of the network.
+        windows: N of them.
+        data: Of which they are.
+        levels: Of the quantiles.
+    """
+    truth, effects = windows.futures(), windows.effects_ahead()
+    true, half = data.preprocessor.measured(truth, effects), len(truth) // 2
+    if not half:
+        return 0.0
+    total = count = 0.0
+    for known, other in (slice(half), slice(half, None)), (slice(half, None), slice(half)):
+        if not np.isfinite(truth[known]).any():
+            continue
+        point = forecast[..., np.newaxis]
+        offsets = pooled_offsets(truth[known], point[known], 1e9, levels)
+        for q, level in enumerate(levels):
+            bound = data.preprocessor.measured(
+                forecast[other] + offsets[..., q], None if effects is None else effects[other]
+            )
+            residual = true[other] - bound
+            total += float(np.nansum(np.maximum(level * residual, (level - 1) * residual)))
+        count += float(np.isfinite(true[other]).sum()) * len(levels)
+    return total / max(count, 1.0)
 
 
 def _ridge(candidates: Sequence[Candidate]) -> LinearForecaster:

@@ -22,7 +22,11 @@ from training.loop.replicas import Replicas
 
 
 def refit_combination(
-    plan: Plan, weights: Sequence[float], epochs: int, console: Console
+    plan: Plan,
+    weights: Sequence[float],
+    epochs: int,
+    console: Console,
+    start: keras.Model | None = None,
 ) -> keras.Model | None:
     """Fit every part of a combination on the rows that the plan's borders say.
 
@@ -31,6 +35,7 @@ def refit_combination(
         weights: Of the networks, then of the simple forecasters.
         epochs: For which the networks are trained.
         console: Where to show progress.
+        start: A combination of the same parts, with whose networks these begin.
 
     Returns:
         The model, as that of `train_combination`; None where it was interrupted.
@@ -45,7 +50,9 @@ def refit_combination(
     if chosen:
         training = replace(plan.config.training, epochs=epochs)
         longer = replace(plan, config=replace(plan.config, training=training))
-        models, _, result = fit_networks(longer, chosen, Replicas(), console, last_epoch=True)
+        models, _, result = fit_networks(
+            longer, chosen, Replicas(), console, last_epoch=True, start=start
+        )
         if result.interrupted:
             return None
     kept = np.concatenate([of_networks[used], np.array(weights[len(networks) :])])

@@ -1,7 +1,7 @@
 """Training the networks of a plan, and weighing them against the simple forecasters."""
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
+from training.forecasting.combination.batches import compared, series_batches, window_batches
 from training.forecasting.combination.components import RIDGE
 from training.forecasting.combination.linear import LinearForecaster, weighted_sum
 from training.forecasting.combination.model import (
@@ -26,23 +27,19 @@ from training.forecasting.combination.plan import (
     measured_errors,
 )
 from training.forecasting.combination.weights import stacking_weights
-from training.forecasting.losses import forecast_loss, point_metrics
+from training.forecasting.count_losses import COUNT_LOSSES
+from training.forecasting.losses import forecast_loss
 from training.forecasting.network.config import ForecastShape
+from training.forecasting.network.objective import compared_steps, objective_of
+from training.forecasting.network.training import train_network
 from training.forecasting.scores.conformal import MEDIAN
 from training.forecasting.scores.forecast_errors import CHUNK
-from training.forecasting.windows import SeriesBatches, WindowBatches, Windows
-from training.loop.batches import Batch
+from training.forecasting.windows import Windows
 from training.loop.checkpoint import Checkpoint
-from training.loop.fit import FitResult, TrainingBatches
+from training.loop.fit import FitResult, Progress
 from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
 from training.runs.writer import TrainingRunWriter
-
-LEAST_STEPS, MOST_STEPS = 50, 150
-"""Of an epoch: below, windows are passed over again; above, only some are used."""
-_SERIES_PER_WINDOW = 4
-"""Rows of a batch of single series, for each window of `--batch-size`."""
-_MOST_VALIDATION_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,41 @@ class Combination:
     """How the training of the networks went."""
     shares: tuple[Share, ...]
     """Its parts, those without weight among them: the networks, then the simple forecasters."""
+    validation_mse: float
+    """Of what is delivered, on the validation windows."""
+
+
+def train_plan(
+    plan: Plan,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
+    followers: Sequence[Progress] = (),
+) -> Combination:
+    """Train what a plan says: a combination, or a network that stands alone and has no shares.
+
+    Args:
+        plan: What to train.
+        replicas: Of the networks.
+        writer: Keeps checkpoints.
+        console: Where to show progress.
+        followers: Told of steps and epochs, beside the console.
+    """
+    if plan.combines:
+        return train_combination(plan, replicas, writer, console, followers)
+    model, result = train_network(
+        plan.data, plan.config, replicas, writer, console, followers=followers
+    )
+    best = next(each for each in result.epochs if each.epoch == result.best_epoch)
+    return Combination(model, result, (), best.validation["mse"])
 
 
 def train_combination(
-    plan: Plan, replicas: Replicas, writer: TrainingRunWriter | None, console: Console
+    plan: Plan,
+    replicas: Replicas,
+    writer: TrainingRunWriter | None,
+    console: Console,
+    followers: Sequence[Progress] = (),
 ) -> Combination:
     """Train the networks of a plan and combine them with its simple forecasters."""
     checkpoint = None  # of several replicas each would have random numbers of its own to keep
@@ -85,8 +113,11 @@ def train_combination(
         checkpoint = partial(writer.checkpoint, data=plan.data.digest)
     linear = [each.forecaster for each in plan.candidates]
     networks = chosen_networks(plan, linear)
-    models, joined, result = fit_networks(plan, networks, replicas, console, checkpoint)
+    models, joined, result = fit_networks(
+        plan, networks, replicas, console, checkpoint, followers=followers
+    )
     weights, errors = _weigh(plan, linear, joined)
+    each_mse = (errors**2).mean(axis=0)
     shares = [
         Share(
             each.name,
@@ -96,7 +127,7 @@ def train_combination(
             each.model,
             each.residual_of is not None,
         )
-        for each, w, mse in zip(networks, weights, errors, strict=False)
+        for each, w, mse in zip(networks, weights, each_mse, strict=False)
     ]
     count = len(networks)
     shares += [
@@ -110,10 +141,10 @@ def train_combination(
             penalty=each.penalty,
             own=each.own,
         )
-        for each, w, mse in zip(linear, weights[count:], errors[count:], strict=True)
+        for each, w, mse in zip(linear, weights[count:], each_mse[count:], strict=True)
     ]
     model = assembled(plan.data.shape, networks, models, linear, weights)
-    return Combination(model, result, tuple(shares))
+    return Combination(model, result, tuple(shares), float(((errors @ weights) ** 2).mean()))
 
 
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
@@ -129,8 +160,21 @@ def fit_networks(
     console: Console,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     last_epoch: bool = False,
+    start: keras.Model | None = None,
+    followers: Sequence[Progress] = (),
 ) -> tuple[list[keras.Model], keras.Model, FitResult]:
-    """The trained networks, all of them side by side, and how it went."""
+    """The trained networks, all of them side by side, and how it went.
+
+    Args:
+        plan: What to train on.
+        networks: Which.
+        replicas: Of the networks.
+        console: Where to show progress.
+        checkpoint: Makes what keeps checkpoints.
+        last_epoch: Keep the last epoch in place of the one that validates best.
+        start: A combination that holds these networks, with whose weights they begin.
+        followers: Told of steps and epochs, beside the console.
+    """
     config, data, settings = plan.config, plan.data, plan.config.training
     keras.utils.set_random_seed(settings.seed)
     shape = replace(data.shape, lookback=plan.network_lookback)
@@ -138,10 +182,13 @@ def fit_networks(
         config.model.channel_embedding or not config.model.channel_independent
     )
     learnt = ForecastShape(shape.lookback, shape.horizon, 1, (0,)) if pooled else shape
-    batches, validation = (_series_batches if pooled else _window_batches)(plan)
+    batches, validation = (series_batches if pooled else window_batches)(plan)
     with replicas.scope():
         models = build_networks(networks, learnt, config.model.levels)
         joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
+    if start is not None:
+        for each, model in zip(networks, models, strict=True):
+            model.set_weights(start.get_layer(each.model).get_weights())
     result = train(
         joined,
         batches,
@@ -150,11 +197,14 @@ def fit_networks(
         settings,
         signature=(
             tf.TensorSpec((None, plan.training_lookback, learnt.channels), tf.float32),
-            tf.TensorSpec((None, shape.horizon, len(learnt.targets)), tf.float32),
+            tf.TensorSpec(
+                (None, compared_steps(config.model.loss, shape), len(learnt.targets)), tf.float32
+            ),
         ),
         console=console,
         checkpoint=checkpoint,
         replicas=replicas,
+        followers=followers,
     )
     if pooled:
         single = models
@@ -169,11 +219,11 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
     epochs = itertools.count()
     loss = plan.config.model.loss
     levels = plan.config.model.levels
-    measures = point_metrics(loss, levels)
-    if loss != "quantile":  # several networks side by side: the mean over them
+    minimised, measures = objective_of(loss, levels, plan.data)
+    if loss not in ("quantile", *COUNT_LOSSES):  # several networks side by side: their mean
         measures = {"mse": forecast_loss("mse", levels), "mae": forecast_loss("mae", levels)}
     return Objective(
-        forecast_loss(loss, levels),
+        minimised,
         measures,
         score=lambda means: (next(epochs) if last_epoch else -means["loss"],),
         shown="mse",
@@ -181,37 +231,11 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
     )
 
 
-def _window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
-    settings, data = plan.config.training, plan.data
-    windows = data.windows("train", plan.training_lookback)
-    stride = settings.train_stride or max(1, len(windows) // (MOST_STEPS * settings.batch_size))
-    batches = WindowBatches(
-        windows, data.preprocessor, settings.batch_size, settings.seed, stride, LEAST_STEPS
-    )
-    validation = WindowBatches(_validation(plan), data.preprocessor, CHUNK)
-    return batches, validation.in_order
-
-
-def _series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
-    settings, data = plan.config.training, plan.data
-    windows = data.windows("train", plan.training_lookback)
-    size = _SERIES_PER_WINDOW * settings.batch_size
-    rows = len(windows) * len(data.shape.targets) // (settings.train_stride or 1)
-    steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
-    batches = SeriesBatches(windows, data.preprocessor, size, steps, settings.seed)
-    validation = SeriesBatches(_validation(plan), data.preprocessor, size, 1)
-    return batches, partial(validation.in_order, _MOST_VALIDATION_ROWS)
-
-
-def _validation(plan: Plan) -> Windows:
-    return replace(plan.validation(), lookback=plan.training_lookback)
-
-
 def _weigh(
     plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of the networks and of the simple forecasters, and their squared errors."""
-    data, windows = plan.data, _validation(plan)
+    """The weights of the networks and of the simple forecasters, and their errors (n, M)."""
+    data, windows = plan.data, compared(plan)
     by_network = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
     if plan.config.model.loss == "quantile":
         by_network = by_network[..., [plan.config.model.levels.index(MEDIAN)]]
@@ -223,7 +247,7 @@ def _weigh(
     ]
     errors = measured_errors(forecasts, windows, data)
     weights = stacking_weights(errors, independent_windows(data))
-    return weights, (errors**2).mean(axis=0)
+    return weights, errors
 
 
 def assembled(

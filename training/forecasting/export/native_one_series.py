@@ -11,9 +11,9 @@ from keras_gru.convert.onnx_layers import WRITERS
 from keras_gru.convert.onnx_model import add_model
 from training.forecasting.export.native_series import (
     SeriesGraph,
-    add_expm1,
-    add_log1p,
+    add_powers,
     add_quantiles,
+    add_roots,
 )
 from training.forecasting.export.one_series import OneSeries
 from training.forecasting.network import native_layers
@@ -32,8 +32,9 @@ def one_series_graph(one: OneSeries) -> Any:
     """
     graph = OnnxGraph()
     read = _read(graph, graph.input("history", "float32", (None, None)), one.lookback)
-    if one.logarithmic:
-        read = graph.add("Where", graph.add("IsNaN", read), read, add_log1p(graph, read))
+    if one.exponent is not None:
+        powers = add_powers(graph, read, one.exponent)
+        read = graph.add("Where", graph.add("IsNaN", read), read, powers)
     mean, deviation = _scale(graph, read)
     own = graph.add("Div", graph.add("Sub", read, mean), deviation)
     as_it_is = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
@@ -44,8 +45,8 @@ def one_series_graph(one: OneSeries) -> Any:
     served = graph.add("Squeeze", served, last)  # (B, H, Q)
     spread, level = (graph.add("Unsqueeze", each, last) for each in (deviation, mean))
     raw = graph.add("Add", graph.add("Mul", served, spread), level)
-    if one.logarithmic:
-        raw = add_expm1(graph, raw)
+    if one.exponent is not None:
+        raw = add_roots(graph, raw, one.exponent)
     middle = graph.constant(np.int64(one.levels.index(MEDIAN)))
     H = one.offsets.shape[0]
     graph.output("forecast", graph.add("Gather", raw, middle, axis=2), "float32", (None, H))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_gru.convert.onnx_graph import BOOL, DOUBLE, END, FLOAT, INT32, INT64, OnnxGraph, float32
-from training.forecasting.preprocessor import LARGEST_LOGARITHM, SeriesPreprocessor
+from training.forecasting.power import LARGEST_LOGARITHM
+from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.scores.conformal import MEDIAN
 
 
@@ -67,11 +68,12 @@ class SeriesGraph:
 
     def scaled(self, graph: OnnxGraph, values: str) -> str:
         """On the scale of the network, NaN as it is."""
-        logarithmic = self._preprocessor.logarithmic
-        if logarithmic.any():
+        transformed = self._preprocessor.transformed
+        if transformed.any():
             known = graph.add("Not", graph.add("IsNaN", values))
-            takes = graph.add("And", known, graph.constant(logarithmic))
-            values = graph.add("Where", takes, add_log1p(graph, values), values)
+            takes = graph.add("And", known, graph.constant(transformed))
+            powers = add_powers(graph, values, self._preprocessor.exponent)
+            values = graph.add("Where", takes, powers, values)
         level = graph.constant(float32(self._preprocessor.mean))
         spread = graph.constant(float32(self._preprocessor.deviation))
         return str(graph.add("Div", graph.add("Sub", values, level), spread))
@@ -84,28 +86,38 @@ class SeriesGraph:
         level = float32(self._preprocessor.mean[columns]).reshape(shape)
         scaled = graph.add("Mul", values, graph.constant(spread))
         raw = str(graph.add("Add", scaled, graph.constant(level)))
-        logarithmic = self._preprocessor.logarithmic[columns]
-        if not logarithmic.any():
+        transformed = self._preprocessor.transformed[columns]
+        if not transformed.any():
             return raw
-        mask = graph.constant(logarithmic.reshape(shape))
-        return str(graph.add("Where", mask, add_expm1(graph, raw), raw))
+        mask = graph.constant(transformed.reshape(shape))
+        return str(
+            graph.add("Where", mask, add_roots(graph, raw, self._preprocessor.exponent), raw)
+        )
 
 
-def add_log1p(graph: OnnxGraph, values: str) -> str:
-    """log(1 + max(x, 0)); ONNX has no operator for it that keeps the digits of small values."""
+def add_powers(graph: OnnxGraph, values: str, exponent: float) -> str:
+    """`training.forecasting.power.powers`; in float64, to keep the digits of small values."""
     positive = graph.add("Max", values, graph.constant(float32(0)))
-    wide = graph.add("Cast", positive, to=DOUBLE)
     one = graph.constant(np.float64(1))
-    return str(graph.add("Cast", graph.add("Log", graph.add("Add", wide, one)), to=FLOAT))
+    found = graph.add("Add", graph.add("Cast", positive, to=DOUBLE), one)
+    if exponent:
+        share = graph.constant(np.float64(exponent))
+        found = graph.add("Sub", graph.add("Pow", found, share), one)
+        return str(graph.add("Cast", graph.add("Div", found, share), to=FLOAT))
+    return str(graph.add("Cast", graph.add("Log", found), to=FLOAT))
 
 
-def add_expm1(graph: OnnxGraph, values: str) -> str:
-    """max(exp(x) - 1, 0), of numbers of which float32 has the exponential."""
-    bounded = graph.add("Min", values, graph.constant(float32(LARGEST_LOGARITHM)))
-    power = graph.add("Exp", graph.add("Cast", bounded, to=DOUBLE))
-    less = graph.add("Sub", power, graph.constant(np.float64(1)))
-    less = graph.add("Max", less, graph.constant(np.float64(0)))
-    return str(graph.add("Cast", less, to=FLOAT))
+def add_roots(graph: OnnxGraph, values: str, exponent: float) -> str:
+    """`training.forecasting.power.roots`."""
+    one, nothing = graph.constant(np.float64(1)), graph.constant(np.float64(0))
+    logarithms = graph.add("Cast", values, to=DOUBLE)
+    if exponent:
+        share = graph.constant(np.float64(exponent))
+        scaled = graph.add("Mul", graph.add("Max", logarithms, nothing), share)
+        logarithms = graph.add("Div", graph.add("Log", graph.add("Add", scaled, one)), share)
+    bounded = graph.add("Min", logarithms, graph.constant(np.float64(LARGEST_LOGARITHM)))
+    less = graph.add("Sub", graph.add("Exp", bounded), one)
+    return str(graph.add("Cast", graph.add("Max", less, nothing), to=FLOAT))
 
 
 def add_quantiles(

@@ -6,7 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from training.forecasting.preprocessor import LARGEST_LOGARITHM, SeriesPreprocessor
+from training.forecasting.power import graph_powers, graph_roots
+from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 
 _AS_IT_IS = SeriesPreprocessor(np.zeros(1), np.ones(1), (0,))
@@ -17,7 +18,8 @@ class OneSeries:
 
     Args:
         model: From standardised windows (B, L, 1) to (B, H, 1, Q or 1).
-        logarithmic: Whether the logarithm of one more than a value is standardised.
+        exponent: Of the power (`training.forecasting.power`) that is standardised; None: values
+            are.
         levels: The Q levels.
         offsets: (H, K, Q), standardised, of the K series that the model was trained on.
     """
@@ -25,12 +27,12 @@ class OneSeries:
     def __init__(
         self,
         model: keras.Model,
-        logarithmic: bool,
+        exponent: float | None,
         levels: tuple[float, ...],
         offsets: np.ndarray,
     ) -> None:
         self.model, self.lookback = model, int(model.input_shape[1])
-        self.logarithmic, self.levels = logarithmic, levels
+        self.exponent, self.levels = exponent, levels
         self.offsets = np.median(offsets, axis=1, keepdims=True).astype(np.float32)
 
     def forecast(self, history: Any) -> dict[str, Any]:
@@ -47,16 +49,16 @@ class OneSeries:
         before = tf.fill((rows, self.lookback), float("nan"))
         read = tf.concat([before, history], axis=1)[:, -self.lookback :]
         read = tf.ensure_shape(read, (None, self.lookback))
-        if self.logarithmic:
+        if self.exponent is not None:
             known = tf.logical_not(tf.math.is_nan(read))
-            read = tf.where(known, tf.math.log1p(tf.maximum(read, 0.0)), read)
+            read = tf.where(known, graph_powers(read, self.exponent), read)
         mean, deviation = _scale(read)
         standardised = _AS_IT_IS.standardise(((read - mean) / deviation)[..., tf.newaxis])
         answers = self.model(standardised, training=False)
         served = quantiles(answers, self.offsets, self.levels)[:, :, 0]  # (B, H, Q)
         raw = served * deviation[..., tf.newaxis] + mean[..., tf.newaxis]
-        if self.logarithmic:
-            raw = tf.maximum(tf.math.expm1(tf.minimum(raw, LARGEST_LOGARITHM)), 0.0)
+        if self.exponent is not None:
+            raw = graph_roots(raw, self.exponent)
         return {"forecast": raw[..., list(self.levels).index(MEDIAN)], "quantiles": raw}
 
 

@@ -240,10 +240,12 @@ def _one_series(run: ForecastingRun, model: keras.Model) -> OneSeries | None:
     single = one_series_model(model, run.config.model, run.shape, run.combination)
     if single is None or run.series.future_columns:
         return None
-    logarithmic = run.preprocessor().logarithmic[list(run.shape.targets)]
-    if logarithmic.any() and not logarithmic.all():
+    preprocessor = run.preprocessor()
+    transformed = preprocessor.transformed[list(run.shape.targets)]
+    if transformed.any() and not transformed.all():
         return None
-    return OneSeries(single, bool(logarithmic.all()), run.levels, run.offsets)
+    exponent = preprocessor.exponent if transformed.all() else None
+    return OneSeries(single, exponent, run.levels, run.offsets)
 
 
 def _named(columns: tuple[str, ...], rows: int) -> np.ndarray:

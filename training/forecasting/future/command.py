@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from training.data.problems import counted
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.future.forecast import ID, TIME, forecast, require_horizon, require_known
 from training.forecasting.future.recent import (
@@ -40,7 +41,7 @@ class ForecastJob:
 
 
 def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
-    """Open the run and reads the data; needs no TensorFlow.
+    """Open the run and read the data; needs no TensorFlow.
 
     Raises:
         TrainingError: Run, data or output cannot be used.
@@ -63,7 +64,7 @@ def check_forecast(config: ForecastConfig, console: Console) -> ForecastJob:
 
 
 def run_forecast(job: ForecastJob, console: Console) -> None:
-    """Forecasts, and prints or writes it.
+    """Forecast, and print or write the result.
 
     Raises:
         TrainingError: The model cannot be loaded, or the output cannot be written.
@@ -72,8 +73,9 @@ def run_forecast(job: ForecastJob, console: Console) -> None:
         table = forecast(job.run, job.recent, job.config.horizon)
     first, last = table[TIME].iloc[0], table[TIME].iloc[-1]
     console.print(
-        f"{job.run.series.name}: {table[TIME].nunique():,} steps from {first} "
-        f"to {last}, after {job.recent.times[-1]}",
+        f"{job.run.series.name}: {counted(table[TIME].nunique(), 'step')} "
+        f"{f'at {first}' if first == last else f'from {first} to {last}'}, after "
+        f"{job.recent.times[-1]}",
         markup=False,
         highlight=False,
     )

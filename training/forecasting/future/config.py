@@ -13,17 +13,17 @@ _OptionalFile = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 class ForecastConfig:
     """Forecast what comes next, with times and intervals.
 
-    The forecast begins behind the series that the run was trained on, or behind newer values of
-    the same columns in --data. Columns are found by name, in whatever order they stand; rows at
-    the end that have no value yet are what is to be forecast. Fewer rows than the model reads will
-    do where they go on with the run's own series.
+    The forecast begins after the series that the run was trained on, or after newer values of
+    the same columns in --data. Columns are found by name, in any order; rows at the end that
+    have no value yet are what is to be forecast. A file may have fewer rows than the model reads if
+    it continues the run's own series.
 
     A run that was trained with --future reads those columns of the steps that it forecasts: from
-    the rows at the end, or from a file of their own (--future). Of as many steps as they are known
-    there is a forecast.
+    the rows at the end, or from a file of their own (--future). The forecast covers as many steps
+    as they are known for.
 
-    It has a row for each column and time: unique_id, ds, forecast, and the bounds lo-80, hi-80,
-    lo-95 and hi-95. Without --output it is printed.
+    The forecast has a row for each column and time: unique_id, ds, forecast, and the bounds lo-80,
+    hi-80, lo-95 and hi-95. Without --output it is printed.
 
     gru-train forecast runs/load
 

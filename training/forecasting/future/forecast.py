@@ -85,7 +85,7 @@ def require_horizon(run: ForecastingRun, horizon: int | None) -> int:
 
 def require_known(run: ForecastingRun, recent: Recent) -> None:
     """Raise DataError where the model reads known inputs and none are there."""
-    wanted = run.series.future_columns
+    wanted = run.series.future_inputs
     if wanted and not len(recent.future):
         raise DataError(
             f"{run.path} reads {', '.join(wanted)} of the steps that it forecasts, from "

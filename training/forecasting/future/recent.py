@@ -1,6 +1,5 @@
 """The steps from which a forecast of the future begins; needs no TensorFlow."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ import pandas as pd
 
 from training.data.calendar import CALENDAR_COLUMNS, calendar_columns
 from training.data.even_series import ExpectedSeries
+from training.data.long_form import LongColumns
 from training.data.series import Series
 from training.data.series_file import read_series
 from training.errors import DataError, RunDirectoryError
@@ -78,9 +78,23 @@ def recent_of_run(run: ForecastingRun) -> Recent:
 
 
 def expected_series(run: ForecastingRun) -> ExpectedSeries:
-    """What newer values must be like: the columns of the run, those it adds itself left out."""
+    """What newer values must be like: the columns of the run, those it adds itself left out.
+
+    Columns that no forecast depends on may be absent.
+    """
     made = CALENDAR_COLUMNS if run.config.data.calendar else ()
-    return ExpectedSeries(tuple(name for name in run.columns if name not in made), run.frequency)
+    columns = tuple(name for name in run.columns if name not in made)
+    read = set(read_columns(run))
+    return ExpectedSeries(
+        columns, run.frequency, tuple(name for name in columns if name not in read)
+    )
+
+
+def read_columns(run: ForecastingRun) -> tuple[str, ...]:
+    """The columns that a forecast depends on."""
+    if not run.config.model.channel_independent:
+        return run.columns
+    return (*run.target_columns, *run.series.future_columns)
 
 
 def recent_of_file(run: ForecastingRun, path: Path) -> Recent:
@@ -108,8 +122,8 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
     """The end of newer values of the series of a run.
 
     Rows at the end without a value of any column that is forecast are what is to be forecast, and
-    are left out. Too few rows are put behind the end of the run's own series where they go on
-    with it.
+    are left out. Too few rows are appended to the end of the run's own series where they continue
+    it.
 
     Args:
         run: Complete.
@@ -142,7 +156,7 @@ def recent_of_series(run: ForecastingRun, series: Series) -> Recent:
         values = np.column_stack([values, *added])
     lookback = run.shape.lookback
     if len(times) < lookback:
-        times, values, before = _behind_run(run, times, values, series.source)
+        times, values, before = _after_run(run, times, values, series.source)
         notes.append(f"{before:,} steps before {times[before]} are from the run's own series")
     read = values[-lookback:].astype(np.float32)
     recent = Recent(times[-lookback:], read, future, tuple(notes))
@@ -161,9 +175,16 @@ def with_future_file(run: ForecastingRun, recent: Recent, path: Path) -> Recent:
     _require_future(run)
     expected = expected_future(run)
     reading = path, settings.time_column, settings.time_format
+    long = future_form(run)
     return with_future(
-        run, recent, read_series(*reading, expected=expected, options=settings.times)
+        run, recent, read_series(*reading, expected=expected, long=long, options=settings.times)
     )
+
+
+def future_form(run: ForecastingRun) -> LongColumns:
+    """How a table of known inputs is read: as that of the run, without values to forecast."""
+    long = run.config.data.long
+    return replace(long, valued=False, required=bool(run.series.inputs))
 
 
 def expected_future(run: ForecastingRun) -> ExpectedSeries:
@@ -187,7 +208,7 @@ def with_future(run: ForecastingRun, recent: Recent, known: Series) -> Recent:
     after = known.times >= following
     if not after.any() or known.times[after][0] != following:
         raise DataError(
-            f"{known.source}: expected {', '.join(run.series.future_columns)} from {following} on, "
+            f"{known.source}: expected {', '.join(run.series.future_inputs)} from {following} on, "
             f"the first step to forecast; got {known.times[0]} to {known.times[-1]}"
         )
     found = _known(known.values[after])
@@ -216,7 +237,7 @@ def _end(targets: np.ndarray) -> int:
     return int(seen[-1]) + 1 if len(seen) else 0
 
 
-def _behind_run(
+def _after_run(
     run: ForecastingRun, times: pd.DatetimeIndex, values: np.ndarray, source: str
 ) -> tuple[pd.DatetimeIndex, np.ndarray, int]:
     """The rows with the end of the run's own series before them, and how many those are."""
@@ -242,14 +263,10 @@ def _behind_run(
 
 
 def _require_values(run: ForecastingRun, recent: Recent, source: str) -> None:
-    read: Sequence[int] = range(len(run.columns))
-    if run.config.model.channel_independent:
-        known = [run.columns.index(name) for name in run.series.future_columns]
-        read = [*run.shape.targets, *known]
-    for number in read:
-        if not np.isfinite(recent.values[:, number]).any():
+    for name in read_columns(run):
+        if not np.isfinite(recent.values[:, run.columns.index(name)]).any():
             raise DataError(
-                f"{source}, column {run.columns[number]!r}: expected a value in the "
+                f"{source}, column {name!r}: expected a value in the "
                 f"{len(recent.times)} steps that the model reads, {recent.times[0]} to "
                 f"{recent.times[-1]}; got none"
             )

@@ -6,7 +6,7 @@ forecasts the rest; the effect of the steps ahead, whose inputs are known, is ad
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ _REACH = 4.0
 class KnownEffect:
     """A sum of piecewise linear functions of each input and, if wanted, of their products.
 
-    All values are standardised.
+    All values are standardised. Either all K targets read the same F inputs, or, as in a panel,
+    each has inputs of its own.
 
     Args:
-        columns: Numbers of the F input columns.
+        columns: Numbers of the input columns, F or K·F, those of a target side by side.
         knots: Of each input, ascending, where its function bends.
         coefficients: (P, K), of the P features that `features` makes, for the K targets.
         pairs: Whether there are products of an input and the functions of another.
@@ -40,16 +41,33 @@ class KnownEffect:
         self.knots = tuple(tuple(float(knot) for knot in each) for each in knots)
         self.coefficients = np.asarray(coefficients, np.float64)
         count = feature_count(self.knots, pairs)
-        if len(self.knots) != len(self.columns) or len(self.coefficients) != count:
+        targets, read = self.coefficients.shape[-1], len(self.columns)
+        self.by_series = targets > 1 and read == len(self.knots) * targets
+        if (not self.by_series and read != len(self.knots)) or len(self.coefficients) != count:
             raise ValueError(
-                f"expected knots of {len(self.columns)} inputs and coefficients of {count} "
+                f"expected knots of {read} inputs and coefficients of {count} "
                 f"features, got {len(self.knots)} and {len(self.coefficients)}"
             )
 
     def __call__(self, inputs: Any) -> tf.Tensor:
-        """Inputs (..., F) without NaN to effects (..., K), of their dtype."""
-        made = features(inputs, self.knots, self.pairs)
-        return tf.tensordot(made, tf.constant(self.coefficients, made.dtype), axes=1)
+        """Inputs (..., F or K·F) without NaN to effects (..., K), of their dtype."""
+        if not self.by_series:
+            made = features(inputs, self.knots, self.pairs)
+            return tf.tensordot(made, tf.constant(self.coefficients, made.dtype), axes=1)
+        inputs = tf.convert_to_tensor(inputs)
+        sizes = [self.coefficients.shape[1], len(self.knots)]
+        each = tf.reshape(inputs, tf.concat([tf.shape(inputs)[:-1], sizes], axis=0))
+        total: Any = 0.0  # one feature at a time: all of them would take P times the memory
+        of_each = zip(_features(each, self.knots, self.pairs), self.coefficients, strict=True)
+        for feature, coefficients in of_each:
+            total += feature * tf.constant(coefficients, inputs.dtype)
+        return total
+
+    def of_targets(self, targets: Sequence[int]) -> "KnownEffect":
+        """The same on some of the targets, by their places; of a panel."""
+        count = len(self.knots)
+        columns = np.reshape(self.columns, (-1, count))[list(targets)].ravel().tolist()
+        return KnownEffect(columns, self.knots, self.coefficients[:, list(targets)], self.pairs)
 
     def to_json(self) -> dict[str, Any]:
         """For `from_json`."""
@@ -68,18 +86,21 @@ class KnownEffect:
 
 def features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> tf.Tensor:
     """Inputs (..., F) to features (..., P): x, max(x - knot, 0), and products with other inputs."""
+    return tf.stack([*_features(inputs, knots, pairs)], axis=-1)
+
+
+def _features(inputs: Any, knots: Sequence[Sequence[float]], pairs: bool) -> Iterator[tf.Tensor]:
     inputs = tf.clip_by_value(tf.convert_to_tensor(inputs), -_REACH, _REACH)
     each = tf.unstack(inputs, axis=-1)
     bases = [
         [x, *(tf.nn.relu(x - tf.constant(knot, x.dtype)) for knot in of)]
         for x, of in zip(each, knots, strict=True)
     ]
-    found = [feature for base in bases for feature in base]
+    yield from itertools.chain.from_iterable(bases)
     if pairs:
         for first, second in itertools.combinations(range(len(bases)), 2):
-            found += [each[first] * feature for feature in bases[second]]
-            found += [each[second] * feature for feature in bases[first][1:]]
-    return tf.stack(found, axis=-1)
+            yield from (each[first] * feature for feature in bases[second])
+            yield from (each[second] * feature for feature in bases[first][1:])
 
 
 def feature_count(knots: Sequence[Sequence[float]], pairs: bool) -> int:

@@ -1,20 +1,28 @@
 """Fitting what known inputs add to a series, and choosing how on validation rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from training.forecasting.baselines.ridge import filled, fit_ridge
-from training.forecasting.known.effect import KnownEffect, feature_count, features, knots_of
+from training.forecasting.known.effect import KnownEffect, feature_count, knots_of
+from training.forecasting.known.inputs import without_gaps
+from training.forecasting.known.moments import Moments, difference_moments
 
 _PENALTIES = (1e-5, 1e-3, 1e-2, 0.1)
 """Of the squared coefficients of features of the deviation 1, as a share of the rows."""
+_PANEL_ROWS = (10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Rows of the whole panel that count beside those of a series, in coefficients of its own."""
 _MOST_PAIRED = 300
 """Features beyond which no products of inputs are tried."""
+_MOST_MOMENTS = 20_000_000
+"""Numbers in the Gram matrices of all series, beyond which no products are tried either."""
 CLEARLY = 0.99
 """Share of the squared error that known inputs must leave at most, to be used."""
-_LONGEST, _MOST_ROWS = 96, 20_000
+_LONGEST, _MOST_ROWS, _MOST_SERIES = 96, 20_000, 200
+_MOST_SEEN = 200_000
+"""Values that decide where functions bend."""
 
 
 def fit_effect(
@@ -32,10 +40,14 @@ def fit_effect(
     and products are those that do best on such differences of the validation rows. Between the two
     kinds of differences, and no effect, decides how well a ridge regression forecasts the rest.
 
+    In a panel, where each target has inputs of its own, all have the same coefficients, or each
+    has its own that are drawn towards these, the more the fewer rows it has; whichever does better
+    on the validation rows.
+
     Args:
         targets: (rows, K) standardised, of training and validation part; NaN where missing.
-        inputs: (rows, F) standardised likewise.
-        columns: The F column numbers of the inputs.
+        inputs: (rows, F) standardised likewise; of a panel (rows, K, F).
+        columns: The column numbers of the inputs, F or K·F.
         train: Training rows.
         season: Steps.
         horizon: Steps forecast.
@@ -44,8 +56,11 @@ def fit_effect(
         The effect, and the squared errors on validation windows of that ridge regression: without
         known inputs and with them.
     """
-    known = np.column_stack([filled(column) for column in inputs.T])
-    without = best = _rest_error(targets, train, season, horizon)
+    known = without_gaps(inputs.reshape(len(inputs), -1)).reshape(inputs.shape)
+    shown = np.arange(targets.shape[1])
+    if inputs.ndim == 3:  # of very many series some are enough to decide on
+        shown = np.unique(np.linspace(0, shown[-1], _MOST_SERIES).round().astype(int))
+    without = best = _rest_error(targets[:, shown], train, season, horizon)
     chosen: KnownEffect | None = None
     for lag in sorted({season, 1}, reverse=True):
         if train <= 2 * lag:
@@ -53,54 +68,85 @@ def fit_effect(
         effect = _best_of_lag(targets, known, columns, train, lag)
         if effect is None:
             continue
-        error = _rest_error(targets - effect(known).numpy(), train, season, horizon)
+        rest = targets[:, shown] - _effect_on(effect, known, shown)
+        error = _rest_error(rest, train, season, horizon)
         if error < (CLEARLY * without if chosen is None else best):
             chosen, best = effect, error
     return chosen, (without, best)
 
 
+def _effect_on(effect: KnownEffect, known: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    if effect.by_series:
+        effect, known = effect.of_targets(shown.tolist()), known[:, shown]
+    return np.asarray(effect(tf.constant(known.reshape(len(known), -1))))
+
+
 def _best_of_lag(
     targets: np.ndarray, known: np.ndarray, columns: Sequence[int], train: int, lag: int
 ) -> KnownEffect | None:
-    knots = [knots_of(column[:train]) for column in known.T]
+    own = known.ndim == 3
+    knots = [knots_of(_thinned(each[:train])) for each in np.moveaxis(known, -1, 0)]
     best, least = None, np.inf
     for pairs in (False, True):
-        if pairs and not 1 < feature_count(knots, True) - feature_count(knots, False) <= (
-            _MOST_PAIRED
-        ):
+        if pairs and not _may_pair(knots, targets.shape[1] if own else 1):
             continue
-        made = features(tf.constant(known), knots, pairs).numpy()
-        differences, truth = made[lag:] - made[:-lag], targets[lag:] - targets[:-lag]
-        first = train - lag  # of the validation rows among the differences
-        solved = _solver(differences[:first], truth[:first])
-        for penalty in _PENALTIES:
-            coefficients = solved(penalty)
-            rest = truth[first:] - differences[first:] @ coefficients
-            error = float(np.nanmean(rest**2)) if np.isfinite(rest).any() else np.inf
+        parts = targets, known, knots, pairs, lag
+        seen = difference_moments(*parts, lag, train)
+        ahead = difference_moments(*parts, train, len(targets))
+        for coefficients in (_of_panel if own else _of_each)(seen, ahead):
+            error = ahead.squared_error(coefficients)
             if error < least:
                 best, least = KnownEffect(columns, knots, coefficients, pairs), error
     return best
 
 
-def _solver(made: np.ndarray, truth: np.ndarray) -> Callable[[float], np.ndarray]:
-    """Regressions (P, K) by their penalty; rows without a truth count for no target."""
-    seen = np.isfinite(truth)
-    alike = bool((seen == seen[:, :1]).all())
-    parts = []
-    for k in range(1 if alike else truth.shape[1]):
-        rows, whose = seen[:, k], slice(None) if alike else slice(k, k + 1)
-        x, y = made[rows], truth[rows][:, whose]
-        parts.append((x.T @ x, x.T @ y, max(1, len(x))))
+def _may_pair(knots: Sequence[Sequence[float]], series: int) -> bool:
+    count = feature_count(knots, True)
+    added = count - feature_count(knots, False)
+    return 1 < added <= _MOST_PAIRED and series * count**2 <= _MOST_MOMENTS
 
-    def solve(penalty: float) -> np.ndarray:
-        found = []
-        for gram, moments, count in parts:
-            spread = np.diag(gram) / count
-            ridge = penalty * count * np.diag(spread + 1e-6)
-            found.append(np.linalg.solve(gram + ridge, moments))
-        return np.concatenate(found, axis=1)
 
-    return solve
+def _thinned(values: np.ndarray) -> np.ndarray:
+    flat = values.ravel()
+    return flat[:: max(1, len(flat) // _MOST_SEEN)]
+
+
+def _of_each(seen: Moments, _: Moments) -> Iterator[np.ndarray]:
+    """Regressions (P, K) of targets that read the same inputs, one for each penalty."""
+    for penalty in _PENALTIES:
+        rows = np.maximum(seen.count, 1)[: len(seen.gram), np.newaxis]
+        solved = np.linalg.solve(_penalised(seen.gram, rows, penalty), _columns(seen))
+        yield solved[0] if len(seen.gram) == 1 else solved[..., 0].T
+
+
+def _columns(seen: Moments) -> np.ndarray:
+    """Right-hand sides, (1, P, K) for one Gram matrix or (K, P, 1)."""
+    return seen.cross.T[np.newaxis] if len(seen.gram) == 1 else seen.cross[..., np.newaxis]
+
+
+def _of_panel(seen: Moments, ahead: Moments) -> Iterator[np.ndarray]:
+    """Regressions (P, K): of all series together, and of each drawn towards that."""
+    series, rows = len(seen.cross), max(1, int(seen.count.sum()))
+    gram, cross = seen.gram.sum(axis=0), seen.cross.sum(axis=0)
+    tried = []
+    for penalty in _PENALTIES:
+        solved = np.linalg.solve(_penalised(gram, rows, penalty), cross)
+        tried.append(np.tile(solved[:, np.newaxis], (1, series)))
+    yield from tried
+    if series < 2:
+        return
+    shared = min(tried, key=ahead.squared_error)
+    missed = (seen.cross - (seen.gram @ shared.T[..., np.newaxis])[..., 0])[..., np.newaxis]
+    usual = _penalised(gram, rows, _PENALTIES[0]) / rows
+    for count in _PANEL_ROWS:
+        yield shared + np.linalg.solve(seen.gram + count * usual, missed)[..., 0].T
+
+
+def _penalised(gram: np.ndarray, rows: np.ndarray | int, penalty: float) -> np.ndarray:
+    """Gram matrices (..., P, P) with what keeps coefficients small on their diagonals."""
+    spread = np.diagonal(gram, axis1=-2, axis2=-1) / rows
+    ridge = penalty * rows * (spread + 1e-6)
+    return np.asarray(gram + ridge[..., np.newaxis] * np.eye(gram.shape[-1]))
 
 
 def _rest_error(rest: np.ndarray, train: int, season: int, horizon: int) -> float:

@@ -1,9 +1,10 @@
 """What a forecasting network is made of, and the shapes it works on; needs no TensorFlow."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from training.errors import ConfigError
+from training.search_ranges import Floats, Integers, OneOf
 
 _LONGEST_SEGMENT = 48
 _MOST_EMBEDDED = 32
@@ -14,16 +15,18 @@ _MOST_EMBEDDED = 32
 class ForecasterConfig:
     """The network: what it reads, how it decodes, what it minimises."""
 
-    architecture: Literal["segment", "one_shot", "seq2seq"] = "segment"
+    architecture: Annotated[
+        Literal["segment", "one_shot", "seq2seq"], OneOf(("segment", "one_shot"))
+    ] = "segment"
     """segment: GRU over segments, output segments in parallel (SegRNN); one_shot: GRU over the
     steps, then all horizons at once; seq2seq: a second GRU that is fed its own forecasts."""
-    units: int = 128
+    units: Annotated[int, Integers(32, 256, 32)] = 128
     """Size of the GRU's state."""
     layers: int = 1
     """GRU layers stacked on each other, with --dropout between them."""
     segment: int | None = None
     """Steps per segment, of architecture segment; default: some seasons, or a part of one."""
-    dropout: float = 0.1
+    dropout: Annotated[float, Floats(0.0, 0.4)] = 0.1
     """Share of the features dropped while training, between stacked GRUs and before the last
     layer."""
     channel_independent: bool = True
@@ -32,15 +35,21 @@ class ForecasterConfig:
     channel_embedding: bool | None = None
     """Give each target a learned vector; for architecture segment with --channel-independent.
     Default: up to 32 targets."""
-    normalisation: Literal["none", "last", "reversible", "difference"] = "last"
+    normalisation: Annotated[
+        Literal["none", "last", "reversible", "difference"], OneOf(("last", "reversible"))
+    ] = "last"
     """Per window and column: subtract the last value; or normalise by mean and deviation (RevIN
     without weights); or read changes from step to step. Only one_shot with none or difference can
     answer tick by tick."""
     linear_skip: bool = False
     """Add a linear map from the look-back to the forecast, initialised with the ridge baseline, so
     that the GRU learns the residual."""
-    loss: Literal["mse", "mae", "huber", "quantile"] = "mse"
-    """What training minimises, on standardised values; quantile: the pinball loss of all levels."""
+    loss: Annotated[
+        Literal["mse", "mae", "huber", "quantile", "poisson", "negative_binomial"],
+        OneOf(("mse", "mae", "huber")),
+    ] = "mse"
+    """What training minimises, on standardised values; quantile: the pinball loss of all levels;
+    poisson, negative_binomial: for counts, the deviance of these distributions."""
     intervals: tuple[float, ...] = (0.8, 0.95)
     """Shares of the values that the intervals around a forecast are to hold."""
 

@@ -1,6 +1,7 @@
 """Training a network that stands alone."""
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 
 import keras
@@ -10,11 +11,11 @@ from rich.console import Console
 from training.forecasting.baselines.simple import ridge_of
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData
-from training.forecasting.losses import forecast_loss, point_metrics
 from training.forecasting.network.model import build_forecaster, initialise_linear
+from training.forecasting.network.objective import compared_steps, count_scale, objective_of
 from training.forecasting.scores.forecast_errors import CHUNK
 from training.forecasting.windows import WindowBatches
-from training.loop.fit import FitResult
+from training.loop.fit import FitResult, Progress
 from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
 from training.runs.writer import TrainingRunWriter
@@ -27,6 +28,8 @@ def train_network(
     writer: TrainingRunWriter | None,
     console: Console,
     last_epoch: bool = False,
+    start: keras.Model | None = None,
+    followers: Sequence[Progress] = (),
 ) -> tuple[keras.Model, FitResult]:
     """Train it from standardised windows (B, L, C) to (B, H, K, Q or 1).
 
@@ -37,6 +40,8 @@ def train_network(
         writer: Keeps checkpoints.
         console: Where to show progress.
         last_epoch: Keep the last epoch in place of the one that validates best.
+        start: A model of the same settings, with whose weights it begins.
+        followers: Told of steps and epochs, beside the console.
     """
     epochs = itertools.count()
     settings = config.training
@@ -47,14 +52,23 @@ def train_network(
         settings.batch_size,
         settings.seed,
         settings.train_stride or 1,
+        scale=count_scale(config.model.loss, data),
     )
-    validation = WindowBatches(data.windows("validation"), data.preprocessor, CHUNK)
+    validation = WindowBatches(
+        data.windows("validation"),
+        data.preprocessor,
+        CHUNK,
+        scale=count_scale(config.model.loss, data),
+    )
+    loss, measures = objective_of(config.model.loss, config.model.levels, data)
     with replicas.scope():
         model = build_forecaster(config.model, data.shape, config.model.levels)
     if config.model.linear_skip:
         initialise_linear(
             model, ridge_of(data, data.shape.lookback, data.borders.trained).coefficients
         )
+    if start is not None:
+        model.set_weights(start.get_weights())
     checkpoint = None  # of several replicas each would have random numbers of its own to keep
     if writer is not None and replicas.count == 1:
         checkpoint = partial(writer.checkpoint, data=data.digest)
@@ -63,8 +77,8 @@ def train_network(
         training,
         validation.in_order,
         Objective(
-            forecast_loss(config.model.loss, config.model.levels),
-            point_metrics(config.model.loss, config.model.levels),
+            loss,
+            measures,
             score=lambda means: (next(epochs) if last_epoch else -means["loss"],),
             shown="mse",
             style=".4f",
@@ -72,10 +86,14 @@ def train_network(
         settings,
         signature=(
             tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32),
-            tf.TensorSpec((None, data.shape.horizon, len(data.shape.targets)), tf.float32),
+            tf.TensorSpec(
+                (None, compared_steps(config.model.loss, data.shape), len(data.shape.targets)),
+                tf.float32,
+            ),
         ),
         console=console,
         checkpoint=checkpoint,
         replicas=replicas,
+        followers=followers,
     )
     return model, result

@@ -36,7 +36,7 @@ def draw_future(
     columns: Sequence[int],
     path: Path,
 ) -> None:
-    """Draw the forecast of the steps behind the series, with both intervals.
+    """Draw the forecast of the steps after the series, with both intervals.
 
     Args:
         data: The series.

@@ -1,6 +1,6 @@
 """A forecasting run as Markdown."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training.forecasting.baselines.simple import SEASONAL_NAIVE
@@ -75,7 +75,7 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
-    lines += ["", "## What comes next", "", "![the steps behind the series](future.png)"]
+    lines += ["", "## What comes next", "", "![the steps after the series](future.png)"]
     if metrics.get("known_inputs"):
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
     lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
@@ -108,14 +108,16 @@ def _comparison(metrics: Mapping[str, Any]) -> list[str]:
         rows[f"{name}, {floor['detail']}" if floor["detail"] else name] = floor
     lines = [
         "| standardised | validation MSE | validation MAE | test MSE | test MAE | test MASE | "
-        "test RMSSE |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "test RMSSE | test sMAPE |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, row in rows.items():
         cells = [row[part][kind] for part in ("validation", "test") for kind in ("mse", "mae")]
         texts = [f"{cell:.4f}" for cell in cells]
         scaled = [row["test"].get(kind) for kind in ("mase", "rmsse")]
         texts += ["–" if cell is None else f"{cell:.3f}" for cell in scaled]
+        percentage = row["test"].get("smape")  # not in runs of earlier versions
+        texts.append("–" if percentage is None else f"{percentage:.1f}")
         lines.append(f"| {name} | " + " | ".join(texts) + " |")
     return lines
 
@@ -181,7 +183,7 @@ def _intervals(metrics: Mapping[str, Any]) -> list[str]:
 def _columns(metrics: Mapping[str, Any]) -> list[str]:
     by_column = metrics["model"]["test"]["by_column"]
     if len(by_column) <= _MOST_COLUMNS:
-        return _column_table(by_column)
+        return _column_table(metrics, list(by_column))
     known = {name: values for name, values in by_column.items() if values["mse"] is not None}
     scaled = "mase" if all(values["mase"] is not None for values in known.values()) else "mse"
     order = sorted(known, key=lambda name: float(known[name][scaled]))
@@ -191,22 +193,35 @@ def _columns(metrics: Mapping[str, Any]) -> list[str]:
         "`metrics.json`.",
     ]
     for which, names in ends.items():
-        lines += ["", f"The {which} ten:", ""]
-        lines += _column_table({name: known[name] for name in names})
+        lines += ["", f"The {which} ten:", "", *_column_table(metrics, names)]
     return lines
 
 
-def _column_table(by_column: Mapping[str, Any]) -> list[str]:
-    lines = [
-        "| column, test | MSE | MAE | MASE | RMSSE | MAE, own units | RMSE, own units |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+def _column_table(metrics: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Errors and coverage of some columns; runs of earlier versions lack some of them."""
+    own_units = [(f"{kind.upper()}, own units", f"raw_{kind}", ".4g") for kind in ("mae", "rmse")]
+    scaled = [("MSE", "mse", ".4f"), ("MAE", "mae", ".4f"), ("MASE", "mase", ".3f"),
+              ("RMSSE", "rmsse", ".3f")]  # fmt: skip
+    measures = [*scaled, *own_units, ("sMAPE", "smape", ".1f")]
+    errors = metrics["model"]["test"]["by_column"]
+    columns = [
+        (title, form, {name: errors[name].get(kind) for name in names})
+        for title, kind, form in measures
     ]
-    kinds = {"mse": ".4f", "mae": ".4f", "mase": ".3f", "rmsse": ".3f", "raw_mae": ".4g",
-             "raw_rmse": ".4g"}  # fmt: skip
-    for name, values in by_column.items():
+    ranked = metrics.get("quantiles", {}).get("by_column", {})
+    columns.append(("CRPS", ".4f", {name: ranked.get(name, {}).get("crps") for name in names}))
+    for interval in metrics["intervals"]:
+        inside = interval.get("by_column", {})
+        title = f"inside {interval['nominal']:.0%}"
+        columns.append((title, ".1%", {name: inside.get(name) for name in names}))
+    lines = [
+        "| column, test | " + " | ".join(title for title, _, _ in columns) + " |",
+        "|---|" + "---:|" * len(columns),
+    ]
+    for name in names:
         cells = [
-            "–" if values[kind] is None else format(values[kind], form)
-            for kind, form in kinds.items()
+            "–" if values[name] is None else format(values[name], form)
+            for _, form, values in columns
         ]
         lines.append(f"| {_cell(name)} | " + " | ".join(cells) + " |")
     return lines

@@ -74,7 +74,8 @@ def pooled_offsets(
     For few windows: by itself no horizon and column has residuals enough for the outer levels. They
     are scaled by the size that residuals have in their column and at their horizon. As windows
     overlap, even many of them may tell little: offsets are widened as Student's t is wider than
-    the normal distribution, with a degree of freedom for each window that is independent.
+    the normal distribution, with a degree of freedom for each window that is independent. A level
+    beyond all residuals is at least that of a normal distribution of their size.
 
     Args:
         targets: As of `interval_offsets`; a column without any value gets the typical size.
@@ -100,9 +101,12 @@ def pooled_offsets(
         of_level = np.sort(scaled[..., min(q, scaled.shape[-1] - 1)].ravel())
         of_level = of_level[np.isfinite(of_level)]
         exact = np.round(level * (len(of_level) + 1), 9)
-        rank = int(np.clip(np.ceil(exact) if level > MEDIAN else np.floor(exact), 1, len(of_level)))
+        rank = int(np.ceil(exact) if level > MEDIAN else np.floor(exact))
+        bound = of_level[np.clip(rank, 1, len(of_level)) - 1]
+        if not 1 <= rank <= len(of_level):  # farther out than any residual: at least as the normal
+            bound = (max if level > MEDIAN else min)(bound, norm.ppf(level))
         wider = student_t.ppf(level, freedom) / norm.ppf(level)
-        offsets[..., q] = of_level[rank - 1] * wider * size
+        offsets[..., q] = bound * wider * size
     return offsets
 
 

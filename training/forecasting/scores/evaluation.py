@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from training.errors import DataError
 from training.forecasting.data import ForecastingData
+from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.scores.conformal import (
     LEVELS,
     MEDIAN,
@@ -17,7 +18,8 @@ from training.forecasting.scores.conformal import (
     quantiles,
 )
 from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors
-from training.forecasting.sources.series_check import calibration_problem, pools
+from training.forecasting.scores.support import Support
+from training.forecasting.sources.series_check import calibration_problem
 from training.forecasting.windows import Windows
 
 Predictor = Callable[[np.ndarray], np.ndarray]
@@ -45,8 +47,16 @@ class Interval:
 
     def by_horizon(self) -> np.ndarray:
         """(H,) share at each step; NaN where nothing was seen."""
+        return self._shares(axis=1)
+
+    def by_column(self) -> np.ndarray:
+        """(K,) share in each column; NaN where nothing was seen."""
+        return self._shares(axis=0)
+
+    def _shares(self, axis: int) -> np.ndarray:
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.nansum(self.inside * self.count, axis=1) / self.count.sum(axis=1))
+            inside = np.nansum(self.inside * self.count, axis=axis)
+            return np.asarray(inside / self.count.sum(axis=axis))
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,8 @@ class Evaluation:
     first_residuals: np.ndarray
     """(N, K): truth minus forecast one step ahead, standardised, NaN where nothing was seen."""
     pinball: np.ndarray
-    """(Q,) mean pinball loss of the quantile of each level, standardised."""
+    """(Q, H, K) mean pinball loss of the quantile of each level, standardised; NaN where nothing
+    was seen."""
 
 
 def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
@@ -73,16 +84,27 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
     return lambda histories: np.asarray(predict(histories).numpy())
 
 
-def require_calibration(data: ForecastingData) -> None:
-    """Raise DataError where the validation part cannot calibrate some step of some column."""
+def support_of(windows: Windows, panel: bool, levels: Sequence[float]) -> Support:
+    """What some windows tell about the bounds of intervals."""
+    return Support(len(windows), windows.horizon, windows.targets.shape[1], panel, levels)
+
+
+def require_calibration(data: ForecastingData, levels: Sequence[float]) -> tuple[str, ...]:
+    """Raise DataError where the validation part cannot calibrate some step of some column.
+
+    Returns:
+        Remarks on intervals for which it has too few windows.
+    """
     windows = data.windows("validation")
-    if pools(len(windows), data.series.panel):
-        return
+    support = support_of(windows, data.series.panel, levels)
+    if support.pools:
+        return support.notes()
     problem = calibration_problem(
         windows.targets, data.target_columns, windows.origins, windows.horizon
     )
     if problem:
         raise DataError(f"{data.series.source}, {problem}")
+    return ()
 
 
 def calibrate(
@@ -93,7 +115,8 @@ def calibrate(
 ) -> np.ndarray:
     """Offsets (H, K, Q) of the quantiles, from windows that were not trained on.
 
-    Where they are few, or of series of unequal length, they are pooled over horizons and columns.
+    Where they are too few for that (`Support.pools`), or of series of unequal length, residuals of
+    all horizons and columns are put together.
 
     Of very many windows, evenly spaced ones are used: neighbouring windows are nearly the same.
     """
@@ -102,9 +125,9 @@ def calibrate(
     rows = np.arange(0, len(windows), thinning)
     answers = [predict(windows.histories(chunk)) for chunk in np.split(rows, _cuts(len(rows)))]
     truth, forecasts = windows.futures(rows), np.concatenate(answers)
-    if pools(len(windows), panel):
-        independent = len(windows) / windows.horizon * truth.shape[2] ** 0.5
-        return pooled_offsets(truth, forecasts, independent, levels)
+    support = support_of(windows, panel, levels)
+    if support.pools:
+        return pooled_offsets(truth, forecasts, support.independent, levels)
     return interval_offsets(truth, forecasts, levels)
 
 
@@ -112,8 +135,8 @@ def evaluate_forecasts(
     predict: Predictor,
     windows: Windows,
     offsets: np.ndarray,
+    preprocessor: SeriesPreprocessor,
     levels: Sequence[float] = LEVELS,
-    measured: Callable[[np.ndarray, np.ndarray | None], np.ndarray] = lambda values, _: values,
 ) -> Evaluation:
     """Errors and coverage over all windows.
 
@@ -121,15 +144,14 @@ def evaluate_forecasts(
         predict: Of `make_predictor`.
         windows: N of them.
         offsets: (H, K, Q), of `calibrate`.
+        preprocessor: From the scale of the network to that on which errors are measured.
         levels: Of the quantiles.
-        measured: From the scale of the network to that on which errors are measured, ascending, as
-            `SeriesPreprocessor.measured`; by default they are the same.
     """
     H, K = offsets.shape[:2]
     middle, pairs = levels.index(MEDIAN), len(levels) // 2
-    sums = ErrorSums(H, K)
+    sums, measured = ErrorSums(H, K, preprocessor.target_scale), preprocessor.measured
     inside, width = np.zeros((pairs, H, K)), np.zeros((pairs, H, K))
-    first, pinball = [], np.zeros(len(levels))
+    first, pinball = [], np.zeros((len(levels), H, K))
     for rows in windows.chunks(CHUNK):
         truth = windows.futures(rows)
         bounds = np.asarray(quantiles(predict(windows.histories(rows)), offsets, levels))
@@ -139,14 +161,14 @@ def evaluate_forecasts(
         first.append(true[:, 0] - forecast[:, 0])
         for q, level in enumerate(levels):
             residual = true - measured(bounds[..., q], effects)
-            pinball[q] += np.nansum(np.maximum(level * residual, (level - 1) * residual))
+            pinball[q] += np.nansum(np.maximum(level * residual, (level - 1) * residual), axis=0)
         for pair in range(pairs):
             low, high = bounds[..., pair], bounds[..., -1 - pair]
             inside[pair] += ((low <= truth) & (truth <= high)).sum(axis=0)  # NaN is never inside
             width[pair] += (high - low).sum(axis=0, dtype=np.float64)
     errors = sums.means()
     with np.errstate(invalid="ignore"):
-        shares = inside / errors.count
+        shares, pinball = inside / errors.count, pinball / errors.count
     intervals = tuple(
         Interval(
             round(levels[-1 - pair] - levels[pair], 9),
@@ -156,7 +178,7 @@ def evaluate_forecasts(
         )
         for pair in range(pairs)
     )
-    return Evaluation(errors, intervals, np.concatenate(first), pinball / errors.count.sum())
+    return Evaluation(errors, intervals, np.concatenate(first), pinball)
 
 
 def _cuts(rows: int) -> range:

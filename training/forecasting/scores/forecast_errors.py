@@ -35,6 +35,8 @@ class ForecastErrors:
     """(H, K): mean squared error."""
     absolute: np.ndarray
     """(H, K): mean absolute error."""
+    percentage: np.ndarray
+    """(H, K): sMAPE, 0 to 200, of values in their own units."""
     count: np.ndarray
     """(H, K): values compared with."""
     windows: WindowErrors
@@ -50,13 +52,26 @@ class ForecastErrors:
         """Mean absolute error over all values."""
         return _mean(self.absolute, self.count)
 
+    @property
+    def smape(self) -> float:
+        """Symmetric mean absolute percentage error over all values."""
+        return _mean(self.percentage, self.count)
+
     def by_horizon(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean squared and absolute error (H,) of each step."""
-        return _means(self.squared, self.count, 1), _means(self.absolute, self.count, 1)
+        return self.of_steps(self.squared), self.of_steps(self.absolute)
 
     def by_column(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean squared and absolute error (K,) of each column."""
-        return _means(self.squared, self.count, 0), _means(self.absolute, self.count, 0)
+        return self.of_columns(self.squared), self.of_columns(self.absolute)
+
+    def of_steps(self, means: np.ndarray) -> np.ndarray:
+        """(H,) over the columns, of means (H, K) over the windows."""
+        return np.asarray(_means(means, self.count, 1))
+
+    def of_columns(self, means: np.ndarray) -> np.ndarray:
+        """(K,) over the steps, of means (H, K) over the windows."""
+        return np.asarray(_means(means, self.count, 0))
 
     def raw(self, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean absolute and root mean squared error (K,) of each column in its own units.
@@ -74,9 +89,12 @@ class ErrorSums:
     Args:
         horizon: H.
         columns: K.
+        scale: Mean and deviation (K,) with which the columns were standardised.
     """
 
-    def __init__(self, horizon: int, columns: int):
+    def __init__(self, horizon: int, columns: int, scale: tuple[np.ndarray, np.ndarray]):
+        self._mean, self._deviation = scale
+        self._percentage = np.zeros((horizon, columns))
         self._squared = np.zeros((horizon, columns))
         self._absolute = np.zeros((horizon, columns))
         self._count = np.zeros((horizon, columns), int)
@@ -91,15 +109,28 @@ class ErrorSums:
         self._count += seen.sum(axis=0)
         self._squared += squared.sum(axis=0)
         self._absolute += absolute.sum(axis=0)
+        self._percentage += np.nansum(self._percentages(targets, forecasts), axis=0)
         by_window = (of.sum(axis=1).astype(np.float32) for of in (squared, absolute))
         self._windows.append((*by_window, seen.sum(axis=(1, 2))))
+
+    def _percentages(self, targets: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
+        """(B, H, K), 0 to 200, NaN where the truth is missing."""
+        truth, forecast = (each * self._deviation + self._mean for each in (targets, forecasts))
+        sizes = np.abs(truth) + np.abs(forecast)
+        return np.asarray(
+            np.divide(200 * np.abs(truth - forecast), sizes, np.zeros_like(sizes), where=sizes != 0)
+        )
 
     def means(self) -> ForecastErrors:
         """The errors so far."""
         windows = WindowErrors(*map(np.concatenate, zip(*self._windows, strict=True)))
         with np.errstate(invalid="ignore"):
             return ForecastErrors(
-                self._squared / self._count, self._absolute / self._count, self._count, windows
+                self._squared / self._count,
+                self._absolute / self._count,
+                self._percentage / self._count,
+                self._count,
+                windows,
             )
 
 
@@ -107,7 +138,7 @@ def measure(
     forecaster: Forecaster, windows: Windows, preprocessor: SeriesPreprocessor
 ) -> ForecastErrors:
     """The errors of a forecaster on windows of its own look-back."""
-    sums = ErrorSums(windows.horizon, windows.targets.shape[1])
+    sums = ErrorSums(windows.horizon, windows.targets.shape[1], preprocessor.target_scale)
     for rows in windows.chunks(CHUNK):
         histories = preprocessor.standardise(windows.histories(rows)).numpy()
         sums.add(windows.futures(rows), forecaster(histories))

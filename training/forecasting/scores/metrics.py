@@ -1,6 +1,6 @@
 """What a forecasting run achieved, as values for `metrics.json`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,51 +43,91 @@ def error_details(errors: ForecastErrors, data: ForecastingData) -> dict[str, An
     squared, absolute = errors.by_column()
     with np.errstate(divide="ignore", invalid="ignore"):
         mase, rmsse = absolute / scale.absolute, np.sqrt(squared / scale.squared)
-    deviation = data.preprocessor.deviation[list(data.shape.targets)]
-    of_column = zip(
-        data.target_columns, squared, absolute, *errors.raw(deviation), mase, rmsse, strict=True
-    )
-    names = ("mse", "mae", "raw_mae", "raw_rmse", "mase", "rmsse")
+    raw_mae, raw_rmse = errors.raw(data.preprocessor.target_scale[1])
+    of_column = {
+        "mse": squared,
+        "mae": absolute,
+        "raw_mae": raw_mae,
+        "raw_rmse": raw_rmse,
+        "mase": mase,
+        "rmsse": rmsse,
+        "smape": errors.of_columns(errors.percentage),
+    }
+    by_step = (*errors.by_horizon(), errors.of_steps(errors.percentage))
     return {
         "mase": _mean(mase),
         "rmsse": _mean(rmsse),
+        "smape": errors.smape,
         "by_horizon": {
             name: _numbers(values)
-            for name, values in zip(("mse", "mae"), errors.by_horizon(), strict=True)
+            for name, values in zip(("mse", "mae", "smape"), by_step, strict=True)
         },
-        "by_column": {
-            column: dict(zip(names, _numbers(np.array(values)), strict=True))
-            for column, *values in of_column
-        },
+        "by_column": _by_column(of_column, data),
     }
 
 
-def quantile_summary(evaluation: Evaluation, levels: Sequence[float]) -> dict[str, Any]:
+def quantile_summary(
+    evaluation: Evaluation, levels: Sequence[float], data: ForecastingData
+) -> dict[str, Any]:
     """Pinball losses of the quantiles, standardised, and the CRPS that follows from them.
 
     The CRPS is twice the pinball loss, integrated over all levels; here over those that there are,
     by the trapezoidal rule, and as at the outermost ones beyond them.
     """
-    pinball = evaluation.pinball
-    ends = [0.0, *levels, 1.0]
-    losses = [pinball[0], *pinball, pinball[-1]]
+    errors, pinball = evaluation.errors, evaluation.pinball
+    ranked = crps(pinball, levels)
+    by_column = errors.of_columns(ranked)
+    raw = by_column * data.preprocessor.target_scale[1]
     return {
-        "pinball": {f"{level:g}": float(of) for level, of in zip(levels, pinball, strict=True)},
-        "crps": float(2 * trapezoid(losses, ends)),
+        "pinball": {
+            f"{level:g}": _weighted(of, errors) for level, of in zip(levels, pinball, strict=True)
+        },
+        "crps": _weighted(ranked, errors),
+        "by_horizon": {
+            "crps": _numbers(errors.of_steps(ranked)),
+            "pinball": {
+                f"{level:g}": _numbers(errors.of_steps(of))
+                for level, of in zip(levels, pinball, strict=True)
+            },
+        },
+        "by_column": _by_column({"crps": by_column, "raw_crps": raw}, data),
     }
 
 
-def interval_summary(test: Evaluation) -> list[dict[str, Any]]:
+def crps(pinball: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """(...) the continuous ranked probability score, of the pinball losses (Q, ...)."""
+    losses = np.concatenate([pinball[:1], pinball, pinball[-1:]])
+    return np.asarray(2 * trapezoid(losses, [0.0, *levels, 1.0], axis=0))
+
+
+def interval_summary(test: Evaluation, data: ForecastingData) -> list[dict[str, Any]]:
     """Nominal and measured coverage of the intervals, and their width."""
     return [
         {
             "nominal": interval.nominal,
             "coverage": interval.coverage,
             "by_horizon": _numbers(interval.by_horizon()),
+            "by_column": dict(
+                zip(data.target_columns, _numbers(interval.by_column()), strict=True)
+            ),
             "mean_width": float(interval.width.mean()),
         }
         for interval in test.intervals
     ]
+
+
+def _by_column(values: Mapping[str, np.ndarray], data: ForecastingData) -> dict[str, Any]:
+    """The values (K,) of each measure, column by column."""
+    rows = zip(*(_numbers(of_measure) for of_measure in values.values()), strict=True)
+    return {
+        column: dict(zip(values, row, strict=True))
+        for column, row in zip(data.target_columns, rows, strict=True)
+    }
+
+
+def _weighted(means: np.ndarray, errors: ForecastErrors) -> float:
+    """Over all values, of means (H, K) over the windows."""
+    return float(np.nansum(means * errors.count) / errors.count.sum())
 
 
 def _mean(values: np.ndarray) -> float | None:

@@ -125,7 +125,8 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
             f"{len(data.series):,} rows from {data.series.times[0]} to {data.series.times[-1]}"
         )
     predict, middle = make_predictor(run.load_model(), data), run.levels.index(MEDIAN)
-    sums = ErrorSums(data.shape.horizon, len(data.shape.targets))
+    scale = data.preprocessor.target_scale
+    sums = ErrorSums(data.shape.horizon, len(data.shape.targets), scale)
     measured = data.preprocessor.measured
     for rows in windows.chunks(CHUNK):
         answers = quantiles(predict(windows.histories(rows)), run.offsets, run.levels)

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from training.data.long_form import wide_columns
 from training.data.problems import Problems
 from training.data.series import Series
 from training.forecasting.config import SeriesConfig
 from training.forecasting.network.config import ForecastShape
+from training.forecasting.sources.column_notes import float32_distance, note_columns
 from training.forecasting.sources.sets import PARTS, Borders, borders_of, steps_of
 
 _LARGEST = 1e30
@@ -15,12 +17,6 @@ _LARGEST = 1e30
 _LEAST_DEVIATION = 1e-30
 _FARTHEST = 1e15
 """The square of which, summed over a window, still is a float32."""
-_COARSE = 0.01
-"""A note is given if neighbouring float32 numbers differ by more than this share of the
-deviation."""
-_MUCH = 0.5
-_FEW_WINDOWS = 200
-"""Below which a horizon and column alone has too few residuals: they overlap."""
 
 
 def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
@@ -90,16 +86,6 @@ def window_origins(
     return origins[count[origins + horizon] > count[origins]]
 
 
-def pools(windows: int, panel: bool) -> bool:
-    """Whether intervals are calibrated on all columns and horizons together.
-
-    Args:
-        windows: Of the validation part.
-        panel: Whether series are of unequal length.
-    """
-    return panel or windows < _FEW_WINDOWS
-
-
 def calibration_problem(
     targets: np.ndarray, names: tuple[str, ...], origins: np.ndarray, horizon: int
 ) -> str | None:
@@ -123,11 +109,11 @@ def calibration_problem(
 
 
 def _target_names(series: Series, config: SeriesConfig) -> tuple[str, ...]:
+    inputs = {*config.future, *config.past} if not series.panel else series.input_columns
     return config.target or tuple(
         name
         for name in series.columns
-        if name not in (*config.future, *config.past)
-        and not (config.calendar and _is_calendar(name))
+        if name not in inputs and not (config.calendar and _is_calendar(name))
     )
 
 
@@ -163,9 +149,13 @@ def _usable_columns(
     series: Series, config: SeriesConfig, borders: Borders, problems: Problems
 ) -> Series:
     """The series; where bad columns are dropped, without them."""
-    names = _target_names(series, config)
+    names, inputs = set(_target_names(series, config)), series.input_columns
     bad = dict[int, str]()
     for number, name in enumerate(series.columns):
+        if name in inputs:  # of a single series it may never vary
+            if np.nanmax(np.abs(series.values[:, number]), initial=0) > _LARGEST:
+                problems.error(f"{series.source}, {name}: expected values up to {_LARGEST:.0e}")
+            continue
         problem = _column_problem(series, number, borders, name in names)
         if problem:
             bad[number] = problem
@@ -174,7 +164,9 @@ def _usable_columns(
             if not kept_out or wanted:
                 remedy = None if wanted else "--drop-bad"
                 problems.error(f"{series.source}, column {name!r}: {problem}", remedy)
-    kept = [number for number in range(len(series.columns)) if number not in bad]
+    without = [series.columns[number] for number in bad]
+    gone = {*without, *wide_columns(without, series.inputs, valued=False)}
+    kept = [number for number, name in enumerate(series.columns) if name not in gone]
     if not problems.errors and not any(series.columns[number] in names for number in kept):
         problems.error(f"{series.source}: no column can be forecast; {next(iter(bad.values()))}")
     if problems.errors:
@@ -184,7 +176,7 @@ def _usable_columns(
         columns = tuple(series.columns[number] for number in kept)
         ahead = None if series.ahead is None else series.ahead[:, kept]
         series = replace(series, columns=columns, values=series.values[:, kept], ahead=ahead)
-    _note_columns(series, borders, problems)
+    note_columns(series, borders, problems)
     return series
 
 
@@ -236,7 +228,7 @@ def _float32_problem(values: np.ndarray, train: np.ndarray) -> str | None:
             f"expected values up to {_LARGEST:.0e}, got one of {largest:g}; models read "
             "numbers as float32: divide the column by a constant"
         )
-    deviation, apart = float(train.std()), _apart(train)
+    deviation, apart = float(train.std()), float32_distance(train)
     if deviation <= apart or deviation < _LEAST_DEVIATION:
         return (
             f"expected values whose standard deviation is above {_LEAST_DEVIATION:g} and "
@@ -265,24 +257,3 @@ def _check_windows(
                 f"{series.source}: no window of the {part} part has a value to forecast; all of "
                 "them are missing"
             )
-
-
-def _note_columns(series: Series, borders: Borders, problems: Problems) -> None:
-    """Remarks on columns that float32 numbers resolve but coarsely, or that are mostly missing."""
-    for name, column in zip(series.columns, series.values[: borders.train].T, strict=True):
-        train = column[np.isfinite(column)]
-        share = _apart(train) / float(train.std())
-        if share > _COARSE:
-            problems.note(
-                f"column {name!r}: models read numbers as float32, which at its size are "
-                f"{_apart(train):g} apart, {share:.0%} of its standard deviation; subtract a "
-                "constant from the column for better forecasts"
-            )
-        missing = 1 - len(train) / len(column)
-        if missing > _MUCH:
-            problems.note(f"column {name!r}: {missing:.0%} of its training rows are missing")
-
-
-def _apart(values: np.ndarray) -> float:
-    """The distance between neighbouring float32 numbers of the size of the largest value."""
-    return float(np.spacing(np.float32(np.abs(values).max())))

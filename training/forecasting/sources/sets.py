@@ -79,11 +79,11 @@ def as_wanted(series: Series, config: SeriesConfig) -> Series:
     Raises:
         ForeignDataError: It has not.
     """
-    inputs = ("--future", config.future), ("--past", config.past)
-    if series.panel and (config.future or config.past):
+    inputs = ("--future", () if series.panel else config.future), ("--past", config.past)
+    if series.panel and config.past:
         raise DataError(
-            f"{'--future' if config.future else '--past'}: {series.source} has a row for each "
-            "series and time; inputs are read of tables with a row for each time only"
+            f"--past: {series.source} has a row for each series and time; inputs of the past "
+            "alone are read of tables with a row for each time only"
         )
     for flag, names in (("--target", config.target), *inputs):
         for name in names:

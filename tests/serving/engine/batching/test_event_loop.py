@@ -27,6 +27,19 @@ def test_event_loop_gets_its_answers(make):
     assert [len(batch) for batch in gate.batches] == [100]
 
 
+def test_a_batch_wakes_the_event_loop_once(make):
+    session, gate = make(max_batch_size=100, batch_timeout_micros=100_000)
+
+    async def ask_many():
+        loop = asyncio.get_running_loop()
+        wake, woken = loop.call_soon_threadsafe, []
+        loop.call_soon_threadsafe = lambda *call: (woken.append(call), wake(*call))
+        await asyncio.gather(*(soon(session, [[n]]) for n in range(100)))
+        return len(woken)
+
+    assert asyncio.run(ask_many()) == len(gate.batches) == 1
+
+
 def test_event_loop_gets_errors(make):
     session, _ = make(max_batch_size=8, max_execution_batch_size=2,
                       enable_large_batch_splitting=True)  # fmt: skip

@@ -145,7 +145,8 @@ def test_list_of_models(equipped):
     found = {one["name"]: one for one in answer["models"]}
     assert list(found) == ["affine", "half/plus:two", "text"]
     serves = {"version": 1, "state": "AVAILABLE", "labels": ["stable"], "error": ""}
-    assert found["half/plus:two"]["versions"] == [{**serves, "runtime": "tensorflow"}]
+    runs = {"runtime": "tensorflow", "left_to_tensorflow": []}
+    assert found["half/plus:two"]["versions"] == [{**serves, **runs}]
     assert found["text"]["base_path"].endswith("/text")
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 import uvicorn
 
-from serving.server.rest.protocol import PatientProtocol
+from serving.server.rest.protocol import AnswerTransport, PatientProtocol
 from tests.waiting import wait_until
 
 SECONDS = 0.6
@@ -164,3 +164,47 @@ def test_clients_that_reset_the_connection_are_no_fault(port, caplog, path):
         connection.sendall(HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\nab")
         assert until_closed(connection)[0].endswith(b"2")
     assert not [record for record in caplog.records if record.exc_info]
+
+
+class Sent:
+    """A transport that notes what it is given."""
+
+    def __init__(self):
+        self.parts = []
+        self.closed = False
+
+    def write(self, data):
+        assert not self.closed
+        self.parts.append(data)
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_head_is_sent_with_its_body():
+    async def written(*parts, close=False, turns=2):
+        sent = Sent()
+        transport = AnswerTransport(sent, asyncio.get_running_loop())
+        for part in parts:
+            transport.write(part)
+        if close:
+            transport.close()
+            transport.write(b"late")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return list(sent.parts)
+
+    def parts(*written_parts, **options):
+        return asyncio.run(written(*written_parts, **options))
+
+    assert parts(b"head", b"body", turns=0) == [b"headbody"]
+    assert parts(b"head", b"", turns=0) == [b"head"]
+    assert parts(b"head", turns=0) == []
+    assert parts(b"head") == [b"head"]
+    assert parts(b"head", close=True) == [b"head"]
+    assert parts(b"head", b"body", b"more", b"end", b"tail") == [b"headbody", b"moreend", b"tail"]
+    large = bytes(1 << 17)
+    assert parts(b"head", large, large, turns=0) == [b"head", large, large]  # not copied

@@ -61,7 +61,7 @@ def test_a_network_trained_again_knows_the_rows_before_its_fold(forecasting_run)
         assert fold["windows"] == other["windows"] == 3 + (fold is summary["folds"][1])
         assert fold["errors"]["ridge"] == other["errors"]["ridge"]
         assert fold["errors"]["GRU"] != other["errors"]["GRU"]
-    assert "the network was trained again, too" in (folder / "backtest.md").read_text()
+    assert "so was the run's model." in (folder / "backtest.md").read_text()
 
 
 def test_ridge_is_fitted_on_all_rows_before_the_fold(forecasting_run, folder):
@@ -161,3 +161,78 @@ def test_no_fold_knows_what_comes_after_it(tmp_path):
         "GRU", "last value", "seasonal naive", "ridge", "exponential smoothing",
     }  # fmt: skip
     assert first[0] == first[1]
+
+
+def test_every_measure_of_all_folds_together(forecasting_run):
+    """With NumPy, from the forecasts of the windows that the folds have."""
+    config = BacktestConfig(
+        forecasting_run.path, folds=2, step=3, metric="mase", adaptive=True, name="measures"
+    )
+    folder = run_backtest(config)
+    summary = json.loads((folder / "backtest.json").read_text())
+    data = load_forecasting_data(forecasting_run.config.data)
+    windows = data.windows("test")
+    rows = np.r_[0:25:3, 30:59:3]  # 59 windows; five of the first fold reach into the second
+    assert sum(fold["windows"] for fold in summary["folds"]) == len(rows)
+    histories = forecasting_run.preprocessor().standardise(windows.histories(rows))
+    residual = windows.futures(rows) - forecasting_run.load_model()(histories).numpy()[..., 0]
+    train = data.standardised_targets[: data.borders.train]
+    naive = np.nanmean(np.abs(train[24:] - train[:-24]), axis=0)
+    own = summary["all"]["GRU"]
+    assert own["mase"] == pytest.approx((np.abs(residual).mean((0, 1)) / naive).mean(), rel=1e-4)
+    bounds = forecasting_run.offsets
+    low, high = bounds[..., 1], bounds[..., 3]
+    inside = ((low <= residual) & (residual <= high)).mean()
+    assert summary["coverage"]["0.8"] == pytest.approx(inside)
+    assert 0.4 < summary["adaptive_coverage"]["0.8"] < 1
+    table = (folder / "backtest.md").read_text()
+    assert "; MASE." in table
+    assert f"**{own['mase']:.4f}**" in table
+    assert "| 80% adaptive |" in table
+    assert "Forecasts begin at one time in 3." in table
+    assert 0 < own["crps"] < own["mae"]
+
+
+def test_rows_of_the_gap_are_not_fitted_on(forecasting_run):
+    config = BacktestConfig(forecasting_run.path, folds=2, gap=30, name="gap")
+    summary = json.loads((run_backtest(config) / "backtest.json").read_text())
+    data = load_forecasting_data(forecasting_run.config.data)
+    tried = forecasting_run.metrics["ridge_by_lookback"]
+    lookback = int(min(tried, key=lambda name: tried[name]["validation"]["mse"]))
+    windows = data.windows("test", lookback)
+    ridge = fit_ridge(data.standardised_targets[: windows.origins[30] - 30], lookback, 6, (0, 1))
+    part = np.arange(30, 59)
+    history = data.preprocessor.standardise(windows.histories(part)).numpy()
+    error = np.mean((ridge(history) - windows.futures(part)) ** 2)
+    assert summary["folds"][1]["errors"]["ridge"]["mse"] == pytest.approx(error, rel=1e-5)
+    with pytest.raises(DataError, match="--gap: expected at most"):
+        run_backtest(BacktestConfig(forecasting_run.path, gap=240, name="none"))
+
+
+def test_a_warm_start_goes_on_from_the_fold_before(forecasting_run, monkeypatch):
+    """What the network of each fold begins with is what the one before ended with."""
+    from training.forecasting.backtests import backtest
+
+    begun, ended, epochs = [forecasting_run.load_model().get_weights()], [], []
+    train = backtest.train_network
+
+    def watched(known, config, *rest, start, **options):
+        ended.append(start.get_weights())
+        epochs.append(config.training.epochs)
+        model, result = train(known, config, *rest, start=start, **options)
+        begun.append(model.get_weights())
+        return model, result
+
+    monkeypatch.setattr(backtest, "train_network", watched)
+    config = BacktestConfig(
+        forecasting_run.path, folds=2, refit=True, warm_start=True, step=9, name="warm"
+    )
+    folder = run_backtest(config)
+    for before, start in zip(begun, ended, strict=False):
+        for one, other in zip(before, start, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert len(ended) == 2
+    assert epochs == [max(1, round(forecasting_run.metrics["best_epoch"] / 4))] * 2
+    assert "beginning with the weights of the fold before" in (folder / "backtest.md").read_text()
+    with pytest.raises(ConfigError, match="--warm-start needs --refit"):
+        BacktestConfig(forecasting_run.path, warm_start=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
+from scipy.special import boxcox1p, inv_boxcox1p
 
 from tests.training.conftest import write_waves
 from training.config import RunConfig
@@ -120,12 +121,12 @@ def test_daily_data_of_many_series_of_unequal_length(tmp_path):
     new = (1000 + 300 * np.sin(2 * np.pi * t / 7 + 1)).astype(np.float32)
     single = servable.signatures["one_series"](history=tf.constant(new[np.newaxis]))
     read = new[-run.shape.lookback :]
-    logarithmic = bool(run.preprocessor().logarithmic.all())
-    scaled = np.log1p(read) if logarithmic else read
+    transformed, exponent = bool(run.preprocessor().transformed.all()), run.preprocessor().exponent
+    scaled = boxcox1p(read, exponent) if transformed else read
     window = np.zeros((1, len(read), 40), np.float32)
     window[0, :, 3] = (scaled - scaled.mean()) / scaled.std()
     expected = run.delivered_model()(window).numpy()[0, :, 3, 0] * scaled.std() + scaled.mean()
-    expected = np.expm1(expected) if logarithmic else expected
+    expected = inv_boxcox1p(expected, exponent) if transformed else expected
     np.testing.assert_allclose(single["forecast"][0], expected, rtol=1e-4)
     assert (np.diff(single["quantiles"][0], axis=-1) >= 0).all()
     short = servable.signatures["one_series"](history=tf.constant(new[np.newaxis, -9:]))

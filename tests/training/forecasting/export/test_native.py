@@ -131,11 +131,13 @@ def windows_with_gaps(rows=200):
     return windows
 
 
+@pytest.mark.parametrize("exponent", [0.0, 0.37, 1.0])
 @pytest.mark.parametrize("options", [{}, {"normalisation": "none"}, STREAMS])
-def test_logarithmic_columns(options):
+def test_powers_of_columns(options, exponent):
     """Small values, zeros and negative ones, which count as zero, among those in use."""
-    scale = np.array([2.0, -3.0, 5.5]), np.array([0.7, 0.5, 0.4])
-    preprocessor = SeriesPreprocessor(*scale, SHAPE.targets, np.array([True, False, True]))
+    rows = windows_with_gaps().reshape(-1, 3).astype(np.float64)
+    transformed = np.array([True, False, True])
+    preprocessor = SeriesPreprocessor.fit(rows, SHAPE.targets, transformed, exponent)
     forecaster = Variant(forecaster_with(**options), preprocessor)
     native = written(forecaster)
     windows = windows_with_gaps()
@@ -164,12 +166,12 @@ def test_series_that_have_ended():
     assert all(step["do"] != "require_values" for step in native.signatures["gates"].steps)
 
 
-@pytest.mark.parametrize("logarithmic", [False, True])
-def test_one_series(logarithmic):
+@pytest.mark.parametrize("exponent", [None, 0.0, 0.6])
+def test_one_series(exponent):
     forecaster = forecaster_with()
     single = ForecastShape(SHAPE.lookback, SHAPE.horizon, 1, (0,))
     model = build_forecaster(forecaster.config, single, LEVELS)
-    one = OneSeries(model, logarithmic, LEVELS, OFFSETS)
+    one = OneSeries(model, exponent, LEVELS, OFFSETS)
     variant = Variant(forecaster, one_series=one)
     native = written(variant, one_series=one)
     rng = np.random.default_rng(5)

@@ -135,3 +135,9 @@ def test_runs_that_cannot_forecast(forecasting_run, tiny_run, tmp_path, capsys):
 def test_times_follow_the_spacing(last, frequency, expected):
     times = future_times(pd.Timestamp(last), frequency, 2)
     assert times.tolist() == [pd.Timestamp(each) for each in expected]
+
+
+def test_one_step_is_told_as_one(forecasting_run, capsys):
+    assert main(["forecast", str(forecasting_run.path), "--horizon", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "waves: 1 step at 2021-05-14 08:00:00, after 2021-05-14 07:00:00\n" in out

@@ -175,6 +175,20 @@ def test_from_python(runs, table, made, tmp_path):
         forecaster.predict(data=later)
 
 
+def test_columns_that_are_not_read_may_be_absent(runs, table, tmp_path, capsys):
+    run = runs["without"]
+    whole, bare = tmp_path / "whole.csv", tmp_path / "bare.csv"
+    known = table.iloc[:-KNOWN_AHEAD]
+    known.to_csv(whole, index=False)
+    known[["time", "load"]].to_csv(bare, index=False)
+    expected = forecast(run, tmp_path, "--data", str(whole))
+    pd.testing.assert_frame_equal(forecast(run, tmp_path, "--data", str(bare)), expected)
+    found = Forecaster.load(run.path).predict(data=known[["load", "time"]])
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=1e-5)
+    assert main(["forecast", str(runs["with"].path), "--data", str(bare)]) == 2
+    assert "has no column 'temperature', 'holiday'" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_backtest_reads_what_was_known(runs, made):
     forecaster = Forecaster.load(runs["with"].path)
     folds = forecaster.cross_validation(folds=2)

@@ -13,7 +13,6 @@ from training.forecasting.reports.report import (
 )
 from training.forecasting.scores.evaluation import Evaluation, Interval
 from training.forecasting.scores.forecast_errors import ForecastErrors, WindowErrors
-from training.forecasting.scores.metrics import interval_summary
 
 NO_WINDOWS = WindowErrors(*np.zeros((2, 0, 2), np.float32), np.zeros(0, int))
 
@@ -34,7 +33,20 @@ def test_every_baseline_stands_beside_the_network(metrics):
         values = metrics["model"]["test"]["by_column"][column]
         row = next(line for line in rows if line.startswith(f"| {column} "))
         assert f"{values['raw_rmse']:.4g}" in row
+        assert f"{metrics['intervals'][1]['by_column'][column]:.1%}" in row
+        assert f"{metrics['quantiles']['by_column'][column]['crps']:.4f}" in row
     assert "nan" not in summary.lower()
+
+
+def test_runs_of_earlier_versions_have_a_report(metrics):
+    for interval in metrics["intervals"]:
+        del interval["by_column"]
+    del metrics["quantiles"]["by_column"]
+    for result in (metrics["model"], *metrics["baselines"].values()):
+        for values in (result["test"], *result["test"]["by_column"].values()):
+            del values["smape"]
+    row = next(line for line in write_markdown(metrics).split("\n") if line.startswith("| up "))
+    assert row.count("–") == 4
 
 
 def test_a_network_worse_than_naive_is_said_loudly(metrics):
@@ -70,8 +82,10 @@ def test_errors_that_are_nearly_all_alike_are_drawn(forecasting_run, tmp_path):
     data = load_forecasting_data(forecasting_run.config.data)
     residuals = np.full((59, 2), 0.0645, np.float32)
     residuals[::2] = np.nextafter(residuals[::2], np.float32(1))
-    errors = ForecastErrors(*np.zeros((2, 6, 2)), np.full((6, 2), 59), NO_WINDOWS)
-    draw_residuals(data, Evaluation(errors, (), residuals, np.zeros(5)), tmp_path / "residuals.png")
+    errors = ForecastErrors(*np.zeros((3, 6, 2)), np.full((6, 2), 59), NO_WINDOWS)
+    draw_residuals(
+        data, Evaluation(errors, (), residuals, np.zeros((5, 6, 2))), tmp_path / "residuals.png"
+    )
     assert imread(tmp_path / "residuals.png").std() > 0.03
 
 
@@ -81,8 +95,8 @@ def test_coverage_of_a_step_never_seen_is_unknown(tmp_path):
     interval = Interval(0.8, inside, count, np.ones((3, 1)))
     np.testing.assert_array_equal(interval.by_horizon(), [1.0, np.nan, 0.5])
     assert interval.coverage == 0.75
-    errors = ForecastErrors(inside, inside, count, NO_WINDOWS)
-    test = Evaluation(errors, (interval, interval), np.ones((2, 1)), np.zeros(5))
-    assert interval_summary(test)[0]["by_horizon"] == [1.0, None, 0.5]
+    np.testing.assert_array_equal(interval.by_column(), [0.75])
+    errors = ForecastErrors(inside, inside, inside, count, NO_WINDOWS)
+    test = Evaluation(errors, (interval, interval), np.ones((2, 1)), np.zeros((5, 3, 1)))
     draw_coverage(test, tmp_path / "coverage.png")
     assert imread(tmp_path / "coverage.png").std() > 0.03

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy.special import boxcox1p
+
+from training.forecasting.power import graph_powers, graph_roots, powers, roots, steady_exponent
+from training.forecasting.preprocessor import SeriesPreprocessor
+
+RNG = np.random.default_rng(3)
+VALUES = np.concatenate([[0, 1e-6, 1e-3, 0.5, 1, 7, 300, 2e7], RNG.gamma(2, 50, 40)])
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.3, 0.5, 0.9, 1.0])
+def test_arrays_and_graphs_are_box_and_cox(exponent):
+    expected = boxcox1p(VALUES, exponent)
+    np.testing.assert_allclose(powers(VALUES, exponent), expected)
+    np.testing.assert_allclose(roots(expected, exponent), VALUES, rtol=1e-9, atol=1e-12)
+    single = tf.constant(VALUES, tf.float32)
+    np.testing.assert_allclose(graph_powers(single, exponent), expected, rtol=1e-5)
+    read = tf.constant(expected, tf.float32)
+    np.testing.assert_allclose(graph_roots(read, exponent), VALUES, rtol=2e-4)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_nothing_below_zero_goes_in_or_comes_out(exponent):
+    np.testing.assert_array_equal(powers(np.array([-3.0, 0.0]), exponent), [0, 0])
+    np.testing.assert_array_equal(roots(np.array([-3.0, 0.0]), exponent), [0, 0])
+    found = graph_roots(tf.constant([-3.0, 0.0, 1e30]), exponent).numpy()
+    np.testing.assert_array_equal(found[:2], [0, 0])
+    assert np.isfinite(found).all()
+    assert np.isfinite(roots(np.array([1e30]), exponent)).all()
+    assert np.isnan(powers(np.array([np.nan]), exponent)).all()
+
+
+@pytest.mark.parametrize(("shape", "expected"), [(0.5, 0.5), (0.3, 0.7), (0.0, 0.9), (1.0, 0.1)])
+def test_the_exponent_that_makes_seasons_vary_alike(shape, expected):
+    """Deviations that grow as a power of the level: the exponent is what is left to one.
+
+    Beyond .1 and .9 the logarithm and no transform are meant, which are tried by themselves.
+    """
+    level = np.exp(RNG.uniform(3, 8, 400))[:, np.newaxis]
+    season = level + level**shape * RNG.normal(size=(400, 12)) * 0.5
+    found = steady_exponent(np.maximum(season.reshape(-1, 1), 0), 12)
+    assert found == pytest.approx(expected, abs=0.05)
+
+
+def test_too_few_seasons_or_missing_ones_have_an_exponent_too():
+    assert steady_exponent(np.arange(10.0)[:, np.newaxis], 12) == 0.5
+    holed = np.full((60, 2), np.nan)
+    holed[:, 0] = RNG.gamma(3, 1, 60)
+    assert 0.1 <= steady_exponent(holed, 12) <= 0.9
+
+
+def test_the_scale_is_stored(tmp_path):
+    rows = RNG.gamma(2, 50, (90, 3))
+    made = SeriesPreprocessor.fit(rows, (0, 2), np.array([True, False, True]), 0.4)
+    made.save(tmp_path / "scaler.json")
+    read = SeriesPreprocessor.load(tmp_path / "scaler.json")
+    history = rows[np.newaxis].astype(np.float32)
+    np.testing.assert_array_equal(read.standardise(history), made.standardise(history))
+    standardised = read.standardise(history).numpy()[..., [0, 2]]
+    np.testing.assert_allclose(read.restore(standardised), history[..., [0, 2]], rtol=1e-4)
+    np.testing.assert_allclose(
+        read.measured(standardised), made.plain.standardise(history).numpy()[..., [0, 2]], atol=1e-4
+    )
+    of_earlier_version = (
+        (tmp_path / "scaler.json").read_text().replace("transformed", "logarithmic")
+    )
+    (tmp_path / "old.json").write_text(of_earlier_version.replace('"exponent": 0.4,', ""))
+    assert SeriesPreprocessor.load(tmp_path / "old.json").exponent == 0

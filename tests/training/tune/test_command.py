@@ -1,0 +1,128 @@
+"""`gru-train tune` and the `tune` of the estimators, on small trainings."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from training.__main__ import main
+from training.estimators.forecaster import Forecaster
+from training.sentiment.config import SentimentConfig
+from training.sentiment.run import SentimentRun
+from training.task import find_task
+from training.tune.config import TuneConfig
+from training.tune.run import search_space
+from training.tune.study import Study
+
+SMALL = ["--epochs", "1", "--embedding-size", "4", "--reviews", "120", "--no-bidirectional"]
+UNITS = ["--only", "--vary", "units=4:8:4"]
+
+
+def tune(folder, *arguments):
+    return main(["tune", "sentiment", *SMALL, *UNITS, "--runs-dir", str(folder), *arguments])
+
+
+def test_a_search_trains_with_the_best_settings_and_goes_on(tmp_path, capsys):
+    assert tune(tmp_path, "--units", "8", "--trials", "2", "--name", "best") == 0
+    shown = capsys.readouterr().out
+    assert "new study" in shown
+    assert "units  4 to 8, 4 apart (default 8)" in shown
+    assert "2 trials: 2 complete" in shown
+    study = tmp_path / "tune-sentiment-built-in"
+    table = pd.read_csv(study / "trials.csv")
+    best = table.loc[table["accuracy"].idxmax()]
+    run = SentimentRun.open(tmp_path / "best")
+    assert run.config.model.units == best["units"]
+    assert run.config.model.embedding_size == 4
+    # What the search measured is what a training with these settings reaches.
+    assert run.metrics["model"]["validation"]["accuracy"] == pytest.approx(best["accuracy"])
+    assert "gru-train sentiment --epochs 1" in (study / "report.md").read_text()
+
+    assert tune(tmp_path, "--units", "8", "--trials", "1", "--epochs", "3") == 2
+    assert "this study has --epochs 1, expected the same again, got 3" in capsys.readouterr().err
+
+
+def test_test_rows_are_not_read(monkeypatch):
+    task, config = find_task("sentiment"), SentimentConfig()
+    data = task.check(config).data
+
+    class Unread:
+        def __getattribute__(self, name):
+            raise AssertionError(f"the search read {name} of the test rows")
+
+    object.__setattr__(data, "test", Unread())
+    space = search_space(TuneConfig("sentiment", vary=("units=4,8",), only=True), config, ())
+    small = space.with_values({"units": 4, "epochs": 1, "embedding_size": 4, "dropout": 0.0})
+    seen = []
+    value = task.try_settings(small, data, lambda epoch, value: seen.append((epoch, value)))
+    assert seen == [(1, value)]
+    del monkeypatch
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_ends_every_process_and_the_study_goes_on(tmp_path):
+    command = [sys.executable, "-m", "training", "tune", "sentiment", *SMALL, *UNITS]
+    command += ["--units", "8", "--study", str(tmp_path / "study"), "--seeds", "0"]
+    process = subprocess.Popen(
+        [*command, "--trials", "50"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    criterion = find_task("sentiment").criterion(*_settings_and_data())
+    deadline = time.monotonic() + 60
+    running = []
+    while not running and time.monotonic() < deadline:
+        time.sleep(0.2)
+        if (tmp_path / "study" / "study.db").is_file():
+            study = Study.open(tmp_path / "study", criterion, "median", 0, 2)
+            running = [each for each in study.trials() if each.state == "running"]
+    workers = {each.user_attrs.get("worker") for each in study.study.get_trials()} - {None}
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert "interrupted" in errors
+    assert "the same command goes on with it" in errors
+    for worker in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(worker.rpartition(":")[2]), 0)
+    assert not [each for each in study.trials() if each.state == "running"]
+    done = subprocess.run([*command, "--trials", "1"], capture_output=True, text=True, check=True)
+    assert "going on with study" in done.stdout
+
+
+def _settings_and_data():
+    config = SentimentConfig()
+    return config, find_task("sentiment").check(config).data
+
+
+def test_settings_that_cannot_be_searched(tmp_path, capsys):
+    for arguments, said in (
+        (["tune", "texts"], "expected one of the tasks sentiment, forecasting, got 'texts'"),
+        (["tune", "sentiment", "--only"], "--only needs the settings to search"),
+        (["tune", "sentiment", "--trials", "0"], "--trials must be at least 1, got 0"),
+        (["tune", "sentiment", "--data", str(tmp_path / "none.csv")], "there is no file"),
+        (["tune", "forecasting", "--vary", "units=7:9", "--trials", "1"], "--units must be even"),
+    ):
+        assert main([*arguments, "--debug"][:-1]) == 2
+        assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_forecaster_searches_and_is_trained_with_what_did_best(tmp_path):
+    times = pd.date_range("2024-01-01", periods=300, freq="D", name="ds")
+    noise = np.random.default_rng(0).normal(0, 0.2, 300)
+    table = pd.DataFrame({"sales": np.sin(np.arange(300) * 2 * np.pi / 7) + noise}, index=times)
+    forecaster = Forecaster(runs_dir=tmp_path, epochs=1, units=4, horizon=7, refit=False)
+    forecaster.tune(table.reset_index(), trials=2, vary=["dropout=0.0:0.3"], progress=False)
+    assert forecaster.study_ == tmp_path / "tune-forecasting"
+    trials = pd.read_csv(forecaster.study_ / "trials.csv")
+    assert len(trials) == 2
+    best = trials.loc[trials["mean squared error"].idxmin()]
+    assert forecaster.run_.config.model.units == 4
+    assert forecaster.run_.config.model.dropout == pytest.approx(best["dropout"])
+    combination = json.loads((forecaster.run_.path / "combination.json").read_text())
+    assert combination["shares"]

@@ -1,0 +1,136 @@
+"""From labelled texts to a trained network, with nothing written."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from training.loop.batches import LengthBucketedBatches
+from training.loop.checkpoint import Checkpoint
+from training.loop.fit import FitResult, Progress
+from training.loop.train import train
+from training.sentiment.config import SentimentConfig
+from training.sentiment.data import SentimentData
+from training.sentiment.network.logits import EVALUATION_BATCH
+from training.sentiment.network.model import build_sentiment_model, initialise_words
+from training.sentiment.targets.target import Target
+from training.sentiment.vocabulary.words import SentimentWords, sentiment_words, text_reading
+from training.words.count_ratios import word_ratios
+from training.words.token_rows import TokenRows
+from training.words.vocabulary import TextPreprocessor, token_ids
+
+
+class ReadTexts(NamedTuple):
+    """The texts as a network reads them."""
+
+    cleaned: bool
+    """Whether texts are cleaned before they are split into words."""
+    words: SentimentWords
+    preprocessor: TextPreprocessor
+    rows: Mapping[str, TokenRows]
+    """The parts of the data as word ids."""
+
+
+def read_texts(
+    data: SentimentData,
+    config: SentimentConfig,
+    folder: Path,
+    progress: Callable[[str], None] = lambda _: None,
+    parts: Sequence[str] = ("train", "validation", "test"),
+) -> ReadTexts:
+    """Learn the words of the training texts, and read texts as ids of these.
+
+    Args:
+        data: The rows.
+        config: Every setting.
+        folder: Where pre-trained vectors are kept.
+        progress: Told what is being done.
+        parts: Those to read.
+
+    Raises:
+        DataError: No word is left, or the texts to pre-train on cannot be used.
+    """
+    cleaned = config.data.cleaning
+    if cleaned is None:
+        cleaned = data.own
+    reading = text_reading(data, config)
+    words = sentiment_words(data, config, folder, progress, cleaned, reading)
+    preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned, reading)
+    rows = {
+        name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
+        for name, part in data.parts().items()
+        if name in parts
+    }
+    return ReadTexts(cleaned, words, preprocessor, rows)
+
+
+def fit_network(
+    data: SentimentData,
+    read: ReadTexts,
+    target: Target,
+    config: SentimentConfig,
+    console: Console,
+    *,
+    checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
+    followers: Sequence[Progress] = (),
+) -> tuple[keras.Model, FitResult]:
+    """Train the GRU from word ids (B, T) to logits (B, C); it keeps its best epoch.
+
+    Args:
+        data: What to learn.
+        read: Its texts.
+        target: Of these data.
+        config: Every setting.
+        console: Where to show progress.
+        checkpoint: As of `training.loop.train.train`.
+        followers: Likewise.
+
+    Raises:
+        DivergenceError: A loss became infinite or not a number.
+        CheckpointError: The checkpoint cannot be written or continued.
+    """
+    vocabulary, vectors, trained, pieces = read.words
+    model = build_sentiment_model(
+        config.model,
+        len(vocabulary),
+        target.outputs,
+        vectors,
+        trained,
+        pieces,
+        config.pretraining.vectors_use if config.pretraining.vectors else "both",
+    )
+    if config.model.word_ratios:
+        initialise_words(model, word_ratios(read.rows["train"], len(data.classes), trained))
+    settings = config.training
+    balanced = settings.balanced_batches
+    batches = {
+        name: LengthBucketedBatches(
+            read.rows[name].ids,
+            read.rows[name].labels,
+            size,
+            settings.seed,
+            shares=_shares(read.rows[name]) if name == "train" and balanced else None,
+        )
+        for name, size in (("train", settings.batch_size), ("validation", EVALUATION_BATCH))
+    }
+    result = train(
+        model,
+        batches["train"],
+        batches["validation"].in_length_order,
+        target.objective(),
+        settings,
+        signature=(tf.TensorSpec((None, None), tf.int32), target.signature),
+        console=console,
+        checkpoint=checkpoint,
+        followers=followers,
+    )
+    return model, result
+
+
+def _shares(rows: TokenRows) -> np.ndarray:
+    """How often each row is drawn so that all classes are equally frequent, (N,)."""
+    return np.asarray(1 / np.bincount(rows.labels)[rows.labels])

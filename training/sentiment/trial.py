@@ -1,0 +1,47 @@
+"""One trial of a search for settings: a training that is judged on its validation rows."""
+
+from collections.abc import Callable
+
+import keras
+from rich.console import Console
+
+from training.loop.progress import EpochFollower
+from training.sentiment.config import SentimentConfig
+from training.sentiment.data import SentimentData
+from training.sentiment.fitting import fit_network, read_texts
+from training.sentiment.network.combination import fit_shares
+from training.sentiment.network.logits import predict_logits
+from training.sentiment.pipeline import with_ngrams
+from training.sentiment.targets.made import make_target
+from training.sentiment.targets.unequal import for_unequal_classes
+
+
+def try_settings(
+    config: SentimentConfig, data: SentimentData, after_epoch: Callable[[int, float], None]
+) -> float:
+    """The chosen metric on the validation rows; test rows are not read.
+
+    Args:
+        config: Every setting.
+        data: What to learn.
+        after_epoch: Told the number of each epoch and the metric after it; may end the trial by an
+            error.
+
+    Raises:
+        TrainingError: These settings cannot be used.
+    """
+    keras.utils.set_random_seed(config.training.seed)
+    read = read_texts(data, config, config.run.runs_dir, parts=("train", "validation"))
+    config, _ = for_unequal_classes(config, data)
+    target = make_target(data, config)
+    follower = EpochFollower(target.metric.name, after_epoch)
+    model, _ = fit_network(data, read, target, config, Console(quiet=True), followers=(follower,))
+    rows = read.rows["validation"]
+    logits = predict_logits(model, rows.ids)
+    if with_ngrams(config, data):
+        ngrams = target.fit_ngrams(read.rows["train"], rows, len(read.words.vocabulary))
+        counted = ngrams.logits(rows.ids)
+        by = target.metric.score if config.training.metric is not None else None
+        gru, regression = fit_shares(rows.labels, logits, counted, target.mean_loss, by)
+        logits = gru * logits + regression * counted
+    return target.metric.of(target.in_units(rows.labels), logits)

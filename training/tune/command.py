@@ -1,0 +1,138 @@
+"""`gru-train tune`; imports nothing heavy before its arguments are checked."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+import tyro
+from rich.console import Console
+
+from training.errors import ConfigError
+from training.presets import preset_in
+from training.task import Task
+from training.tune.config import TuneConfig
+from training.tune.run import conclude, search_space, tune
+from training.tune.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from training.tune.report import FinalRun
+    from training.tune.study import Study
+
+_FLAG = re.compile(r"--(?:no-)?([a-z][a-z-]*)")
+
+
+def run_tune(
+    config: TuneConfig, flags: Sequence[str], tasks: Mapping[str, Task], console: Console
+) -> None:
+    """Search, train with what did best, and write the report of the study.
+
+    Args:
+        config: Of the search.
+        flags: Settings of the training, which the search leaves as they are.
+        tasks: By name.
+        console: Where to show progress.
+
+    Raises:
+        TrainingError: A setting, the data or the study cannot be used.
+    """
+    if config.task not in tasks:
+        raise ConfigError(f"expected one of the tasks {', '.join(tasks)}, got {config.task!r}")
+    task = tasks[config.task]
+    settings = _settings(flags, task, config.debug)
+    given = [match[1] for match in map(_FLAG.match, flags) if match]
+    space = search_space(config, settings, [each.replace("-", "_") for each in given])
+    with console.status("checking the data ..."):
+        found = task.check(settings)
+    if found is None:
+        raise ConfigError(f"there is nothing to search for in the task {config.task}")
+    found.raise_errors()
+    found.print_notes(console)
+    folder = config.study or settings.run.runs_dir / f"tune-{config.task}-{found_name(settings)}"
+    study = tune(config, space, found.data, folder, console)
+    finals = _train_best(config, task, space, study, found.data, folder, console)
+    best = study.best()
+    again = "" if best is None else _again(config.task, flags, best.settings)
+    conclude(space, study, folder, finals, again, console)
+
+
+def found_name(settings: Any) -> str:
+    """What the data of these settings are called in the name of a folder."""
+    data = getattr(settings.data, "data", None)
+    return "built-in" if data is None else Path(data).resolve().name.split(".")[0]
+
+
+def _settings(flags: Sequence[str], task: Task, debug: bool) -> Any:
+    settings = tyro.cli(
+        task.config_type,
+        prog="gru-train tune TASK",
+        default=preset_in(flags, task.presets, task.config_type()),
+        args=list(flags),
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
+    return replace(settings, run=replace(settings.run, debug=debug))
+
+
+def _train_best(
+    config: TuneConfig,
+    task: Task,
+    space: SearchSpace,
+    study: "Study",
+    data: Any,
+    folder: Path,
+    console: Console,
+) -> list["FinalRun"]:
+    """Runs with the best settings, one for each seed."""
+    from training.quiet import quiet
+    from training.tune.report import FinalRun
+
+    best = study.best()
+    if best is None or not config.seeds:
+        return []
+    with console.status("loading TensorFlow ..."), quiet(not config.debug):
+        import tensorflow  # noqa: F401
+    settings = space.with_values(best.settings)
+    name = config.name or settings.run.name or f"{folder.name}-best"
+    finals = []
+    for number in range(config.seeds):
+        seed = settings.training.seed + number
+        of_seed = name if config.seeds == 1 else f"{name}-seed{seed}"
+        console.print(f"\nfinal training {number + 1} of {config.seeds}, seed {seed}")
+        chosen = replace(
+            settings,
+            training=replace(settings.training, seed=seed),
+            run=replace(settings.run, name=_free(settings.run.runs_dir, of_seed)),
+        )
+        run = task.train(chosen, console, False, data)
+        if run is None:
+            continue
+        task.print_results(run.metrics, console)
+        measure = task.outcomes(run, None, run).model.measures[0]
+        finals.append(FinalRun(run.path, seed, measure.name, measure.value, measure.style))
+        if run.metrics["interrupted"]:
+            break
+    return finals
+
+
+def _free(folder: Path, name: str) -> str:
+    """The name, with a number at its end where there is such a run already."""
+    taken, number = name, 1
+    while (folder / taken).exists():
+        number += 1
+        taken = f"{name}-{number}"
+    return taken
+
+
+def _again(task: str, flags: Sequence[str], values: Mapping[str, Any]) -> str:
+    """The command of a training with these values beside the flags."""
+    own = [word for name, value in values.items() for word in _as_flags(name, value)]
+    return join(["gru-train", task, *flags, *own])
+
+
+def _as_flags(name: str, value: Any) -> list[str]:
+    name = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{'' if value else 'no-'}{name}"]
+    return [f"--{name}", str(value)]

@@ -1,0 +1,145 @@
+"""A search from its settings to its report; imports Optuna only when it begins."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from training.config import to_dict
+from training.data.digest import data_digest
+from training.errors import ConfigError, InterruptedWork, RunDirectoryError, TrainingError
+from training.search_ranges import written
+from training.task import find_task
+from training.tune.config import TuneConfig
+from training.tune.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from training.tune.report import FinalRun
+    from training.tune.study import Study
+
+
+def search_space(config: TuneConfig, settings: Any, fixed: Sequence[str]) -> SearchSpace:
+    """What a search varies.
+
+    Args:
+        config: Of the search.
+        settings: Of the training, to begin with.
+        fixed: Names of settings to leave as they are.
+
+    Raises:
+        ConfigError: A range cannot be used, or nothing is left to search.
+    """
+    space = SearchSpace.of(settings, fixed)
+    if config.only:
+        space = replace(space, choices={})
+    for text in config.vary:
+        space = space.varying(text)
+    if not space.choices:
+        raise ConfigError("expected something to search, got a value for every setting")
+    return space
+
+
+def tune(
+    config: TuneConfig, space: SearchSpace, data: Any, folder: Path, console: Console
+) -> "Study":
+    """Carry out a search.
+
+    Args:
+        config: Of the search.
+        space: What to vary.
+        data: As `check` of the task has read them.
+        folder: Of the study, new or to go on with.
+        console: Where to show progress.
+
+    Raises:
+        TrainingError: The data or the study cannot be used.
+        KeyboardInterrupt: By the user.
+    """
+    from training.tune.search import search
+    from training.tune.worker import Job
+
+    task = find_task(config.task)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot make the folder of the study: {error}") from error
+    job = Job(config.task, space, data, task.criterion(space.config, data), folder, config.pruner)
+    begun = job.open_study()
+    defaults = space.defaults()
+    going_on = begun.claim(
+        _identity(config.task, space, data_digest(task.contents(data))),
+        defaults if space.allows(defaults) else None,
+    )
+    console.print(
+        f"{'going on with' if going_on else 'new'} study {folder}: {job.criterion.name} on the "
+        "validation rows, of",
+        markup=False,
+        highlight=False,
+    )
+    width = max(map(len, space.choices))
+    for name, choice in space.choices.items():
+        console.print(
+            f"  {name:{width}}  {choice} (default {written(defaults[name])})",
+            markup=False,
+            highlight=False,
+        )
+    try:
+        study = search(job, config.seconds, config.trials, config.parallel, console)
+    except KeyboardInterrupt:
+        raise InterruptedWork(
+            f"interrupted; the study is kept in {folder}, and the same command goes on with it"
+        ) from None
+    if study.best() is None:
+        raise TrainingError(
+            f"{folder}: expected at least one complete trial, got none; give more --minutes"
+        )
+    return study
+
+
+def conclude(
+    space: SearchSpace,
+    study: "Study",
+    folder: Path,
+    finals: Sequence["FinalRun"],
+    again: str,
+    console: Console,
+) -> None:
+    """Write the report of a study and print what it says.
+
+    Args:
+        space: What was searched.
+        study: Complete.
+        folder: Of the study.
+        finals: Runs with the best settings.
+        again: How to train with them once more.
+        console: Where to print.
+    """
+    from training.tune.report import summary, write_report
+
+    report = write_report(space, study, folder, finals, again)
+    console.print("")
+    for line in summary(space, study, finals):
+        console.print(line, markup=False, highlight=False)
+    console.print(f"study   {folder}", markup=False, highlight=False)
+    console.print(f"report  {report}", markup=False, highlight=False)
+    for each in finals:
+        console.print(f"run     {each.path}", markup=False, highlight=False)
+    if again and not finals:
+        console.print(f"next    {again}", markup=False, highlight=False)
+
+
+def _identity(task: str, space: SearchSpace, digest: str) -> dict[str, Any]:
+    """What makes trials comparable: task, data, and the settings that are not searched."""
+    values = to_dict(space.config)
+    values.pop("run")
+    settings = {
+        name: value
+        for section, of in values.items()
+        for name, value in (of.items() if isinstance(of, dict) else [(section, of)])
+        if name not in space.choices
+    }
+    choices = {name: str(choice) for name, choice in space.choices.items()}
+    flags = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+    return {"task": task, "data": digest, "choices": choices, **flags}

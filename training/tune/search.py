@@ -1,0 +1,228 @@
+"""Carries out a search: starts processes that run trials, and shows what comes of them."""
+
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from optuna.trial import TrialState
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from training.errors import TrainingError
+from training.search_ranges import written
+from training.tune.study import Study, Trial
+from training.tune.worker import Job, worker_name
+
+_TRIALS_OF_PROCESS = 8
+"""After so many a process is replaced, for what TensorFlow keeps in memory."""
+_POLL_SECONDS = 0.7
+_MOST_CRASHES = 3
+"""Processes that may break down in a row."""
+_SHOWN_OF_ERROR = 2000
+
+
+def search(
+    job: Job, seconds: float | None, trials: int | None, parallel: int, console: Console
+) -> Study:
+    """Run trials until the time is over or there were enough of them.
+
+    Args:
+        job: What to try.
+        seconds: Time; None for no limit. The first trial of a study is finished in any case.
+        trials: Most trials; None for no limit.
+        parallel: Processes at the same time.
+        console: Where to show progress.
+
+    Returns:
+        The study.
+
+    Raises:
+        TrainingError: The first settings cannot be trained with, or processes break down.
+        KeyboardInterrupt: By the user; the study can go on.
+    """
+    study = job.open_study()
+    with tempfile.TemporaryDirectory(prefix="gru-train-tune-") as scratch:
+        told = Path(scratch) / "job.pickle"
+        told.write_bytes(pickle.dumps(job))
+        workers = _Workers(told, Path(scratch), study)
+        shown = _Shown(study, console, seconds)
+        with shown, workers.ended_on_error():
+            end = None if seconds is None else time.monotonic() + seconds
+            left = trials
+            while True:
+                over = end is not None and time.monotonic() >= end and study.best() is not None
+                if over:
+                    break
+                unused = workers.collect()
+                left = None if left is None else left + unused
+                while left != 0 and len(workers.running) < parallel:
+                    count = _share(left, parallel)
+                    workers.start(count)
+                    left = None if left is None else left - count
+                shown.update()
+                if not workers.running:
+                    break
+                time.sleep(_POLL_SECONDS)
+            workers.end(TrialState.PRUNED, "the time was over", again=False)
+            shown.update()
+    return study
+
+
+def _share(left: int | None, parallel: int) -> int:
+    """How many trials the next process is to run."""
+    if left is None:
+        return _TRIALS_OF_PROCESS
+    return min(_TRIALS_OF_PROCESS, max(1, left // parallel))
+
+
+@dataclass
+class _Worker:
+    process: "subprocess.Popen[bytes]"
+    count: int
+    log: Path
+
+    @property
+    def name(self) -> str:
+        return worker_name(self.process.pid)
+
+
+@dataclass
+class _Workers:
+    """The processes that run trials."""
+
+    job: Path
+    folder: Path
+    study: Study
+    running: list[_Worker] = field(default_factory=list)
+    _started: int = 0
+    _crashes: int = 0
+
+    def start(self, count: int) -> None:
+        """Start a process that runs so many trials."""
+        self._started += 1
+        log = self.folder / f"worker-{self._started}.log"
+        command = [sys.executable, "-m", "training.tune.worker", str(self.job), str(count)]
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the search, which ends them
+            )
+        self.running.append(_Worker(process, count, log))
+
+    def collect(self) -> int:
+        """Take note of processes that have ended; return how many trials they have left undone.
+
+        Raises:
+            TrainingError: They break down again and again, or the first settings do not work.
+        """
+        self._refuse_bad_settings()
+        undone = 0
+        for worker in [each for each in self.running if each.process.poll() is not None]:
+            self.running.remove(worker)
+            undone += worker.count - self.study.begun_by(worker.name)
+            status = worker.process.returncode
+            if not status:
+                self._crashes = 0
+                continue
+            self._crashes += 1
+            reason = f"its process ended with status {status}"
+            self.study.release((worker.name,), TrialState.FAIL, reason, again=False)
+            if self._crashes >= _MOST_CRASHES or self.study.best() is None:
+                said = worker.log.read_text("utf-8", "replace").strip()[-_SHOWN_OF_ERROR:]
+                raise TrainingError(f"a process of the search ended with status {status}:\n{said}")
+        return undone
+
+    def end(self, state: TrialState, reason: str, again: bool) -> None:
+        """End all processes and say what has become of their trials."""
+        for worker in self.running:
+            worker.process.terminate()
+        for worker in self.running:
+            try:
+                worker.process.wait(5)
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()
+        names = [worker.name for worker in self.running]
+        self.running.clear()
+        self.study.release(names, state, reason, again)
+
+    @contextmanager
+    def ended_on_error(self) -> Iterator[None]:
+        """End all processes where the search is interrupted; their settings are tried again."""
+        try:
+            yield
+        except BaseException:
+            self.end(TrialState.FAIL, "interrupted", again=True)
+            raise
+
+    def _refuse_bad_settings(self) -> None:
+        """Raise the error of a failed trial where none has been complete yet."""
+        if self.study.best() is not None:
+            return
+        own = {worker.name for worker in self.running}
+        for trial in self.study.trials():
+            if trial.state == "failed" and trial.worker in own:
+                raise TrainingError(trial.reason or f"trial {trial.number} failed")
+
+
+class _Shown:
+    """A line for each trial that has ended, and in a terminal a bar with the time left."""
+
+    def __init__(self, study: Study, console: Console, seconds: float | None):
+        self._study, self._console = study, console
+        self._known = {each.number for each in study.trials() if each.state != "running"}
+        self._style = study.criterion.style
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._begun, self._seconds = time.monotonic(), seconds
+        self._task = self._bar.add_task("searching", total=seconds)
+
+    def __enter__(self) -> "_Shown":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._bar.stop()
+
+    def update(self) -> None:
+        """Show what is new."""
+        best = self._study.best()
+        for trial in self._study.trials():
+            if trial.state != "running" and trial.number not in self._known:
+                self._known.add(trial.number)
+                self._console.print(
+                    self._line(trial, best is not None and best.number == trial.number),
+                    markup=False,
+                    highlight=False,
+                )
+        found = "-" if best is None or best.value is None else format(best.value, self._style)
+        description = f"{len(self._known)} trials, best {self._study.criterion.name} {found}"
+        self._bar.update(
+            self._task, description=description, completed=time.monotonic() - self._begun
+        )
+
+    def _line(self, trial: Trial, best: bool) -> str:
+        value = "-" if trial.value is None else format(trial.value, self._style)
+        seconds = "" if trial.seconds is None else f"{trial.seconds:.0f} s"
+        settings = " ".join(f"{name}={written(value)}" for name, value in trial.settings.items())
+        reason = f"  ({trial.state}: {trial.reason})" if trial.reason else ""
+        return (
+            f"trial {trial.number:>3}  {value:>7}{' *' if best else '  '}  {seconds:>6}  "
+            f"{settings}{reason}"
+        )

@@ -1,0 +1,81 @@
+"""Runs some trials of a study: `python -m training.tune.worker JOB COUNT`.
+
+Trials run in processes of their own, for what TensorFlow has compiled stays in memory as long as
+its process, and a trial that needs too much of it must not end the search.
+"""
+
+import os
+import pickle
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from training.errors import TrainingError
+from training.task import Criterion, find_task
+from training.tune.search_space import SearchSpace
+from training.tune.study import Study
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every process of a search is told."""
+
+    task: str
+    space: SearchSpace
+    data: Any
+    """What the task's `check` has read."""
+    criterion: Criterion
+    folder: Path
+    pruner: str
+
+    def open_study(self) -> Study:
+        """The study of the folder.
+
+        Raises:
+            RunDirectoryError: It cannot be read or written.
+        """
+        training = self.space.config.training
+        return Study.open(self.folder, self.criterion, self.pruner, training.seed, training.epochs)
+
+
+def worker_name(process: int) -> str:
+    """What the process of this number is called, in a study that machines share."""
+    return f"{socket.gethostname()}:{process}"
+
+
+def run_trials(job: Job, count: int) -> None:
+    """Run some trials, one after the other, unless the process that asked for them ends."""
+    task, parent = find_task(job.task), os.getppid()
+
+    def objective(trial: optuna.Trial) -> float:
+        trial.set_user_attr("worker", worker_name(os.getpid()))
+
+        def after_epoch(epoch: int, value: float) -> None:
+            if os.getppid() != parent:
+                raise SystemExit("the search has ended")
+            trial.report(value, epoch)
+            if trial.should_prune():
+                trial.set_user_attr("reason", f"worse than others after epoch {epoch}")
+                raise optuna.TrialPruned
+
+        values = {name: choice.suggest(trial, name) for name, choice in job.space.choices.items()}
+        try:
+            return task.try_settings(job.space.with_values(values), job.data, after_epoch)
+        except TrainingError as error:
+            trial.set_user_attr("reason", str(error))
+            raise
+
+    for _ in range(count):
+        job.open_study().study.optimize(objective, n_trials=1, catch=(TrainingError,))
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[1]).open("rb") as file:
+        told = pickle.load(file)
+    from training.tune.worker import run_trials as run  # of the module, as Job was pickled
+
+    run(told, int(sys.argv[2]))
