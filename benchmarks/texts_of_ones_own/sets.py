@@ -56,7 +56,7 @@ def write_set(name: str, data: Path, folder: Path) -> Path:
     return path
 
 
-def _sentences(data: Path) -> dict[str, list[tuple[str, str]]]:
+def sentences(data: Path) -> dict[str, list[tuple[str, str]]]:
     """Sentences with their sign, by source, in an order of chance."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name, file in _SOURCES.items():
@@ -75,17 +75,17 @@ def _sign(row: Row) -> int:
 
 
 def _uci(data: Path) -> list[tuple[str, str | list[str]]]:
-    found = _sentences(data)
+    found = sentences(data)
     return [row for name in _SOURCES for row in found[name]]
 
 
 def _origin(data: Path) -> list[tuple[str, str | list[str]]]:
-    found = _sentences(data)
+    found = sentences(data)
     return [(text, f"{name} {sign}") for name, rows in found.items() for text, sign in rows[:1500]]
 
 
 def _unequal(data: Path) -> list[tuple[str, str | list[str]]]:
-    found = _sentences(data)
+    found = sentences(data)
     sizes = {"critics": 4000, "yelp": 900, "amazon": 400, "films": 160}
     rows: list[tuple[str, str | list[str]]] = [
         (text, name) for name, size in sizes.items() for text, _ in found[name][:size]
@@ -96,7 +96,7 @@ def _unequal(data: Path) -> list[tuple[str, str | list[str]]]:
 
 
 def _labels(data: Path) -> list[tuple[str, str | list[str]]]:
-    found = _sentences(data)
+    found = sentences(data)
     rng = np.random.default_rng(1)
     names, shares = list(found), [0.15, 0.1, 0.25, 0.5]
     rows: list[tuple[str, str | list[str]]] = []

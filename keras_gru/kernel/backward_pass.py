@@ -115,9 +115,15 @@ def _deltas(
         d_final = extent.cut(wide(upstream[-1]))
         run = runner(constants.plan)
         results = []
-        for rows, kept, d_out, d_last in zip(
-            cut_rows(operands, constants, extent), runs, d_outputs, d_final, strict=True
+        for rows, kept, d_out, d_last, steps in zip(
+            cut_rows(operands, constants, extent),
+            runs,
+            d_outputs,
+            d_final,
+            extent.steps_by_block(),
+            strict=True,
         ):
+            shared = shared._replace(steps=steps)
             rows = rows._replace(inputs=None)
             before = states_of(kept.states, constants.mode.before)
             kept = kept._replace(final=None, outputs=None, states=None)

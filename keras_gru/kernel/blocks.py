@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from keras_gru.kernel import execution
 from keras_gru.kernel.execution import Plan
 from keras_gru.kernel.recurrence import Shared
 
@@ -63,12 +64,20 @@ class Extent(NamedTuple):
         block_rows = (rows + plan.blocks - 1) // plan.blocks
         pads_rows = pads_steps = False
         if plan.compiles_blocks:
-            block_rows = _bucket(block_rows, ROWS) if unknown_rows else block_rows
+            block_rows = _padded_rows(rows, block_rows, units) if unknown_rows else block_rows
             pads_rows = unknown_rows or rows % plan.blocks > 0
             pads_steps = steps is None or _is_one_of_many(steps, (inputs.shape[-1], plan))
         steps = tf.shape(inputs)[1] if steps is None else steps
         capacity = _capacity(steps, block_rows * units) if pads_steps else steps
         return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
+
+    def steps_by_block(self) -> list[Tensor]:
+        """Steps to take in each block, a scalar: none where all its rows are padding."""
+        steps = tf.convert_to_tensor(self.steps)
+        if isinstance(self.rows, int) or not self.pads_rows:
+            return [steps] * self.blocks
+        firsts = [block * self.block_rows for block in range(1, self.blocks)]
+        return [steps, *(tf.where(self.rows > first, steps, 0) for first in firsts)]
 
     def cut(self, values: Any, timed: bool = False) -> list[Any]:
         """Values per block.
@@ -173,6 +182,17 @@ def _bucket(size: Any, sizes: list[int]) -> Any:
         return sizes[bisect.bisect_left(sizes, size)]
     table = tf.constant(sizes)
     return table[tf.searchsorted(table, size[tf.newaxis])[0]]
+
+
+def _padded_rows(rows: Tensor, block_rows: Tensor, units: int) -> Tensor:
+    """Rows of a block to fill up to.
+
+    A small batch is one block, always of the same size: the smaller last batch of an epoch then
+    runs in the program of the others.
+    """
+    few = execution.rows_of_one_block(units)
+    alone = tf.where(rows == 1, 1, few)
+    return tf.where(rows <= few, alone, _bucket(block_rows, ROWS))
 
 
 def _capacity(steps: Any, state: Any) -> Any:

@@ -45,6 +45,9 @@ Tensor = Any
 # threshold nor ELEMENTWISE was measured on its own.
 SMALL_WORK = 1 << 24
 ELEMENTWISE = 50
+# Where the number of rows is unknown, batches of up to that many are one block, if they are so
+# little work. Not measured: with more rows, padding costs more than a program saves.
+MOST_FEW_ROWS = 16
 # With up to that many rows of at least that many units, the time goes into reading the weights, and
 # each block would read them. No figures recorded.
 FEW_ROWS = 4
@@ -204,6 +207,12 @@ def _is_large(rows: int, steps: int | None, units: int, compiled: bool) -> bool:
     if rows <= FEW_ROWS and units >= MANY_UNITS:
         return False
     return rows * (steps or TYPICAL_STEPS) * units * (units + ELEMENTWISE) >= SMALL_WORK
+
+
+def rows_of_one_block(units: int) -> int:
+    """Rows up to which a batch of an unknown number of them is one block; a power of two."""
+    rows = SMALL_WORK // (TYPICAL_STEPS * units * (units + ELEMENTWISE))
+    return 1 << (min(max(rows, 1), MOST_FEW_ROWS).bit_length() - 1)
 
 
 def _projects_in_loop(rows: int | None, features: int, units: int) -> bool:

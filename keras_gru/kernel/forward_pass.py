@@ -91,7 +91,10 @@ class Constants(NamedTuple):
 
 
 def infer(operands: Operands, constants: Constants, keep_outputs: bool) -> tuple[Tensor, ...]:
-    """Outputs (B, T, U) if wanted, and the final state, keeping nothing for a backward pass."""
+    """Outputs (B, T, U) if wanted, and the final state, keeping nothing for a backward pass.
+
+    The final state is wide.
+    """
 
     def run(plan: Plan) -> tuple[Tensor, ...]:
         chosen = constants._replace(plan=plan)
@@ -174,7 +177,11 @@ def run_forward(
     # And layers with and without outputs can share what XLA compiles.
     later = keep_outputs and (extent.blocks > 1 or (keep_saved and constants.plan.compiles_blocks))
     keep = Keep(keep_outputs and not later, keep_saved or later, keep_saved and not recall)
-    runs = [run(forward, (row, shared), constants.loop_mode, keep) for row in rows]
+    shared_by_block = [shared._replace(steps=steps) for steps in extent.steps_by_block()]
+    runs = [
+        run(forward, (row, of_block), constants.loop_mode, keep)
+        for row, of_block in zip(rows, shared_by_block, strict=True)
+    ]
     if not (recall or (keep_saved and shared.input_gain is not None)):
         return runs
     return [kept._replace(projected=row.inputs) for kept, row in zip(runs, rows, strict=True)]
@@ -234,8 +241,8 @@ def joined(
     keep_outputs: bool,
     dtype: tf.DType,
 ) -> tuple[Tensor, ...]:
-    """Outputs (B, T, U), if wanted, and final state of all rows."""
-    final = tf.cast(extent.join([run.final for run in runs]), dtype)
+    """Outputs (B, T, U), if wanted, and final state of all rows, the latter wide."""
+    final = extent.join([run.final for run in runs])
     if not keep_outputs:
         return (final,)
     after = constants.mode.after

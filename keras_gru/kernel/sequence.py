@@ -8,13 +8,12 @@ when). Numbers in parentheses are those of DERIVATION.md.
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.eager.forwardprop_util import pack_tangents
 
-from keras_gru.kernel import execution
+from keras_gru.kernel import execution, segments
 from keras_gru.kernel.backward_pass import gradients
 from keras_gru.kernel.blocks import Extent
 from keras_gru.kernel.convention import Convention
@@ -32,11 +31,6 @@ NO_FORWARD_MODE = (
     "code, with the whole computation inside the accumulator. Call it without tf.function, or "
     "compute second derivatives with nested tf.GradientTapes."
 )
-
-
-# Segments of a sequence whose forward pass runs again for the gradients: what is kept at a time is
-# that of one of them, and each costs a few operations in the graph.
-SEGMENTS = 10
 
 
 class Sequence(NamedTuple):
@@ -102,8 +96,9 @@ def gru_sequence(
         return_gates: Whether the gates of all steps are wanted.
         training: Keep what the backward pass needs. Gradients are right without it as well; the
             forward pass then runs a second time when they are asked for.
-        recompute: Keep the states between some segments of the sequence, nothing else, and run the
-            forward pass of each segment again for its gradients: less memory for more time.
+        recompute: Of the forward pass keep the states between segments of the sequence, nothing
+            else, and run each segment again for its gradients: less memory for more time. In a
+            function that XLA compiles as a whole, the sequence is one segment.
         path: See `execution.plan`.
 
     Returns:
@@ -137,8 +132,7 @@ def gru_sequence(
         plan=plan,
     )
     keep_outputs = return_sequences or return_gates
-    run = _recur_in_segments if recompute and training else _recur
-    states, final = run(operands, constants, keep_outputs, training and not recompute)
+    states, final = _recur(operands, constants, keep_outputs, training, recompute)
     gates = _gates(operands, constants, states) if return_gates else None
     if go_backwards and processing_order:
         states = None if states is None else tf.reverse(states, [1])
@@ -147,26 +141,34 @@ def gru_sequence(
 
 
 def _recur(
-    operands: Operands, constants: Constants, keep_outputs: bool, training: bool
+    operands: Operands, constants: Constants, keep_outputs: bool, training: bool, recompute: bool
 ) -> tuple[Tensor | None, Tensor]:
     """The states after each step, (B, T, U), if wanted, and the final one."""
     extent = Extent.of(operands.inputs, constants.plan, operands.initial_state.shape[-1])
     like = operands
+    # XLA has no slices of a changing size: what it compiles as a whole is one segment.
+    recompute = recompute and training and not execution.in_xla()
+    cut = segments.Cut.of(operands.inputs, constants.go_backwards) if recompute else None
 
     @tf.custom_gradient
     def recur(*present: Tensor) -> Any:
         operands = like.filled(present)
         # In eager code a tape would otherwise follow the loop, step by step.
         still = Operands(*(None if v is None else tf.stop_gradient(v) for v in operands))
-        runs = run_forward(still, constants, extent, keep_outputs, True) if training else None
-        if runs is None:
-            outputs = infer(still, constants, keep_outputs)
-        else:
+        runs = starts = None
+        if cut is not None:
+            outputs, starts = segments.forward(still, constants, cut, keep_outputs)
+        elif training:
+            runs = run_forward(still, constants, extent, keep_outputs, True)
             outputs = joined(runs, constants, extent, keep_outputs, operands.inputs.dtype)
+        else:
+            outputs = infer(still, constants, keep_outputs)
 
         def gradient(*upstream: Tensor) -> list[Tensor]:
             if pack_tangents([*present, *upstream]).tangents:
                 raise NotImplementedError(NO_FORWARD_MODE)
+            if cut is not None:
+                return segments.backward(operands, constants, cut, starts, keep_outputs, upstream)
             # What is computed anew waits for what asks for it, or all of it would be there at once.
             with tf.control_dependencies([] if runs else upstream):
                 return gradients(operands, constants, extent, runs, keep_outputs, upstream)
@@ -182,34 +184,8 @@ def _recur(
         outputs = infer(operands, constants, keep_outputs)
     else:
         outputs = recur(*(v for v in operands if v is not None))
-    return (outputs[0] if keep_outputs else None), outputs[-1]
-
-
-def _recur_in_segments(
-    operands: Operands, constants: Constants, keep_outputs: bool, training: bool
-) -> tuple[Tensor | None, Tensor]:
-    """As `_recur`, for one segment after the other."""
-    steps = operands.inputs.shape[1]
-    count = SEGMENTS if steps is None else min(SEGMENTS, steps)
-    steps = tf.shape(operands.inputs)[1] if steps is None else steps
-    ends = [steps * k // count for k in range(count + 1)]
-    pairs = list(itertools.pairwise(ends))
-
-    def cut(values: Tensor | None, begin: Any, end: Any) -> Tensor | None:
-        """Of (B, T, …)."""
-        return values if values is None or values.shape.rank == 0 else values[:, begin:end]
-
-    state, outputs = operands.initial_state, []
-    for pair in reversed(pairs) if constants.go_backwards else pairs:
-        segment = operands._replace(inputs=cut(operands.inputs, *pair), initial_state=state)
-        rows = constants._replace(
-            mask=cut(constants.mask, *pair), zoneout=cut(constants.zoneout, *pair)
-        )
-        states, state = _recur(segment, rows, keep_outputs, training)
-        outputs.append(states)
-    if not keep_outputs:
-        return None, state
-    return tf.concat(outputs[::-1] if constants.go_backwards else outputs, 1), state
+    final = tf.cast(outputs[-1], operands.inputs.dtype)
+    return (outputs[0] if keep_outputs else None), final
 
 
 def _gates(operands: Operands, constants: Constants, states: Tensor) -> Gates:

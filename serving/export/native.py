@@ -26,7 +26,7 @@ from serving.engine.predictor import Predictor
 from serving.errors import ServingError
 from training.native.signatures import NativeModel
 from training.words.native_tokens import TOKENS_FILE
-from training.words.vocabulary import tokenize
+from training.words.vocabulary import TextPreprocessor, Vocabulary
 
 WEIGHTS = "weights.bin"
 _LEAST_BYTES = 1024
@@ -139,9 +139,11 @@ def _wrong_answers(version: Path, manifest: Manifest) -> dict[str, str]:
 def _texts_differ(path: Path) -> str:
     """How texts are split otherwise than by TensorFlow; empty if they are not."""
     tokens = Tokenizer.read(path)
-    cleaned = json.loads(path.read_text("utf-8"))["cleaned"]
+    rules = json.loads(path.read_text("utf-8"))
     texts = list(fuzzed_texts(_FUZZED_TEXTS))
-    wanted = tokenize(tf.constant(texts), cleaned).to_list()
+    words = Vocabulary(rules["steps"][-1].get("pieces", ("any",)))
+    split = TextPreprocessor(words, 1, rules["cleaned"], rules["reading"]).split
+    wanted = split(tf.constant(texts)).to_list()
     for text, expected in zip(texts, wanted, strict=True):
         found = [token.encode() for token in tokens(text)]
         if found != expected:

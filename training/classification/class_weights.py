@@ -9,22 +9,23 @@ import numpy as np
 from training.errors import ConfigError
 
 BALANCED = "balanced"
+_NONE = "none"
 
 
 def class_weights(setting: str | None, classes: Sequence[str], members: np.ndarray) -> np.ndarray:
     """The weight of each class, (C,) float32.
 
     Args:
-        setting: None for 1 each; `balanced` for N / (C · rows of the class), as in scikit-learn,
-            so that all classes count the same; else a JSON file that maps classes to weights, of
-            which those left out weigh 1.
+        setting: None or `none` for 1 each; `balanced` for N / (C · rows of the class), as in
+            scikit-learn, so that all classes count the same; else a JSON file that maps classes to
+            weights, of which those left out weigh 1.
         classes: C names.
         members: (N, C) bool, which training rows are of which class.
 
     Raises:
         ConfigError: The file cannot be read, names no class, or holds a weight that is none.
     """
-    if setting is None:
+    if setting in (None, _NONE):
         return np.ones(len(classes), np.float32)
     if setting == BALANCED:
         rows = np.maximum(1, members.sum(axis=0))
@@ -52,7 +53,7 @@ def _read(setting: str, classes: Sequence[str]) -> dict[str, float]:
         values = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"--class-weight: expected balanced, or a JSON file with a weight for each class; "
+            "--class-weight: expected balanced, none, or a JSON file with a weight for each class; "
             f"cannot read {setting}: {error}"
         ) from error
     if not isinstance(values, dict):

@@ -2,8 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -17,7 +15,7 @@ from training.estimators.run_estimator import (
     progress_console,
     tuning,
 )
-from training.estimators.series_table import Times, newer_series, trained_series
+from training.estimators.series_table import Times, recent_rows, tested_rows, trained_series
 from training.estimators.settings import Settings, in_python, takes
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.presets import PRESETS
@@ -193,36 +191,11 @@ class Forecaster(RunEstimator):
             ConfigError: The model forecasts fewer steps.
             DataError: The data do not fit the run, or are too few.
         """
-        from training.forecasting.future.forecast import forecast, require_known
-        from training.forecasting.future.recent import (
-            expected_future,
-            expected_series,
-            future_form,
-            recent_of_file,
-            recent_of_run,
-            recent_of_series,
-            with_future,
-            with_future_file,
-        )
+        from training.forecasting.future.forecast import forecast
 
         run = self._run()
-        reading = Times.of_run(run.given), run.config.data
         with in_python():
-            if data is None:
-                recent = recent_of_run(run)
-            elif isinstance(data, str | os.PathLike):
-                recent = recent_of_file(run, Path(data))
-            else:
-                newer = newer_series("data", data, *reading, expected_series(run))
-                recent = recent_of_series(run, newer)
-            if isinstance(future, str | os.PathLike):
-                recent = with_future_file(run, recent, Path(future))
-            elif future is not None:
-                known = newer_series(
-                    "future", future, *reading, expected_future(run), future_form(run)
-                )
-                recent = with_future(run, recent, known)
-            require_known(run, recent)
+            recent = recent_rows(run, data, future)
             load_tensorflow()
             if self._model is None:
                 self._model = run.delivered_model()
@@ -265,12 +238,9 @@ class Forecaster(RunEstimator):
         Raises:
             TrainingError: The data are not those of the run, or a number is out of range.
         """
-        import pandas as pd
-
-        from training.forecasting.backtests.backtest import backtest, data_of_run
+        from training.forecasting.backtests.backtest import backtest
         from training.forecasting.backtests.config import BacktestConfig
-        from training.forecasting.backtests.fold import measures
-        from training.forecasting.data import load_forecasting_data, prepare
+        from training.forecasting.backtests.fold import fold_table
 
         run = self._run()
         with in_python():
@@ -278,29 +248,9 @@ class Forecaster(RunEstimator):
                 run.path, folds, step=step, gap=gap, refit=refit, warm_start=warm_start,
                 adaptive=adaptive,
             )  # fmt: skip
-            settings, series = run.config.data, self._series
-            if isinstance(data, str | os.PathLike):
-                settings, series = replace(settings, data=Path(data)), None
-            elif data is not None:
-                series = trained_series(data, Times.of_run(run.given), settings)
-            elif series is None and run.given is not None:
-                raise DataError(
-                    f"{run.path} was trained on a table in memory; give it again as `data`"
-                )
-            prepared = prepare(series, settings) if series else load_forecasting_data(settings)
-            like_run = data_of_run(run, prepared)
+            like_run = tested_rows(run, data, self._series)
             found = backtest(run, like_run, config, Console(quiet=True))
-        rows = []
-        for number, fold in enumerate(found, start=1):
-            when = {"first_time": pd.Timestamp(fold.first_time), "last_time": fold.last_time}
-            for name, errors in measures([fold], run.levels, like_run.plain).items():
-                row = {"fold": number, "model": name, **when, "windows": fold.windows, **errors}
-                if name == next(iter(fold.errors)):
-                    row |= {f"inside-{100 * k:g}": share for k, share in fold.coverage.items()}
-                    row |= {f"adaptive-{100 * k:g}": share for k, share in fold.adaptive.items()}
-                rows.append(row)
-        table = pd.DataFrame(rows)
-        return table.assign(last_time=pd.to_datetime(table["last_time"]))
+        return fold_table(found, run.levels, like_run.plain)
 
     def _source(
         self, data: Any, time: str | None, time_format: str | None

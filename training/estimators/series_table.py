@@ -1,14 +1,23 @@
 """Series in tables in memory, which estimators are given."""
 
+import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from training.data.even_series import ExpectedSeries
 from training.data.long_form import LongColumns
 from training.data.problems import Problems
 from training.data.series import Series
 from training.data.series_frame import NAME, series_of_frame
+from training.errors import DataError
 from training.forecasting.config import SeriesConfig
+
+if TYPE_CHECKING:
+    from training.forecasting.data import ForecastingData
+    from training.forecasting.future.recent import Recent
+    from training.forecasting.run import ForecastingRun
 
 
 class Times(NamedTuple):
@@ -57,6 +66,64 @@ def newer_series(
         DataError: It has other columns, or cannot be used.
     """
     return _read(table, times, settings, Problems(name, unit="row"), expected, long)
+
+
+def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
+    """The steps from which a forecast begins, and the known inputs after them.
+
+    Args:
+        run: Complete.
+        data: Newer values, a table or the path of a file; None: the end of the run's own series.
+        future: Known inputs likewise; None: those that come with the values.
+
+    Raises:
+        DataError: They do not fit the run, or are too few.
+    """
+    from training.forecasting.future import recent as of_run
+    from training.forecasting.future.forecast import require_known
+
+    reading = Times.of_run(run.given), run.config.data
+    if data is None:
+        recent = of_run.recent_of_run(run)
+    elif isinstance(data, str | os.PathLike):
+        recent = of_run.recent_of_file(run, Path(data))
+    else:
+        newer = newer_series("data", data, *reading, of_run.expected_series(run))
+        recent = of_run.recent_of_series(run, newer)
+    if isinstance(future, str | os.PathLike):
+        recent = of_run.with_future_file(run, recent, Path(future))
+    elif future is not None:
+        expected = of_run.expected_future(run), of_run.future_form(run)
+        recent = of_run.with_future(
+            run, recent, newer_series("future", future, *reading, *expected)
+        )
+    require_known(run, recent)
+    return recent
+
+
+def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
+    """The series on which a run is tested, with its scale and its borders.
+
+    Args:
+        run: Complete.
+        data: A table or the path of a file; None: as it was trained on.
+        series: What it was trained on, where that is at hand.
+
+    Raises:
+        TrainingError: The data are not those of the run.
+    """
+    from training.forecasting.backtests.backtest import data_of_run
+    from training.forecasting.data import load_forecasting_data, prepare
+
+    settings = run.config.data
+    if isinstance(data, str | os.PathLike):
+        settings, series = replace(settings, data=Path(data)), None
+    elif data is not None:
+        series = trained_series(data, Times.of_run(run.given), settings)
+    elif series is None and run.given is not None:
+        raise DataError(f"{run.path} was trained on a table in memory; give it again as `data`")
+    prepared = prepare(series, settings) if series else load_forecasting_data(settings)
+    return data_of_run(run, prepared)
 
 
 def _read(

@@ -29,6 +29,8 @@ class LengthBucketedBatches:
         batch_size: Rows per batch; the last batch of a pool may hold fewer.
         seed: Of the shuffling.
         pool: Batches per pool: more means less padding and less mixing.
+        shares: (N,), how often each row is drawn, relative to the others; an epoch then has as many
+            rows, drawn with replacement. By default it has every row once.
     """
 
     def __init__(
@@ -38,9 +40,11 @@ class LengthBucketedBatches:
         batch_size: int,
         seed: int = 0,
         pool: int = 50,
+        shares: np.ndarray | None = None,
     ):
         self._rows, self._targets = rows, targets
         self._batch_size, self._seed, self._pool = batch_size, seed, pool
+        self._shares = None if shares is None else shares / shares.sum()
         self._lengths = np.array([len(row) for row in rows])
 
     def __len__(self) -> int:
@@ -48,9 +52,13 @@ class LengthBucketedBatches:
         return math.ceil(len(self._rows) / self._batch_size)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of one epoch, every row once."""
+        """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
-        order = rng.permutation(len(self._rows))
+        count = len(self._rows)
+        if self._shares is None:
+            order = rng.permutation(count)
+        else:
+            order = rng.choice(count, count, p=self._shares)
         size = self._batch_size * self._pool
         batches: list[np.ndarray] = []
         for start in range(0, len(order), size):

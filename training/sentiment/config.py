@@ -13,6 +13,7 @@ from training.config import (
     require_at_least,
     require_rate,
 )
+from training.errors import ConfigError
 from training.search_ranges import Floats, Integers, OneOf
 from training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
 
@@ -39,6 +40,9 @@ class ClassifierConfig:
     """GRU layers stacked on each other."""
     bidirectional: bool = True
     """Read the text in both directions; a one-directional model can answer word by word."""
+    chunk: Annotated[int | None, tyro.conf.arg(metavar="WORDS")] = None
+    """Read texts longer than this in adjoining chunks, all at once, and pool over all of them;
+    default: from the beginning to the end."""
     pooling: Annotated[
         Literal["max", "mean", "attention", "last"], OneOf(("max", "mean", "attention"))
     ] = "max"
@@ -63,6 +67,8 @@ class ClassifierConfig:
         require_at_least("--embedding-size", self.embedding_size, 1)
         require_at_least("--units", self.units, 1)
         require_at_least("--layers", self.layers, 1)
+        if self.chunk is not None:
+            require_at_least("--chunk", self.chunk, 2)
         require_rate("--dropout", self.dropout)
         require_rate("--recurrent-dropout", self.recurrent_dropout)
         require_rate("--word-dropout", self.word_dropout)
@@ -90,9 +96,13 @@ class SentimentTrainingConfig(TrainingConfig):
     """Stop after this many epochs without a better validation accuracy."""
     learning_rate: Annotated[float, Floats(5e-4, 1e-2, log=True)] = 2e-3
     """Adam's step size."""
-    class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|FILE")] = None
-    """How much rows of each class count: balanced for all classes the same in sum, or a JSON file
-    with a weight for each."""
+    class_weight: Annotated[str | None, tyro.conf.arg(metavar="balanced|none|FILE")] = None
+    """How much rows of each class count: balanced for all classes the same in sum, none for all
+    rows the same, or a JSON file with a weight for each. Default: none; balanced, with --metric
+    macro_f1, if a class of your own file has ten times the rows of another."""
+    balanced_batches: bool = False
+    """Draw the rows of each epoch so that all classes are equally frequent, in place of every row
+    once."""
     metric: OptionalName = None
     """What epoch, penalties and combination are chosen by: accuracy, balanced_accuracy, macro_f1,
     weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
@@ -138,3 +148,22 @@ class SentimentConfig:
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: SentimentRunConfig = field(default_factory=SentimentRunConfig)
     """Where the result goes and what is reported beside it."""
+
+    def __post_init__(self) -> None:
+        if self.data.pieces is not None:
+            self._check_marks("--pieces")
+            if self.model.subwords:
+                raise ConfigError("--pieces excludes --subwords, which is for whole words")
+        if self.data.spacing:
+            self._check_marks("--spacing")
+
+    def _check_marks(self, flag: str) -> None:
+        """Refuse what a setting excludes whose tokens are no plain words."""
+        if self.pretraining.wanted:
+            raise ConfigError(
+                f"{flag} excludes --vectors, --unlabelled and --word-vectors, which are of words"
+            )
+        if not self.model.bidirectional:
+            raise ConfigError(
+                f"{flag} needs --bidirectional: a model in one direction answers word by word"
+            )

@@ -15,6 +15,9 @@ _Paths = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="PATH")]
 _Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")]
 
 
+_FEWEST_PIECES = 100
+
+
 @dataclass(frozen=True)
 class SentimentDataConfig:
     """What to learn from."""
@@ -67,6 +70,12 @@ class SentimentDataConfig:
     cleaning: bool | None = None
     """Before reading words, normalise Unicode, and undo HTML, web addresses and what joins emoji;
     default: for data of your own."""
+    spacing: bool | None = None
+    """Tell words and signs behind a blank from those without one; default: for data of your own, if
+    the network reads in both directions and has no vectors from elsewhere."""
+    pieces: int | None = None
+    """Cut words into so many learned pieces (byte pairs), which keep case and blanks; default:
+    whole words, in lower case."""
     max_vocabulary: int = 20000
     """Words kept, the most frequent first; all others are read as unknown."""
     min_count: int = 1
@@ -80,6 +89,8 @@ class SentimentDataConfig:
         if self.fold is not None and not 0 <= self.fold <= 9:
             raise ConfigError(f"--fold must be 0 to 9, got {self.fold}")
         require_at_least("--max-vocabulary", self.max_vocabulary, 1)
+        if self.pieces is not None:
+            require_at_least("--pieces", self.pieces, _FEWEST_PIECES)
         require_at_least("--min-count", self.min_count, 1)
         require_at_least("--max-tokens", self.max_tokens, 1)
         require_split(self.validation_fraction, self.test_fraction)
@@ -144,6 +155,11 @@ class PretrainingConfig:
     vectors_use: Literal["both", "fixed", "trained"] = "both"
     """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
     those; or go on training them."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether words have vectors before training."""
+        return self.word_vectors or self.unlabelled is not None or self.vectors is not None
 
     def __post_init__(self) -> None:
         if self.vectors is not None and (self.unlabelled is not None or self.word_vectors):

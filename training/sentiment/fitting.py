@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
@@ -17,7 +18,7 @@ from training.sentiment.data import SentimentData
 from training.sentiment.network.logits import EVALUATION_BATCH
 from training.sentiment.network.model import build_sentiment_model, initialise_words
 from training.sentiment.targets.target import Target
-from training.sentiment.vocabulary.words import SentimentWords, sentiment_words
+from training.sentiment.vocabulary.words import SentimentWords, sentiment_words, text_reading
 from training.words.count_ratios import word_ratios
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, token_ids
@@ -56,8 +57,9 @@ def read_texts(
     cleaned = config.data.cleaning
     if cleaned is None:
         cleaned = data.own
-    words = sentiment_words(data, config, folder, progress, cleaned)
-    preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned)
+    reading = text_reading(data, config)
+    words = sentiment_words(data, config, folder, progress, cleaned, reading)
+    preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned, reading)
     rows = {
         name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
         for name, part in data.parts().items()
@@ -104,9 +106,14 @@ def fit_network(
     if config.model.word_ratios:
         initialise_words(model, word_ratios(read.rows["train"], len(data.classes), trained))
     settings = config.training
+    balanced = settings.balanced_batches
     batches = {
         name: LengthBucketedBatches(
-            read.rows[name].ids, read.rows[name].labels, size, settings.seed
+            read.rows[name].ids,
+            read.rows[name].labels,
+            size,
+            settings.seed,
+            shares=_shares(read.rows[name]) if name == "train" and balanced else None,
         )
         for name, size in (("train", settings.batch_size), ("validation", EVALUATION_BATCH))
     }
@@ -122,3 +129,8 @@ def fit_network(
         followers=followers,
     )
     return model, result
+
+
+def _shares(rows: TokenRows) -> np.ndarray:
+    """How often each row is drawn so that all classes are equally frequent, (N,)."""
+    return np.asarray(1 / np.bincount(rows.labels)[rows.labels])

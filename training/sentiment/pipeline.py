@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -21,6 +22,7 @@ from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import TEXT_RULES, SentimentRun
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
+from training.sentiment.targets.unequal import for_unequal_classes
 from training.words.ngram_model import NgramModel
 from training.words.token_rows import TokenRows
 
@@ -68,6 +70,9 @@ def train_sentiment(
         with console.status("learning words ...") as status:
             read = read_texts(data, config, writer.path.parent, status.update)
         vocabulary, parts = read.words.vocabulary, read.rows
+        config, unequal = for_unequal_classes(config, data)
+        if unequal is not None:
+            data = replace(data, notes=(*data.notes, unequal))
         target = make_target(data, config)
         _describe(data, shown, console)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
@@ -89,7 +94,9 @@ def train_sentiment(
             with console.status("combining ..."):
                 alone = _alone(model, target, ngrams, parts, config.training.metric is not None)
             model = combine(model, ngrams, alone.shares)
-        writer.write_json(TEXT_RULES, {"cleaned": read.cleaned})
+        writer.write_json(
+            TEXT_RULES, {"cleaned": read.cleaned, "reading": read.preprocessor.reading}
+        )
         vocabulary.save(writer.path / "vocabulary.txt")
         writer.write_json("classes.json", list(data.classes))
         writer.write_model(model, result)

@@ -4,7 +4,8 @@ Besides what every run holds (`training.runs.directory`):
 
 =========================  ====================================================================
 classes.json               class names, in the order of the model's outputs
-text_rules.json            whether texts are cleaned (`training.words.cleaning`)
+text_rules.json            whether texts are cleaned (`training.words.cleaning`), and what their
+                           tokens are (`training.words.tokens.Reading`)
 vocabulary.txt             one token per line; the line number from 0 is the id
 temperature.json           what the logits are divided by: see training.classification.temperature
 decision.json              thresholds and utilities of classes and labels: see
@@ -26,7 +27,7 @@ gates.png                  gates and answers along a few test rows, where any ar
 import json
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     import keras
 
     from training.sentiment.served.head import Head
+    from training.words.tokens import Reading
     from training.words.vocabulary import TextPreprocessor, Vocabulary
 
 TEXT_RULES = "text_rules.json"
@@ -130,18 +132,34 @@ class SentimentRun(TaskRun):
         kind = LabelsHead if self.kind == "labels" else ClassHead
         return kind(self.classes, self.temperature.value, self.decision)
 
-    @cached_property
+    @property
     def cleaned(self) -> bool:
         """Whether texts are cleaned before they are read; not in runs of earlier versions."""
+        return bool(self._text_rules["cleaned"])
+
+    @property
+    def reading(self) -> "Reading":
+        """What the tokens of a text are; whole words in runs of earlier versions."""
+        return cast("Reading", self._text_rules["reading"])
+
+    @cached_property
+    def _text_rules(self) -> dict[str, Any]:
+        rules: dict[str, Any] = {"cleaned": False, "reading": "words"}
         if not (self.path / TEXT_RULES).is_file():
-            return False
+            return rules
         values = self._json(TEXT_RULES)
         if not isinstance(values, dict) or not isinstance(values.get("cleaned"), bool):
             raise RunDirectoryError(
                 f'{self.path / TEXT_RULES}: expected {{"cleaned": true}} or false, got '
                 f"{values!r:.60}"
             )
-        return bool(values["cleaned"])
+        rules |= values
+        if rules["reading"] not in ("words", "spaced", "pieces"):
+            raise RunDirectoryError(
+                f"{self.path / TEXT_RULES}: expected the reading words, spaced or pieces, got "
+                f"{rules['reading']!r:.60}"
+            )
+        return rules
 
     @cached_property
     def vocabulary(self) -> "Vocabulary":
@@ -157,7 +175,9 @@ class SentimentRun(TaskRun):
         """Text to word ids, as in training."""
         from training.words.vocabulary import TextPreprocessor
 
-        return TextPreprocessor(self.vocabulary, self.config.data.max_tokens, self.cleaned)
+        return TextPreprocessor(
+            self.vocabulary, self.config.data.max_tokens, self.cleaned, self.reading
+        )
 
     def load_model(self) -> "keras.Model":
         """The model of the best epoch: word ids (B, T) int32 to logits (B, C).

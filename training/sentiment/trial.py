@@ -13,6 +13,7 @@ from training.sentiment.network.combination import fit_shares
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.pipeline import with_ngrams
 from training.sentiment.targets.made import make_target
+from training.sentiment.targets.unequal import for_unequal_classes
 
 
 def try_settings(
@@ -31,6 +32,7 @@ def try_settings(
     """
     keras.utils.set_random_seed(config.training.seed)
     read = read_texts(data, config, config.run.runs_dir, parts=("train", "validation"))
+    config, _ = for_unequal_classes(config, data)
     target = make_target(data, config)
     follower = EpochFollower(target.metric.name, after_epoch)
     model, _ = fit_network(data, read, target, config, Console(quiet=True), followers=(follower,))

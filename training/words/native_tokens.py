@@ -15,8 +15,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from training.words import cleaning, vocabulary
-from training.words.vocabulary import Vocabulary
+from training.words import cleaning, tokens, word_pieces
+from training.words.tokens import Reading
+from training.words.vocabulary import RESERVED, Vocabulary
 
 TOKENS_FILE = "tokens.json"
 WORDS_FILE = "words.txt"
@@ -30,14 +31,18 @@ _ANY_CASE = re.compile(r"\(\?i:(.*)\)")
 _PLAIN_LETTER = re.compile(r"\\.|([a-z])")
 
 
-def token_files(words: Vocabulary, cleaned: bool = False) -> dict[str, str]:
+def token_files(
+    words: Vocabulary, cleaned: bool = False, reading: Reading = "words"
+) -> dict[str, str]:
     """The files from which `serving.engine.native.tokens` reads texts, by file name.
 
     Args:
         words: What is known.
         cleaned: As of `tokenize`.
+        reading: What the tokens are.
     """
-    content = {"format": 1, "cleaned": cleaned, "steps": _steps(cleaned)}
+    steps = _steps(cleaned) if reading == "words" else _marked_steps(cleaned, words, reading)
+    content = {"format": 1, "cleaned": cleaned, "reading": reading, "steps": steps}
     return {
         TOKENS_FILE: json.dumps(content, indent=1) + "\n",
         WORDS_FILE: "".join(f"{token}\n" for token in words.tokens),
@@ -45,20 +50,50 @@ def token_files(words: Vocabulary, cleaned: bool = False) -> dict[str, str]:
 
 
 def _steps(cleaned: bool) -> list[dict[str, Any]]:
-    """Those of `training.words.vocabulary.tokenize`, in its order."""
-    unspaced = vocabulary._UNSPACED_SCRIPTS if cleaned else vocabulary._UNSPACED_SCRIPT
+    """Those of `training.words.tokens.tokenize`, in its order."""
+    unspaced = tokens._UNSPACED_SCRIPTS if cleaned else tokens._UNSPACED_SCRIPT
     return [
         {"decode": "utf-8"},
         *(_cleaning_steps() if cleaned else []),
-        {"replace": _patterns(vocabulary._BLANK), "by": " "},
+        {"replace": _patterns(tokens._BLANK), "by": " "},
         {"lower": _lower_case()},
-        {"replace": _patterns(vocabulary._LINE_BREAK), "by": " "},
-        {"replace": _patterns(vocabulary._APOSTROPHE), "by": "'"},
+        {"replace": _patterns(tokens._LINE_BREAK), "by": " "},
+        {"replace": _patterns(tokens._APOSTROPHE), "by": "'"},
         {"replace": _patterns(unspaced), "by": r" \g<0> "},
-        {"replace": _patterns(vocabulary._NEGATION), "by": " n't"},
+        {"replace": _patterns(tokens._NEGATION), "by": " n't"},
         # A blank behind each match, and a split at blanks, in one.
-        {"find": _patterns(vocabulary._TOKEN)},
+        {"find": _patterns(tokens._TOKEN)},
     ]
+
+
+def _marked_steps(cleaned: bool, words: Vocabulary, reading: Reading) -> list[dict[str, Any]]:
+    """Those of `training.words.tokens`: `spaced_words`, or `marked_words` and `PieceCutter`."""
+    unspaced = tokens._UNSPACED_SCRIPTS if cleaned else tokens._UNSPACED_SCRIPT
+    ends = {"any": _END, "ascii": _ASCII_END}  # the mark is not ASCII, but all else then is
+    return [
+        {"decode": "utf-8"},
+        *(_cleaning_steps() if cleaned else []),
+        {"replace": _patterns(tokens._BLANK), "by": " "},
+        *([{"lower": _lower_case()}] if reading == "spaced" else []),
+        {"replace": _patterns(tokens._LINE_BREAK), "by": " "},
+        {"replace": _patterns(tokens._APOSTROPHE), "by": "'"},
+        {"replace": _patterns(unspaced), "by": r" \g<0> "},
+        {"replace": _patterns(tokens._RUN), "by": tokens._MARKED_RUN},
+        *([{"replace": _patterns(tokens._NEGATION), "by": " n't"}] if reading == "spaced" else []),
+        {"find": {kind: _translated(tokens._MARKED_TOKEN, end) for kind, end in ends.items()}},
+        _spacing_step() if reading == "spaced" else _piece_step(words),
+    ]
+
+
+def _spacing_step() -> dict[str, Any]:
+    return {"begin": tokens.BEGIN, "attached": tokens.ATTACHED}
+
+
+def _piece_step(words: Vocabulary) -> dict[str, Any]:
+    return {
+        "pieces": list(words.tokens[len(RESERVED) :]),
+        "most": word_pieces.MOST_CHARACTERS,
+    }
 
 
 def _cleaning_steps() -> list[dict[str, Any]]:

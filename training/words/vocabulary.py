@@ -1,6 +1,6 @@
-"""From text to word ids inside the TensorFlow graph, so that training and serving cannot differ.
+"""The known words, and texts as their ids inside the TensorFlow graph.
 
-Only string, lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
+Only lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ import pandas as pd
 import tensorflow as tf
 
 from training.errors import DataError
-from training.words.cleaning import clean
+from training.words.tokens import SPLITS, Reading, without_marks
+from training.words.word_pieces import PieceCutter
 
 PADDING = 0
 UNKNOWN = 1
@@ -21,45 +22,6 @@ RESERVED = ("[PAD]", "[UNK]")
 """What ids 0 and 1 are called in files; no text yields such a token, brackets stand alone."""
 
 _CHUNK = 1024  # texts tokenized at once
-
-# RE2 rewrites, in order. They write the whole match: a group would take six times as long.
-# Its \b and \s know ASCII only, hence the classes.
-_LINE_BREAK = r"<br\s*/?>"
-_BLANK = r"[\s\p{Z}\p{Cc}]+"
-_APOSTROPHE = r"[’ʼ＇]"
-_UNSPACED_SCRIPT = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
-_UNSPACED_SCRIPTS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}]"
-_NEGATION = r"n't\b"
-_TOKEN = r"(n't\b|'(?:s|re|ve|ll|d|m)\b|[\p{L}\p{N}\p{M}]+|\.{2,}|\S)"
-
-
-def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
-    """Split texts into lower-case tokens.
-
-    Words, punctuation marks and the parts of contractions (`do n't`, `it 's`, as in the Penn
-    treebank) are tokens of their own, and so is each Chinese or Japanese character. HTML line
-    breaks are blanks; bytes that are no UTF-8 become U+FFFD.
-
-    Args:
-        text: (B,) string.
-        cleaned: Whether to clean texts before (`training.words.cleaning`). Each letter of Thai,
-            Lao, Burmese and Khmer, too, is then a token.
-
-    Returns:
-        (B, None) ragged string.
-    """
-    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
-    if cleaned:
-        text = clean(text)
-    text = tf.strings.regex_replace(text, _BLANK, " ")  # first: lower() stops at a NUL
-    text = tf.strings.lower(text, encoding="utf-8")
-    text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
-    text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
-    unspaced = _UNSPACED_SCRIPTS if cleaned else _UNSPACED_SCRIPT
-    text = tf.strings.regex_replace(text, unspaced, r" \0 ")
-    text = tf.strings.regex_replace(text, _NEGATION, " n't")
-    text = tf.strings.regex_replace(text, _TOKEN, r"\0 ")
-    return tf.strings.split(text)
 
 
 class Vocabulary:
@@ -99,14 +61,20 @@ class TokenIndex(NamedTuple):
     """The places in `tokens` of each text's tokens, int32."""
 
 
-def index_tokens(texts: Sequence[str], cleaned: bool = False) -> TokenIndex:
-    """Tokenize texts, cleaned before or not, and number their tokens."""
+def index_tokens(
+    texts: Sequence[str],
+    cleaned: bool = False,
+    reading: Reading = "words",
+) -> TokenIndex:
+    """Split texts, cleaned before or not, and number their tokens; of pieces their words."""
     codes: dict[bytes, int] = {}
     parts: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
     chunks = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_CHUNK)
     # Not in Python's threads: TensorFlow's eager tensors are not safe there, and crash at times.
-    tokens = chunks.map(partial(tokenize, cleaned=cleaned), num_parallel_calls=tf.data.AUTOTUNE)
+    tokens = chunks.map(
+        partial(SPLITS[reading], cleaned=cleaned), num_parallel_calls=tf.data.AUTOTUNE
+    )
     for found in tokens:
         local, seen = pd.factorize(found.flat_values.numpy())
         numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
@@ -172,26 +140,48 @@ class TextPreprocessor(tf.Module):
         vocabulary: The known words.
         max_tokens: Of longer texts the last so many tokens are kept.
         cleaned: Whether texts are cleaned before.
+        reading: What the tokens are.
     """
 
-    def __init__(self, vocabulary: Vocabulary, max_tokens: int, cleaned: bool = False):
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        max_tokens: int,
+        cleaned: bool = False,
+        reading: Reading = "words",
+    ):
         super().__init__(name="text_preprocessor")
-        self.max_tokens, self.cleaned = max_tokens, cleaned
+        self.max_tokens, self.cleaned, self.reading = max_tokens, cleaned, reading
         words = vocabulary.tokens[len(RESERVED) :]
         ids = np.arange(len(RESERVED), len(vocabulary), dtype=np.int64)
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(tf.constant(words, tf.string), ids),
             default_value=UNKNOWN,
         )
+        self._cutter = PieceCutter(words) if reading == "pieces" else None
 
     def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
-        """The tokens that are read, (B, None) ragged string, of texts (B,) string."""
-        tokens = tokenize(text, self.cleaned)
+        """The tokens that are read, (B, None) ragged string, of texts (B,) string.
+
+        As people are shown them: without the marks of those that stand behind no blank.
+        """
+        tokens = self._read(text, limit)
+        if self.reading != "spaced":
+            return tokens
+        return tokens.with_flat_values(without_marks(tokens.flat_values))
+
+    def split(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """All tokens of texts (B,) string, (B, None) ragged string."""
+        tokens = SPLITS[self.reading](text, self.cleaned)
+        return tokens if self._cutter is None else self._cutter(tokens)
+
+    def _read(self, text: tf.Tensor, limit: bool) -> tf.RaggedTensor:
+        tokens = self.split(text)
         return tokens[:, -self.max_tokens :] if limit else tokens
 
     def ragged_ids(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
         """As the call, (B, None) ragged int32; empty texts have none."""
-        ids = tf.ragged.map_flat_values(self._table.lookup, self.tokens(text, limit))
+        ids = tf.ragged.map_flat_values(self._table.lookup, self._read(text, limit))
         return tf.cast(ids, tf.int32)
 
     def __call__(self, text: tf.Tensor, limit: bool = True) -> tf.Tensor:

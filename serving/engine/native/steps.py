@@ -17,7 +17,7 @@ import numpy as np
 from serving.engine.native.column_names import ColumnNames
 from serving.engine.native.example_feature import text_feature
 from serving.engine.native.refusals import failed, shape_text
-from serving.engine.native.tokens import Tokenizer, Words, padded
+from serving.engine.native.tokens import Tokenizer, Words, padded, shown
 from serving.errors import InvalidArgument
 
 Values = dict[str, Any]
@@ -87,10 +87,12 @@ class Steps:
         return look_up
 
     def _pad_tokens(self, step: Mapping[str, Any]) -> Step:
-        source, target = step["from"], step["to"]
+        source, target, mark = step["from"], step["to"], step.get("without", "")
 
         def pad(values: Values) -> None:
-            values[target] = padded(values[source])
+            values[target] = padded(
+                [[shown(token, mark) for token in row] for row in values[source]]
+            )
 
         return pad
 

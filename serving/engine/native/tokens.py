@@ -2,21 +2,23 @@
 
 `tokens.json` holds steps, each of which changes a text: `decode`, `replace` a pattern `by` another
 text, `cut` what stands between two patterns, `exchange` several texts for others, `normalise`,
-`lower`; the last one finds the tokens. Patterns are Python's, with re.ASCII, and stand there
-twice: for `any` text, and for texts of `ascii` alone, for which null says that nothing matches.
+`lower`; one finds the tokens. A last one may cut these into `pieces`, or say of each whether it
+stands `attached` to the one before. Patterns are Python's, with re.ASCII, and stand there twice:
+for `any` text, and for texts of `ascii` alone, for which null says that nothing matches.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from serving.engine.native.piece_cutter import PieceCutter
 from serving.engine.native.text_changes import (
     Cut,
     Exchange,
@@ -40,6 +42,10 @@ class Tokenizer:
     """
 
     def __init__(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        *_, last = steps
+        self._then = _of_tokens(last)
+        if self._then is not None:
+            steps = steps[:-1]
         self._any, self._ascii = _Reading(steps, "any"), _Reading(steps, "ascii")
         # What takes the place of ASCII may be none.
         self._exchanges = any("exchange" in step for step in steps)
@@ -52,8 +58,10 @@ class Tokenizer:
     def __call__(self, text: bytes) -> list[str]:
         """The tokens of a text; bytes that are no UTF-8 become U+FFFD."""
         if text.isascii() and not (self._exchanges and _ENTITY in text):
-            return self._ascii(text.decode("ascii"))
-        return self._any(text.decode("utf-8", "replace"))
+            words = self._ascii(text.decode("ascii"))
+        else:
+            words = self._any(text.decode("utf-8", "replace"))
+        return words if self._then is None else self._then(words)
 
 
 class _Reading:
@@ -76,6 +84,24 @@ class _Reading:
         for change in self._changes:
             text = change(text)
         return self._find(text)
+
+
+def _of_tokens(step: Mapping[str, Any]) -> Callable[[list[str]], list[str]] | None:
+    """What a step does to tokens; None where it is of texts."""
+    match step:
+        case {"pieces": pieces, "most": most}:
+            return PieceCutter(pieces, most)
+        case {"begin": begin, "attached": attached}:
+            return partial(_with_spacing, begin=begin, attached=attached)
+    return None
+
+
+def _with_spacing(tokens: list[str], begin: str, attached: str) -> list[str]:
+    """Tokens without the mark of those behind a blank, and with that of the others."""
+    return [
+        attached + token if token[:1] != begin else token[1:] if len(token) > 1 else token
+        for token in tokens
+    ]
 
 
 def _change(step: Mapping[str, Any], kind: str) -> TextChange | None:
@@ -117,6 +143,11 @@ class Words:
         for row, tokens in zip(ids, rows, strict=True):
             row[: len(tokens)] = [known(token, _UNKNOWN) for token in tokens]
         return ids
+
+
+def shown(token: str, mark: str) -> str:
+    """A token without a mark before it."""
+    return token.removeprefix(mark) or token
 
 
 def padded(rows: Sequence[Sequence[str]]) -> np.ndarray:

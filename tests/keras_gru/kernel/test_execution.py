@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_gru import GRU
 from keras_gru.kernel import execution
-from keras_gru.kernel.blocks import ROWS, STEPS
+from keras_gru.kernel.blocks import ROWS, STEPS, Extent
 from keras_gru.kernel.convention import Convention
 from keras_gru.kernel.execution import portable
 from keras_gru.kernel.sequence import gru_sequence
@@ -170,6 +170,22 @@ def test_padded_sizes_waste_little():
     assert all(b / a <= 2 for a, b in itertools.pairwise(STEPS[1:]))
     assert all(b / a <= 1.5 for a, b in itertools.pairwise(STEPS) if a >= 512)
     assert all(b / a <= 1.25 for a, b in itertools.pairwise(ROWS[4:]))
+
+
+def test_a_small_batch_is_one_block_of_a_fixed_size(monkeypatch):
+    """So the smaller last batch of an epoch runs in the program of the others."""
+    monkeypatch.setattr(execution, "cores", lambda: 2)
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None, 3))], autograph=False)
+    def sizes(x):
+        extent = Extent.of(x, execution.plan("auto", None, None, 3, 64), 64)
+        return extent.block_rows, extent.steps_by_block()
+
+    found = {rows: sizes(tf.zeros((rows, 50, 3))) for rows in (1, 2, 9, 16, 17, 32, 50)}
+    assert [int(v[0]) for v in found.values()] == [1, 16, 16, 16, 10, 16, 28]
+    taken = [[int(steps) for steps in v[1]] for v in found.values()]
+    assert taken == [[50, 0]] * 4 + [[50, 50]] * 3
+    assert [execution.rows_of_one_block(units) for units in (16, 64, 128, 512)] == [16, 16, 4, 1]
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -19,23 +19,29 @@ from serving.engine.session_options import SessionOptions
 from serving.errors import ServingError
 from serving.export.native import fuzzed_texts
 from training.words.native_tokens import TOKENS_FILE, token_files
-from training.words.vocabulary import Vocabulary, tokenize
+from training.words.vocabulary import TextPreprocessor, Vocabulary
 
 TEXTS = 10_000
+_PIECES = [
+    *"▁abcdeiosDtnlmu'.漢カΣαΑüé\u0301",
+    *("▁the", "▁Do", "on", "in", "...", "▁▁", "ab", "bcde", "'s"),
+]
 
 
-@pytest.fixture(scope="module", params=["plain", "cleaned"])
+@pytest.fixture(scope="module", params=["plain", "cleaned", "spaced", "pieces"])
 def tokenizer(tmp_path_factory, request):
-    """One as an export has it, and whether it cleans texts first."""
-    cleaned = request.param == "cleaned"
+    """One as an export has it, and TensorFlow's."""
+    cleaned = request.param != "plain"
+    reading = request.param if request.param in ("spaced", "pieces") else "words"
+    words = Vocabulary(_PIECES)
     path = tmp_path_factory.mktemp("tokens") / TOKENS_FILE
-    path.write_text(token_files(Vocabulary(["a"]), cleaned)[TOKENS_FILE], "utf-8")
-    return Tokenizer.read(path), cleaned
+    path.write_text(token_files(words, cleaned, reading)[TOKENS_FILE], "utf-8")
+    return Tokenizer.read(path), TextPreprocessor(words, 10, cleaned, reading).split
 
 
 def same_tokens(tokenizer, texts):
-    tokens, cleaned = tokenizer
-    wanted = tokenize(tf.constant(texts), cleaned).to_list()
+    tokens, split = tokenizer
+    wanted = split(tf.constant(texts)).to_list()
     for text, expected in zip(texts, wanted, strict=True):
         assert [token.encode() for token in tokens(text)] == expected, text
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from training.words.cleaning import clean, normalise
-from training.words.vocabulary import tokenize
+from training.words.tokens import tokenize
 
 
 def normalised(texts):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from training.forecasting.data import ForecastingData
 from training.forecasting.scores.forecast_errors import ForecastErrors
@@ -82,3 +83,26 @@ def _together(errors: Sequence[ForecastErrors]) -> ForecastErrors:
     return ForecastErrors(
         pooled("squared"), pooled("absolute"), pooled("percentage"), total, errors[0].windows
     )
+
+
+def fold_table(
+    folds: Sequence[Fold], levels: Sequence[float], data: ForecastingData
+) -> pd.DataFrame:
+    """A row for each fold and model, as `training.estimators.forecaster` gives it.
+
+    Args:
+        folds: One or more.
+        levels: Of the quantiles.
+        data: On the scale on which errors are measured.
+    """
+    rows = []
+    for number, fold in enumerate(folds, start=1):
+        when = {"first_time": pd.Timestamp(fold.first_time), "last_time": fold.last_time}
+        for name, errors in measures([fold], levels, data).items():
+            row = {"fold": number, "model": name, **when, "windows": fold.windows, **errors}
+            if name == next(iter(fold.errors)):
+                row |= {f"inside-{100 * k:g}": share for k, share in fold.coverage.items()}
+                row |= {f"adaptive-{100 * k:g}": share for k, share in fold.adaptive.items()}
+            rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(last_time=pd.to_datetime(table["last_time"]))

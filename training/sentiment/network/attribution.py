@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_gru import GRU
+from training.sentiment.network.chunks import InChunks
 from training.sentiment.network.combination import shares_of
 from training.words.ngram_model import NgramLogits
 from training.words.vocabulary import PADDING
@@ -34,7 +35,9 @@ class Attribution:
     def __init__(self, model: keras.Model, points: int = POINTS):
         self._embedding = model.get_layer("embedding")
         self._layers = [
-            layer for layer in model.layers if isinstance(layer, GRU | keras.layers.Bidirectional)
+            layer
+            for layer in model.layers
+            if isinstance(layer, GRU | keras.layers.Bidirectional | InChunks)
         ]
         self._pooling, self._logits = model.get_layer("pooling"), model.get_layer("logits")
         self._share, self._ngram_share = shares_of(model)

@@ -14,6 +14,7 @@ from keras import ops
 from keras_gru import GRU
 from training.errors import ConfigError
 from training.sentiment.config import ClassifierConfig
+from training.sentiment.network.chunks import InChunks
 from training.sentiment.network.pooling import pooling_layer
 from training.words.embedding import WordEmbedding
 from training.words.vocabulary import PADDING, UNKNOWN
@@ -109,6 +110,8 @@ def build_sentiment_model(
         )
         if config.bidirectional:
             layer = keras.layers.Bidirectional(layer, name=f"bidirectional_{number}")
+        if config.chunk is not None:
+            layer = InChunks(layer, config.chunk, name=f"chunks_{number}")
         x = layer(x)
     x = pooling_layer(config.pooling, config.bidirectional, "pooling")(x)
     x = keras.layers.Dropout(config.dropout, name="pooled_dropout")(x)

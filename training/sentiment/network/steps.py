@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from keras_gru import GRU, functional
+from training.sentiment.network.chunks import InChunks
 from training.sentiment.network.pooling import Pooling
 from training.words.ngram_model import NgramLogits
 from training.words.vocabulary import PADDING
@@ -47,7 +48,9 @@ class SentimentSteps:
         self._embedding = model.get_layer("embedding")
         self._logits = model.get_layer("logits")
         self._layers = [
-            layer for layer in model.layers if isinstance(layer, GRU | keras.layers.Bidirectional)
+            layer
+            for layer in model.layers
+            if isinstance(layer, GRU | keras.layers.Bidirectional | InChunks)
         ]
         self._pooling: Pooling = model.get_layer("pooling")
         self._width = self._directions(self._layers[-1])[0].units
@@ -104,7 +107,7 @@ class SentimentSteps:
         shown: list[list[Any]] = [[], [], []]
         for layer in self._layers:
             directions = self._directions(layer)
-            opened = [_open(direction, x, mask) for direction in directions]
+            opened = [_open_chunks(layer, direction, x, mask) for direction in directions]
             for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
                 kind.append(tf.stack(of_layer, axis=2))  # (B, T, R, U)
             x = tf.concat([states for _, _, states in opened], axis=-1)
@@ -127,9 +130,19 @@ class SentimentSteps:
 
     @staticmethod
     def _directions(layer: Any) -> list[GRU]:
+        if isinstance(layer, InChunks):
+            layer = layer.layer
         if isinstance(layer, GRU):
             return [layer]
         return [layer.forward_layer, layer.backward_layer]
+
+
+def _open_chunks(layer: Any, direction: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:
+    """As `_open` of one direction of a layer, which may read in chunks."""
+    if not isinstance(layer, InChunks):
+        return _open(direction, x, mask)
+    update, reset, state = _open(direction, layer.cut(x), layer.cut(mask))
+    return layer.join(update, x), layer.join(reset, x), layer.join(state, x)
 
 
 def _open(layer: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:

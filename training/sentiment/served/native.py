@@ -15,6 +15,7 @@ from keras_gru.convert.onnx_model import add_model
 from training.native.gru_steps import add_opened, stacked
 from training.native.operations import ALL_OPERATIONS
 from training.native.signatures import NativeModel, NativeSignature, Step
+from training.sentiment.network.chunks import InChunks
 from training.sentiment.network.model import WordDropout
 from training.sentiment.network.native_pooling import PoolingGraph, add_pooling
 from training.sentiment.network.pooling import Pooling, pooling_layer
@@ -23,6 +24,7 @@ from training.sentiment.served.head import Head
 from training.sentiment.served.native_head import OUTPUTS, add_answers, add_scores
 from training.words import native_layers
 from training.words.native_tokens import TOKENS_FILE, WORDS_FILE, token_files
+from training.words.tokens import ATTACHED
 from training.words.vocabulary import TextPreprocessor, Vocabulary
 
 
@@ -55,7 +57,9 @@ def sentiment_native(
     left = {"attribution": "it takes gradients, which ONNX has no operations for"}
     names = ["serving_default", api, "gates", *(["step"] if writer.streams else [])]
     try:
-        texts = token_files(vocabulary, preprocessor.cleaned)
+        if any(isinstance(layer, InChunks) for layer in model.layers):
+            raise ValueError("chunks (--chunk) are not written as ONNX")
+        texts = token_files(vocabulary, preprocessor.cleaned, preprocessor.reading)
         graphs = {"answer": writer.answer()}
     except ValueError as error:
         return NativeModel(left=left | dict.fromkeys(names, str(error)))
@@ -70,7 +74,8 @@ def sentiment_native(
     try:
         graphs["gates"] = writer.gates()
         shown = ("tokens", "update_gate", "reset_gate", "state", "scores")
-        pad: Step = {"do": "pad_tokens", "from": "pieces", "to": "tokens"}
+        mark = ATTACHED if preprocessor.reading == "spaced" else ""
+        pad: Step = {"do": "pad_tokens", "from": "pieces", "to": "tokens", "without": mark}
         signatures["gates"] = NativeSignature(
             "gates",
             {name: name for name in shown},

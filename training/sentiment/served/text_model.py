@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from training.sentiment.run import SentimentRun
+from training.words.tokens import Reading
 from training.words.vocabulary import RESERVED, TextPreprocessor, Vocabulary
 
 
@@ -18,15 +19,23 @@ class WordIds(keras.layers.Layer):
         tokens: The known words, without those for padding and unknown ones.
         max_tokens: Of longer texts the last so many tokens are kept.
         cleaned: Whether texts are cleaned before.
+        reading: Which tokens of texts these words are.
     """
 
     def __init__(
-        self, tokens: Sequence[str], max_tokens: int, cleaned: bool = False, **kwargs: Any
+        self,
+        tokens: Sequence[str],
+        max_tokens: int,
+        cleaned: bool = False,
+        reading: Reading = "words",
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.words, self.max_tokens, self.cleaned = list(tokens), max_tokens, cleaned
+        self.words, self.max_tokens = list(tokens), max_tokens
+        self.cleaned, self.reading = cleaned, reading
         with tf.init_scope():  # the table must outlive the graph in which the layer may be made
-            self._preprocessor = TextPreprocessor(Vocabulary(self.words), max_tokens, cleaned)
+            vocabulary = Vocabulary(self.words)
+            self._preprocessor = TextPreprocessor(vocabulary, max_tokens, cleaned, reading)
         self.built = True
 
     def call(self, text: Any) -> Any:
@@ -44,6 +53,7 @@ class WordIds(keras.layers.Layer):
             "tokens": self.words,
             "max_tokens": self.max_tokens,
             "cleaned": self.cleaned,
+            "reading": self.reading,
         }
 
 
@@ -54,7 +64,9 @@ def build_text_model(run: SentimentRun) -> keras.Model:
     """
     tokens = run.vocabulary.tokens[len(RESERVED) :]
     text = keras.Input((), dtype="string", name="text")
-    word_ids = WordIds(tokens, run.config.data.max_tokens, run.cleaned, name="word_ids")
+    word_ids = WordIds(
+        tokens, run.config.data.max_tokens, run.cleaned, run.reading, name="word_ids"
+    )
     logits = run.load_model()(word_ids(text))
     if run.kind == "number":
         scale = keras.layers.Rescaling(run.scale.deviation, run.scale.mean, name="value")

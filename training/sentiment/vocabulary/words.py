@@ -14,8 +14,16 @@ from training.sentiment.vocabulary.pretrained_words import (
     pretrained_words,
 )
 from training.words.pieces import word_pieces
+from training.words.tokens import Reading
 from training.words.vector_file import read_vectors
-from training.words.vocabulary import PADDING, RESERVED, Vocabulary, build_vocabulary, index_tokens
+from training.words.vocabulary import (
+    PADDING,
+    RESERVED,
+    Vocabulary,
+    build_vocabulary,
+    index_tokens,
+)
+from training.words.word_pieces import learn_pieces
 
 
 class SentimentWords(NamedTuple):
@@ -30,14 +38,29 @@ class SentimentWords(NamedTuple):
     """(V, P) int32, `training.words.pieces.word_pieces`, or None."""
 
 
+def text_reading(data: SentimentData, config: SentimentConfig) -> Reading:
+    """What the tokens of texts are, by default spaced words for data of one's own.
+
+    Models that read in one direction go on from token to token, and pre-trained vectors are of
+    words alone: these read plain words.
+    """
+    if config.data.pieces is not None:
+        return "pieces"
+    spacing = config.data.spacing
+    if spacing is None:
+        spacing = data.own and config.model.bidirectional and not config.pretraining.wanted
+    return "spaced" if spacing else "words"
+
+
 def sentiment_words(
     data: SentimentData,
     config: SentimentConfig,
     folder: Path,
     progress: Callable[[str], None] = lambda _: None,
     cleaned: bool = False,
+    reading: Reading = "words",
 ) -> SentimentWords:
-    """The words of the training texts, then further ones that were pre-trained.
+    """The words of the training texts, then further ones that were pre-trained; or their pieces.
 
     Args:
         data: The rows; held-out texts are kept out of the pre-training.
@@ -45,12 +68,18 @@ def sentiment_words(
         folder: Where pre-trained vectors are kept.
         progress: Told what is being done.
         cleaned: Whether texts are cleaned before they are read.
+        reading: What the tokens of texts are.
 
     Raises:
         DataError: No word is left, or the texts to pre-train on cannot be used.
     """
     texts = data.train.texts
-    index = index_tokens(texts, cleaned)
+    if config.data.pieces is not None:
+        progress("learning pieces of words")
+        index = index_tokens(texts, cleaned, reading)
+        vocabulary = Vocabulary(learn_pieces(index.tokens, index.counts, config.data.pieces))
+        return SentimentWords(vocabulary, None, len(vocabulary), None)
+    index = index_tokens(texts, cleaned, reading)
     own = build_vocabulary(index, config.data.max_vocabulary, config.data.min_count)
     vocabulary, vectors = own, None
     pretraining = config.pretraining
