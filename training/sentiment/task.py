@@ -56,8 +56,10 @@ class SentimentTask(Task):
     def criterion(self, config: SentimentConfig, data: "SentimentData") -> Criterion:
         """The chosen metric."""
         from training.classification.chosen_metric import chosen_metric
+        from training.sentiment.targets.unequal import for_unequal_classes
 
-        metric = chosen_metric(config.training.metric, data.kind, data.classes)
+        settings = for_unequal_classes(config, data)[0].training
+        metric = chosen_metric(settings.metric, data.kind, data.classes)
         return Criterion(
             metric.name, metric.higher_is_better, ".2%" if metric.higher_is_better else ".4g"
         )

@@ -19,8 +19,7 @@ def for_unequal_classes(
 
     They do if the data are the user's own, none of `--metric`, `--class-weight` and
     `--balanced-batches` is given, and the largest class has ten times the training rows of the
-    smallest. Accuracy would then be
-    chosen by the large classes, and the small ones seldom answered.
+    smallest. By accuracy the large classes would decide, and the small ones be answered seldom.
 
     Args:
         config: Of the run.

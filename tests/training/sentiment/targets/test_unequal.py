@@ -15,6 +15,7 @@ from training.sentiment.data import LabelledTexts, SentimentData
 from training.sentiment.pipeline import train_sentiment
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.unequal import for_unequal_classes
+from training.task import find_task
 
 
 def data(rows, kind="class", own=True):
@@ -53,6 +54,11 @@ def test_what_is_given_stays(settings):
 def test_known_sets_and_other_targets_stay():
     assert chosen(data([500, 5], own=False)) == (None, None)
     assert chosen(data([500, 5], kind="number")) == (None, None)
+
+
+@pytest.mark.parametrize(("rows", "name"), [([500, 5], "macro_f1"), ([50, 40], "accuracy")])
+def test_a_search_judges_by_what_the_training_chooses_by(rows, name):
+    assert find_task("sentiment").criterion(SentimentConfig(), data(rows)).name == name
 
 
 def test_the_note_names_the_classes_and_the_way_back():
