@@ -16,6 +16,7 @@ MODULES = {
     "AttentionPooling": "training.sentiment.network.pooling",
     "EpochDecay": "training.loop.learning_rate",
     "FeedbackGRU": "training.forecasting.network.feedback_gru",
+    "InChunks": "training.sentiment.network.chunks",
     "LastPooling": "training.sentiment.network.pooling",
     "MaskedMaxPooling": "training.sentiment.network.pooling",
     "MaskedMeanPooling": "training.sentiment.network.pooling",

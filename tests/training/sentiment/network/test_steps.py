@@ -19,7 +19,9 @@ LENGTHS = (IDS != 0).sum(1)
 
 
 def model(bidirectional, layers=1, pooling="max"):
-    config = ClassifierConfig(3, 4, layers, bidirectional, pooling)
+    config = ClassifierConfig(
+        embedding_size=3, units=4, layers=layers, bidirectional=bidirectional, pooling=pooling
+    )
     built = build_sentiment_model(config, 12, 3)
     rng = np.random.default_rng(layers)
     for weight in built.weights:
