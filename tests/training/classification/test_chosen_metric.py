@@ -124,5 +124,7 @@ def test_weights_from_a_file(tmp_path):
         path.write_text(content)
         with pytest.raises(ConfigError, match=message):
             class_weights(str(path), NAMES, MEMBERS)
-    with pytest.raises(ConfigError, match="--class-weight: expected balanced, none, or a JSON file"):
+    with pytest.raises(
+        ConfigError, match="--class-weight: expected balanced, none, or a JSON file"
+    ):
         class_weights("equal", NAMES, MEMBERS)
