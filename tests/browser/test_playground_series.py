@@ -114,6 +114,22 @@ def test_a_table_in_and_the_forecast_out(show, server):
     until(page, "document.querySelector('#value').value === '24.7'")
 
 
+def test_a_forecast_is_saved_only_when_it_is_that_of_the_table(show):
+    page = show("series", "forecast").page
+    save = page.get_by_role("button", name="Forecast as CSV")
+    until(page, "!document.querySelector('#value').disabled")
+    save.click(trial=True)  # waits until it can be pressed
+    held = []
+    page.route("**/*:predict", lambda route: held.append(route))  # noqa: PLW0108  it is given an attribute
+    page.locator("#csv").fill(table())
+    page.get_by_role("button", name="Use this table").click()
+    while not held:
+        page.wait_for_timeout(20)
+    assert save.is_disabled()
+    held.pop().continue_()
+    save.click(trial=True)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

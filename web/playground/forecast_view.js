@@ -67,7 +67,7 @@ export class ForecastView {
         h("div", { class: "fields" }, h("label", { for: "step" }, "Step of the history", this.stepField), h("label", { for: "value" }, "Value, empty for a gap", this.valueField), this.undoButton, this.where),
         this.status,
         h("div", { class: "row" },
-          h("button", { type: "button", onclick: () => this.#download() }, "Forecast as CSV"),
+          this.saveButton = h("button", { type: "button", disabled: true, onclick: () => this.#download() }, "Forecast as CSV"),
           h("span", { class: "soft small" }, levelsText(card)))),
       this.extra,
       h("section", { class: "card" }, h("h2", {}, "History"),
@@ -178,6 +178,9 @@ export class ForecastView {
     const inputs = { history: [history.map((row) => row.map((value) => value ?? NaN))] };
     for (const name of this.others) if (extras[name] !== undefined) inputs[name] = [Array.isArray(extras[name]) ? extras[name].map((row) => (Array.isArray(row) ? row.map((value) => value ?? NaN) : row)) : extras[name]];
     this.asked.request = { signature: "serving_default", inputs };
+    // What is saved belongs to the table shown, not to the one before it.
+    this.saveButton.disabled = true;
+    const request = this.asked.request;
     this.#draw();
     this.answers.run(async () => {
       const began = performance.now();
@@ -185,6 +188,7 @@ export class ForecastView {
         const outputs = await predict(this.target, "serving_default", inputs);
         this.answer = { forecast: outputs.forecast?.[0] ?? null, quantiles: outputs.quantiles?.[0] ?? null };
         if (!this.changed) this.state.before = this.answer.forecast;
+        this.saveButton.disabled = !this.answer.forecast || request !== this.asked.request;
         if (pressed) performance.measure("change to forecast", { start: pressed, end: performance.now() });
         this.status.textContent = `Forecast in ${(performance.now() - began).toFixed(1)} ms, over the network and back.`;
         this.tell(null);
