@@ -47,11 +47,7 @@ def tokenize(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
     Returns:
         (B, None) ragged string.
     """
-    text = _readable(text, cleaned)
-    text = tf.strings.lower(text, encoding="utf-8")
-    text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
-    text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
-    text = _spaced(text, cleaned)
+    text = _prepared(text, cleaned, lower=True)
     text = tf.strings.regex_replace(text, _NEGATION, " n't")
     text = tf.strings.regex_replace(text, _TOKEN, r"\0 ")
     return tf.strings.split(text)
@@ -70,10 +66,7 @@ def marked_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
     Returns:
         (B, None) ragged string.
     """
-    text = _readable(text, cleaned)
-    text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
-    text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
-    text = _spaced(text, cleaned)
+    text = _prepared(text, cleaned, lower=False)
     text = tf.strings.regex_replace(text, _RUN, _MARKED_RUN)
     text = tf.strings.regex_replace(text, _MARKED_TOKEN, r"\0 ")
     return tf.strings.split(text)
@@ -91,11 +84,7 @@ def spaced_words(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
     Returns:
         (B, None) ragged string.
     """
-    text = _readable(text, cleaned)
-    text = tf.strings.lower(text, encoding="utf-8")
-    text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
-    text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
-    text = _spaced(text, cleaned)
+    text = _prepared(text, cleaned, lower=True)
     text = tf.strings.regex_replace(text, _RUN, _MARKED_RUN)
     text = tf.strings.regex_replace(text, _NEGATION, " n't")
     text = tf.strings.regex_replace(text, _MARKED_TOKEN, r"\0 ")
@@ -113,14 +102,15 @@ SPLITS = {"words": tokenize, "spaced": spaced_words, "pieces": marked_words}
 """How texts are split, by reading; of pieces into the words that are cut."""
 
 
-def _readable(text: tf.Tensor, cleaned: bool) -> tf.Tensor:
+def _prepared(text: tf.Tensor, cleaned: bool, lower: bool) -> tf.Tensor:
+    """Readable UTF-8 with plain blanks and apostrophes, also around letters of unspaced scripts."""
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     if cleaned:
         text = clean(text)
-    return tf.strings.regex_replace(text, _BLANK, " ")  # first: lower() stops at a NUL
-
-
-def _spaced(text: tf.Tensor, cleaned: bool) -> tf.Tensor:
-    """With blanks around the letters of scripts that have none."""
+    text = tf.strings.regex_replace(text, _BLANK, " ")  # first: lower() stops at a NUL
+    if lower:
+        text = tf.strings.lower(text, encoding="utf-8")
+    text = tf.strings.regex_replace(text, _LINE_BREAK, " ")
+    text = tf.strings.regex_replace(text, _APOSTROPHE, "'")
     unspaced = _UNSPACED_SCRIPTS if cleaned else _UNSPACED_SCRIPT
     return tf.strings.regex_replace(text, unspaced, r" \0 ")
