@@ -13,9 +13,7 @@ the programs that XLA made, "saved_model.pb" is the size of the exported graph.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.fresh_process import COMPILATIONS, ask
 from benchmarks.layer.lengths import LAYERS
 
 ROWS, STEPS = 16, 30
@@ -90,20 +89,9 @@ def _names() -> list[str]:
 
 
 def _in_fresh_process(layer: str, model: str, processor: bool) -> dict[str, float]:
-    # The only place where TensorFlow reports what it compiles.
-    log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
-    command = [sys.executable, "-m", "benchmarks.first_step", "--worker", layer, "--models", model]
-    run = subprocess.run(
-        [*command, *(["--processor"] if processor else [])],
-        env={**os.environ, **log, "CUDA_VISIBLE_DEVICES": "-1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if run.returncode:
-        raise RuntimeError(f"{layer} failed:\n{run.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
-    return {**found, "compiled": run.stderr.count("] Compiled __inference")}
+    command = ["benchmarks.first_step", "--worker", layer, "--models", model]
+    answer = ask([*command, *(["--processor"] if processor else [])], COMPILATIONS, layer)
+    return {**answer.found, "compiled": answer.compiled}
 
 
 def _measure(layer: str, name: str, clock: Callable[[], float]) -> dict[str, float]:

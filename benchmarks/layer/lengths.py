@@ -13,9 +13,7 @@ programs that XLA made.
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -24,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from benchmarks.fresh_process import COMPILATIONS, ask
 
 LAYERS = ("keras", "keras_gru")
 DRAWS = {
@@ -103,20 +103,9 @@ def batches(lengths: str) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
 
 
 def _in_fresh_process(layer: str, lengths: str, units: int) -> dict[str, float]:
-    # The only place where TensorFlow reports what it compiles.
-    log = {"TF_CPP_VMODULE": "device_compilation_profiler=1", "TF_CPP_MIN_LOG_LEVEL": "0"}
-    command = [sys.executable, "-m", "benchmarks.layer.lengths", "--worker", layer]
-    run = subprocess.run(
-        [*command, "--lengths", lengths, "--units", str(units)],
-        env={**os.environ, **log, "CUDA_VISIBLE_DEVICES": "-1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if run.returncode:
-        raise RuntimeError(f"{layer} failed:\n{run.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
-    return {**found, "compiled": run.stderr.count("] Compiled __inference")}
+    command = ["benchmarks.layer.lengths", "--worker", layer, "--lengths", lengths]
+    answer = ask([*command, "--units", str(units)], COMPILATIONS, layer)
+    return {**answer.found, "compiled": answer.compiled}
 
 
 def _measure(layer: str, lengths: str, units: int) -> dict[str, float]:

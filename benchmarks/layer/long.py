@@ -14,14 +14,13 @@ and the loss need whatever the layer keeps.
 import argparse
 import functools
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fresh_process import ask
 from benchmarks.layer.contest import Shape
 from benchmarks.layer.memory import ENVIRONMENT, MEASURED
 
@@ -74,18 +73,9 @@ def table_row(case: str, layer: str, of_case: dict[str, dict[str, float]]) -> st
 
 
 def _in_fresh_process(layer: str, case: str, shape: Shape) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.layer.long", "--worker", "--shape", str(shape)]
-    run = subprocess.run(
-        [*command, "--layers", layer, "--cases", case],
-        env={**os.environ, **ENVIRONMENT, "CUDA_VISIBLE_DEVICES": "-1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if run.returncode:
-        raise RuntimeError(f"{layer}, {case} failed:\n{run.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
-    return found
+    command = ["benchmarks.layer.long", "--worker", "--shape", str(shape)]
+    command += ["--layers", layer, "--cases", case]
+    return ask(command, ENVIRONMENT, f"{layer}, {case}").found
 
 
 def _measure(layer: str, case: str, shape: Shape) -> dict[str, float]:

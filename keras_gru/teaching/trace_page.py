@@ -2,8 +2,6 @@
 
 import html
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 
 from keras_gru.teaching.network import Network
 from keras_gru.teaching.network_fields import Array, NetworkError
+from keras_gru.teaching.whole_file import write_whole
 from keras_gru.teaching.worked_example import Verdict, WorkedExample, target
 
 TEMPLATE = Path(__file__).with_name("trace.html")
@@ -47,15 +46,7 @@ def write_trace_page(
     ):
         before, _, after = page.partition(mark)
         page = before + text + after
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, page)
 
 
 def network_content(network: Network) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The worked examples as one Markdown document: texts' numbers beside ours, and the errata."""
 
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +9,7 @@ from rich.table import Table
 
 from keras_gru.teaching.network_fields import Array
 from keras_gru.teaching.texts import TEXTS
+from keras_gru.teaching.whole_file import write_whole
 from keras_gru.teaching.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
 
 _INTRODUCTION = """# Worked examples
@@ -75,16 +74,7 @@ def variants_table(examples: Sequence[WorkedExample]) -> Table:
 
 def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
     """Write `markdown(examples)` to a file, whole or not at all."""
-    text = markdown(examples)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)  # noqa: PTH101
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, markdown(examples))
 
 
 def markdown(examples: Sequence[WorkedExample]) -> str:
