@@ -15,6 +15,7 @@ from training.loop.fit import FitResult, Progress
 from training.loop.train import train
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
+from training.sentiment.network.combination import fit_shares
 from training.sentiment.network.logits import EVALUATION_BATCH
 from training.sentiment.network.model import build_sentiment_model, initialise_words
 from training.sentiment.targets.target import Target
@@ -134,3 +135,33 @@ def fit_network(
 def _shares(rows: TokenRows) -> np.ndarray:
     """How often each row is drawn so that all classes are equally frequent, (N,)."""
     return np.asarray(1 / np.bincount(rows.labels)[rows.labels])
+
+
+def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
+    """Whether an n-gram regression answers with the GRU; by default for data of one's own.
+
+    A model that reads in one direction is left alone, as it would no longer stream.
+    """
+    if config.model.ngrams is not None:
+        return config.model.ngrams
+    return not data.made_up and config.model.bidirectional
+
+
+def fitted_shares(
+    rows: TokenRows,
+    gru_logits: np.ndarray,
+    ngram_logits: np.ndarray,
+    target: Target,
+    config: SentimentConfig,
+) -> tuple[float, float]:
+    """The shares of the GRU and of an n-gram regression in an answer of both.
+
+    Args:
+        rows: That neither was trained on.
+        gru_logits: (N, C).
+        ngram_logits: (N, C).
+        target: Of the data.
+        config: Every setting; a metric that it names chooses the shares.
+    """
+    by = None if config.training.metric is None else target.metric.score
+    return fit_shares(rows.labels, gru_logits, ngram_logits, target.mean_loss, by)

@@ -16,8 +16,8 @@ from training.sentiment.data import SentimentData, load_sentiment_data
 from training.sentiment.evaluation import baselines
 from training.sentiment.evaluation.report import write_report
 from training.sentiment.evaluation.trained import Alone, TrainedClassifier
-from training.sentiment.fitting import fit_network, read_texts
-from training.sentiment.network.combination import combine, fit_shares
+from training.sentiment.fitting import fit_network, fitted_shares, read_texts, with_ngrams
+from training.sentiment.network.combination import combine
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import TEXT_RULES, SentimentRun
 from training.sentiment.targets.made import make_target
@@ -92,7 +92,7 @@ def train_sentiment(
         alone = None
         if combined and ngrams is not None:
             with console.status("combining ..."):
-                alone = _alone(model, target, ngrams, parts, config.training.metric is not None)
+                alone = _alone(model, target, ngrams, parts, config)
             model = combine(model, ngrams, alone.shares)
         writer.write_json(
             TEXT_RULES, {"cleaned": read.cleaned, "reading": read.preprocessor.reading}
@@ -120,34 +120,18 @@ def train_sentiment(
         return SentimentRun.open(writer.publish())
 
 
-def with_ngrams(config: SentimentConfig, data: SentimentData) -> bool:
-    """Whether an n-gram regression answers with the GRU; by default for data of one's own.
-
-    A model that reads in one direction is left alone, as it would no longer stream.
-    """
-    if config.model.ngrams is not None:
-        return config.model.ngrams
-    return not data.made_up and config.model.bidirectional
-
-
 def _alone(
     model: keras.Model,
     target: Target,
     ngrams: NgramModel,
     parts: Mapping[str, TokenRows],
-    by_metric: bool,
+    config: SentimentConfig,
 ) -> Alone:
     """What the GRU answers by itself, and its share in a combined answer."""
     logits = {part: predict_logits(model, parts[part].ids) for part in ("validation", "test")}
     rows = parts["validation"]
-    shares = fit_shares(
-        rows.labels,
-        logits["validation"],
-        ngrams.logits(rows.ids),
-        target.mean_loss,
-        target.metric.score if by_metric else None,
-    )
-    return Alone(logits, shares)
+    counted = ngrams.logits(rows.ids)
+    return Alone(logits, fitted_shares(rows, logits["validation"], counted, target, config))
 
 
 def _baselines(

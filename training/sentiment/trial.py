@@ -8,10 +8,8 @@ from rich.console import Console
 from training.loop.progress import EpochFollower
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
-from training.sentiment.fitting import fit_network, read_texts
-from training.sentiment.network.combination import fit_shares
+from training.sentiment.fitting import fit_network, fitted_shares, read_texts, with_ngrams
 from training.sentiment.network.logits import predict_logits
-from training.sentiment.pipeline import with_ngrams
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.unequal import for_unequal_classes
 
@@ -41,7 +39,6 @@ def try_settings(
     if with_ngrams(config, data):
         ngrams = target.fit_ngrams(read.rows["train"], rows, len(read.words.vocabulary))
         counted = ngrams.logits(rows.ids)
-        by = target.metric.score if config.training.metric is not None else None
-        gru, regression = fit_shares(rows.labels, logits, counted, target.mean_loss, by)
+        gru, regression = fitted_shares(rows, logits, counted, target, config)
         logits = gru * logits + regression * counted
     return target.metric.of(target.in_units(rows.labels), logits)
