@@ -12,8 +12,7 @@ from rich.console import Console
 from training.config import OptionalName
 from training.data.check import DataCheck
 from training.errors import ConfigError, DataError, ForeignDataError
-from training.presets import preset_in
-from training.task import Task
+from training.task import Task, task_settings
 
 WOULD_FAIL = 2
 
@@ -121,14 +120,7 @@ def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCh
 def _settings(flags: Sequence[str], task: Task, quiet: bool) -> Any:
     """The settings of a task; None if it does not have them."""
     try:
-        return tyro.cli(
-            task.config_type,
-            prog="gru-train check DATA",
-            default=preset_in(flags, task.presets, task.config_type()),
-            args=list(flags),
-            config=(tyro.conf.OmitArgPrefixes,),
-            console_outputs=not quiet,
-        )
+        return task_settings(task, flags, "gru-train check DATA", shown=not quiet)
     except SystemExit:
         if not quiet:
             raise

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+import tyro
 from rich.console import Console
 
 from training.errors import TrainingError
+from training.presets import preset_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,6 +176,28 @@ class Task(Protocol):
         Raises:
             TrainingError: The two cannot be compared, or not on these data; names the run.
         """
+
+
+def task_settings(task: Task, flags: Sequence[str], prog: str, shown: bool = True) -> Any:
+    """The settings of a task, from flags of its training.
+
+    Args:
+        task: Whose.
+        flags: Of the command line.
+        prog: What the usage calls the command.
+        shown: Whether usage and errors are printed.
+
+    Raises:
+        SystemExit: The task does not have these settings, or help was asked for.
+    """
+    return tyro.cli(
+        task.config_type,
+        prog=prog,
+        default=preset_in(flags, task.presets, task.config_type()),
+        args=list(flags),
+        config=(tyro.conf.OmitArgPrefixes,),
+        console_outputs=shown,
+    )
 
 
 def find_task(name: str) -> Task:

@@ -7,12 +7,10 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
-import tyro
 from rich.console import Console
 
 from training.errors import ConfigError
-from training.presets import preset_in
-from training.task import Task
+from training.task import Task, task_settings
 from training.tune.config import TuneConfig
 from training.tune.run import conclude, search_space, tune
 from training.tune.search_space import SearchSpace
@@ -41,7 +39,8 @@ def run_tune(
     if config.task not in tasks:
         raise ConfigError(f"expected one of the tasks {', '.join(tasks)}, got {config.task!r}")
     task = tasks[config.task]
-    settings = _settings(flags, task, config.debug)
+    settings = task_settings(task, flags, "gru-train tune TASK")
+    settings = replace(settings, run=replace(settings.run, debug=config.debug))
     given = [match[1] for match in map(_FLAG.match, flags) if match]
     space = search_space(config, settings, [each.replace("-", "_") for each in given])
     with console.status("checking the data ..."):
@@ -62,17 +61,6 @@ def found_name(settings: Any) -> str:
     """What the data of these settings are called in the name of a folder."""
     data = getattr(settings.data, "data", None)
     return "built-in" if data is None else Path(data).resolve().name.split(".")[0]
-
-
-def _settings(flags: Sequence[str], task: Task, debug: bool) -> Any:
-    settings = tyro.cli(
-        task.config_type,
-        prog="gru-train tune TASK",
-        default=preset_in(flags, task.presets, task.config_type()),
-        args=list(flags),
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
-    return replace(settings, run=replace(settings.run, debug=debug))
 
 
 def _train_best(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from training.config import to_dict
+from training.compare.command import flags
 from training.data.digest import data_digest
 from training.errors import ConfigError, InterruptedWork, RunDirectoryError, TrainingError
 from training.search_ranges import written
@@ -132,14 +132,7 @@ def conclude(
 
 def _identity(task: str, space: SearchSpace, digest: str) -> dict[str, Any]:
     """What makes trials comparable: task, data, and the settings that are not searched."""
-    values = to_dict(space.config)
-    values.pop("run")
-    settings = {
-        name: value
-        for section, of in values.items()
-        for name, value in (of.items() if isinstance(of, dict) else [(section, of)])
-        if name not in space.choices
-    }
+    searched = {f"--{name.replace('_', '-')}" for name in space.choices}
+    settings = {flag: value for flag, value in flags(space.config).items() if flag not in searched}
     choices = {name: str(choice) for name, choice in space.choices.items()}
-    flags = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-    return {"task": task, "data": digest, "choices": choices, **flags}
+    return {"task": task, "data": digest, "choices": choices, **settings}

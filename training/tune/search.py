@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,21 +57,24 @@ def search(
             end = None if seconds is None else time.monotonic() + seconds
             left = trials
             while True:
-                over = end is not None and time.monotonic() >= end and study.best() is not None
-                if over:
+                ended = workers.ended()
+                trials_now = study.trials()  # after that: what has ended writes no more
+                best = study.best(trials_now)
+                if best is not None and end is not None and time.monotonic() >= end:
                     break
-                unused = workers.collect()
+                unused = workers.collect(ended, trials_now, best)
                 left = None if left is None else left + unused
                 while left != 0 and len(workers.running) < parallel:
                     count = _share(left, parallel)
                     workers.start(count)
                     left = None if left is None else left - count
-                shown.update()
+                shown.update(trials_now, best)
                 if not workers.running:
                     break
                 time.sleep(_POLL_SECONDS)
             workers.end(TrialState.PRUNED, "the time was over", again=False)
-            shown.update()
+            trials_now = study.trials()
+            shown.update(trials_now, study.best(trials_now))
     return study
 
 
@@ -119,17 +122,27 @@ class _Workers:
             )
         self.running.append(_Worker(process, count, log))
 
-    def collect(self) -> int:
+    def ended(self) -> list[_Worker]:
+        """Those of the running processes that run no more."""
+        return [each for each in self.running if each.process.poll() is not None]
+
+    def collect(self, ended: Sequence[_Worker], trials: Sequence[Trial], best: Trial | None) -> int:
         """Take note of processes that have ended; return how many trials they have left undone.
+
+        Args:
+            ended: The processes.
+            trials: Of the study, read after they ended.
+            best: Of these.
 
         Raises:
             TrainingError: They break down again and again, or the first settings do not work.
         """
-        self._refuse_bad_settings()
+        if best is None:
+            self._refuse_bad_settings(trials)
         undone = 0
-        for worker in [each for each in self.running if each.process.poll() is not None]:
+        for worker in ended:
             self.running.remove(worker)
-            undone += worker.count - self.study.begun_by(worker.name)
+            undone += worker.count - sum(each.worker == worker.name for each in trials)
             status = worker.process.returncode
             if not status:
                 self._crashes = 0
@@ -137,7 +150,7 @@ class _Workers:
             self._crashes += 1
             reason = f"its process ended with status {status}"
             self.study.release((worker.name,), TrialState.FAIL, reason, again=False)
-            if self._crashes >= _MOST_CRASHES or self.study.best() is None:
+            if self._crashes >= _MOST_CRASHES or best is None:
                 said = worker.log.read_text("utf-8", "replace").strip()[-_SHOWN_OF_ERROR:]
                 raise TrainingError(f"a process of the search ended with status {status}:\n{said}")
         return undone
@@ -165,12 +178,10 @@ class _Workers:
             self.end(TrialState.FAIL, "interrupted", again=True)
             raise
 
-    def _refuse_bad_settings(self) -> None:
-        """Raise the error of a failed trial where none has been complete yet."""
-        if self.study.best() is not None:
-            return
+    def _refuse_bad_settings(self, trials: Sequence[Trial]) -> None:
+        """Raise the error of a failed trial of these processes."""
         own = {worker.name for worker in self.running}
-        for trial in self.study.trials():
+        for trial in trials:
             if trial.state == "failed" and trial.worker in own:
                 raise TrainingError(trial.reason or f"trial {trial.number} failed")
 
@@ -179,7 +190,7 @@ class _Shown:
     """A line for each trial that has ended, and in a terminal a bar with the time left."""
 
     def __init__(self, study: Study, console: Console, seconds: float | None):
-        self._study, self._console = study, console
+        self._criterion, self._console = study.criterion, console
         self._known = {each.number for each in study.trials() if each.state != "running"}
         self._style = study.criterion.style
         self._bar = Progress(
@@ -200,10 +211,9 @@ class _Shown:
     def __exit__(self, *_: Any) -> None:
         self._bar.stop()
 
-    def update(self) -> None:
-        """Show what is new."""
-        best = self._study.best()
-        for trial in self._study.trials():
+    def update(self, trials: Sequence[Trial], best: Trial | None) -> None:
+        """Show what is new among the trials, of which one is the best."""
+        for trial in trials:
             if trial.state != "running" and trial.number not in self._known:
                 self._known.add(trial.number)
                 self._console.print(
@@ -212,7 +222,7 @@ class _Shown:
                     highlight=False,
                 )
         found = "-" if best is None or best.value is None else format(best.value, self._style)
-        description = f"{len(self._known)} trials, best {self._study.criterion.name} {found}"
+        description = f"{len(self._known)} trials, best {self._criterion.name} {found}"
         self._bar.update(
             self._task, description=description, completed=time.monotonic() - self._begun
         )

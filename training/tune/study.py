@@ -136,15 +136,16 @@ class Study:
             if each.state is not TrialState.WAITING
         ]
 
-    def best(self) -> Trial | None:
-        """The complete trial that does best; the first of several."""
-        sign = 1 if self.criterion.higher_is_better else -1
-        done = [each for each in self.trials() if each.state == "complete"]
-        return max(done, key=lambda each: sign * (each.value or 0.0), default=None)
+    def best(self, trials: Sequence[Trial] | None = None) -> Trial | None:
+        """The complete trial that does best; the first of several.
 
-    def begun_by(self, worker: str) -> int:
-        """How many trials a process has begun."""
-        return sum(each.worker == worker for each in self.trials())
+        Args:
+            trials: Among which; by default all of the study, which are read anew.
+        """
+        sign = 1 if self.criterion.higher_is_better else -1
+        trials = self.trials() if trials is None else trials
+        done = [each for each in trials if each.state == "complete"]
+        return max(done, key=lambda each: sign * (each.value or 0.0), default=None)
 
     def release(self, workers: Sequence[str], state: TrialState, reason: str, again: bool) -> None:
         """End the trials of processes that are no more.

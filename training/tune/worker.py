@@ -69,8 +69,7 @@ def run_trials(job: Job, count: int) -> None:
             trial.set_user_attr("reason", str(error))
             raise
 
-    for _ in range(count):
-        job.open_study().study.optimize(objective, n_trials=1, catch=(TrainingError,))
+    job.open_study().study.optimize(objective, n_trials=count, catch=(TrainingError,))
 
 
 if __name__ == "__main__":
