@@ -21,6 +21,8 @@ Tensor = Any
 
 # Most steps of a segment; one of `blocks.STEPS`, so that it is compiled without padding.
 SEGMENT = 128
+# Segments in work at the same time: TensorFlow would project the inputs of ten, which is memory.
+AT_ONCE = 1
 
 
 class Cut(NamedTuple):
@@ -46,13 +48,17 @@ class Cut(NamedTuple):
         """Of the segment that runs after `taken` others."""
         return self.count - 1 - taken if self.backwards else taken
 
+    def bounds(self, position: Tensor) -> tuple[Tensor, Tensor]:
+        """First step of a segment, and the one after its last."""
+        size, longer = self.steps // self.count, self.steps % self.count
+        begin = position * size + tf.minimum(position, longer)
+        return begin, begin + size + tf.cast(position < longer, tf.int32)
+
     def part(self, values: Tensor | None, position: Tensor) -> Tensor | None:
         """Of (B, T, …) the steps of a segment; a scalar and None as they are."""
         if values is None or values.shape.rank == 0:
             return values
-        size, longer = self.steps // self.count, self.steps % self.count
-        begin = position * size + tf.minimum(position, longer)
-        end = begin + size + tf.cast(position < longer, tf.int32)
+        begin, end = self.bounds(position)
         return values[:, begin:end]
 
     def segment(
@@ -65,19 +71,47 @@ class Cut(NamedTuple):
         )
 
 
-class _Parts:
-    """A sequence (B, T, …) that a loop writes segment by segment, or none."""
+class _Whole:
+    """A sequence (B, T, …) that a loop writes segment by segment, in place.
 
-    def __init__(self, count: Any, dtype: tf.DType, like: Tensor, features: int) -> None:
-        self._sizes = like.shape[:2]
-        self.array = tf.TensorArray(
-            dtype, count, element_shape=[None, like.shape[0], features], infer_shape=False
+    Of a tensor that nothing else holds, TensorFlow overwrites a slice where it is. In eager code
+    something does hold it, and each segment would copy it: so there they are joined at the end.
+    """
+
+    def __init__(self, cut: Cut, like: Tensor, features: int) -> None:
+        self._cut, self._eager = cut, tf.executing_eagerly()
+        self._shape = (*like.shape[:2], features)
+        if self._eager:
+            shape = (None, like.shape[0], features)
+            array = tf.TensorArray(like.dtype, cut.count, element_shape=shape, infer_shape=False)
+            self.empty: Any = array
+        else:
+            # Not tf.zeros: of a known size it becomes a constant, which is never overwritten.
+            sizes = tf.concat([tf.shape(like)[:2], [features]], 0)
+            self.empty = tf.raw_ops.Empty(shape=sizes, dtype=like.dtype)
+
+    def write(self, whole: Any, position: Tensor, part: Tensor) -> Any:
+        """The whole with the part (B, steps, …) of a segment."""
+        if self._eager:
+            return whole.write(position, batch_major(part))
+        begin, end = self._cut.bounds(position)
+        written = tf.raw_ops.TensorStridedSliceUpdate(
+            input=whole,
+            begin=[0, begin],
+            end=[0, end],
+            strides=[1, 1],
+            value=part,
+            begin_mask=1,  # all rows
+            end_mask=1,
         )
+        written.set_shape(self._shape)
+        return written
 
-    def joined(self, array: tf.TensorArray) -> Tensor:
-        whole = batch_major(array.concat())
-        whole.set_shape([*self._sizes, whole.shape[-1]])
-        return whole
+    def joined(self, whole: Any) -> Tensor:
+        """The sequence (B, T, …)."""
+        joined = batch_major(whole.concat()) if self._eager else whole
+        joined.set_shape(self._shape)
+        return joined
 
 
 def forward(
@@ -90,23 +124,28 @@ def forward(
         segments, (segments, B, U).
     """
     state = wide(operands.initial_state)
-    units = state.shape[-1]
-    parts = _Parts(cut.count, operands.inputs.dtype, operands.inputs, units)
+    sequence = _Whole(cut, operands.inputs, state.shape[-1]) if keep_outputs else None
 
     def run(taken: Tensor, state: Tensor, starts: Any, outputs: Any) -> Any:
         position = cut.position(taken)
         starts = starts.write(position, state)
         *states, after = infer(*cut.segment(operands, constants, position, state), keep_outputs)
-        outputs = tuple(a.write(position, batch_major(states[0])) for a in outputs)
+        if sequence is not None:
+            outputs = sequence.write(outputs, position, states[0])
         after.set_shape(state.shape)
         return taken + 1, after, starts, outputs
 
     starts = tf.TensorArray(state.dtype, cut.count, element_shape=state.shape)
-    arrays = (parts.array,) if keep_outputs else ()
-    _, final, starts, arrays = tf.while_loop(
-        lambda taken, *_: taken < cut.count, run, (tf.constant(0), state, starts, arrays)
+    outputs = () if sequence is None else sequence.empty
+    _, final, starts, outputs = tf.while_loop(
+        lambda taken, *_: taken < cut.count,
+        run,
+        (tf.constant(0), state, starts, outputs),
+        parallel_iterations=AT_ONCE,
     )
-    return (*(parts.joined(array) for array in arrays), final), starts.stack()
+    if sequence is None:
+        return (final,), starts.stack()
+    return (sequence.joined(outputs), final), starts.stack()
 
 
 def backward(
@@ -165,10 +204,9 @@ def _backward(
 ) -> list[Tensor]:
     weights = operands[2:]
     like = [v for v in weights if v is not None]
-    features = operands.inputs.shape[-1]
-    parts = _Parts(cut.count, operands.inputs.dtype, operands.inputs, features)
+    sequence = _Whole(cut, operands.inputs, operands.inputs.shape[-1])
 
-    def run(left: Tensor, d_state: Tensor, sums: Any, array: Any) -> Any:
+    def run(left: Tensor, d_state: Tensor, sums: Any, d_inputs: Any) -> Any:
         position = cut.position(left - 1)
         segment, rows = cut.segment(operands, constants, position, starts[position])
         extent = Extent.of(segment.inputs, rows.plan, d_state.shape[-1])
@@ -177,19 +215,20 @@ def _backward(
             segment, rows, extent, None, keep_outputs, (*d_outputs, d_state)
         )
         # Where nobody wants it, TensorFlow does not compute it.
-        array = array.write(position, batch_major(d_x))
+        d_inputs = sequence.write(d_inputs, position, d_x)
         sums = tuple(so_far + wide(d) for so_far, d in zip(sums, d_weights, strict=True))
         d_before.set_shape(d_state.shape)
-        return left - 1, d_before, sums, array
+        return left - 1, d_before, sums, d_inputs
 
     sums = tuple(wide(tf.zeros_like(v)) for v in like)
-    _, d_initial, sums, array = tf.while_loop(
+    _, d_initial, sums, d_inputs = tf.while_loop(
         lambda left, *_: left > 0,
         run,
-        (tf.convert_to_tensor(cut.count), wide(upstream[-1]), sums, parts.array),
+        (tf.convert_to_tensor(cut.count), wide(upstream[-1]), sums, sequence.empty),
+        parallel_iterations=AT_ONCE,
     )
     return [
-        parts.joined(array),
+        sequence.joined(d_inputs),
         tf.cast(d_initial, operands.initial_state.dtype),
         *(tf.cast(d, v.dtype) for d, v in zip(sums, like, strict=True)),
     ]
