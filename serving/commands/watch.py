@@ -190,6 +190,7 @@ def _as_json(report: Report) -> dict[str, Any]:
                 "now": one.now,
                 "stability_index": one.stability.value,
                 "chance": one.stability.noise,
+                "rows_far_outside": one.far_outside,
                 "verdict": one.stability.verdict,
             }
             for one in report.findings
@@ -215,15 +216,19 @@ def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None
     table = Table(box=None, pad_edge=False)
     for heading in ("quantity", "held-out rows", "requests"):
         table.add_column(heading, overflow="fold")
-    for heading in ("index", "chance"):
+    for heading in ("outside", "index", "chance"):
         table.add_column(heading, justify="right")
     table.add_column("")
     for one in report.findings:
         index, noise = one.stability
-        cells = one.name, one.before, one.now, f"{index:.3f}", f"{noise:.3f}", one.stability.verdict
+        outside = f"{one.far_outside:,}" if one.far_outside else ""
+        figures = outside, f"{index:.3f}", f"{noise:.3f}"
+        cells = one.name, one.before, one.now, *figures, one.stability.verdict
         table.add_row(*(Text(safe_text(cell)) for cell in cells))
     console.print(table)
     say("Numbers: the median, and in brackets the range of 98 % of the rows.")
+    if any(one.far_outside for one in report.findings):
+        say("outside: rows farther from that range of the held-out rows than it is wide.")
     if report.accuracy is not None:
         say(_accuracy(report.accuracy))
     elif arguments.outcomes:

@@ -30,12 +30,15 @@ class Finding:
         before: What it was like, in words.
         now: What it is like.
         stability: How far that is.
+        far_outside: Rows farther from the range of 98 % of the held-out rows than it is wide; a few
+            of them do not move an index.
     """
 
     name: str
     before: str
     now: str
     stability: Stability
+    far_outside: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,8 @@ def _number_finding(name: str, before: Distribution, values: np.ndarray) -> Find
     now = "none" if not len(there) else _range(*np.quantile(there, [0.01, 0.5, 0.99]))
     counts = bins.counts(values)
     was = _range(bins.low, bins.median, bins.high)
-    return Finding(name, was, now, stability(before.counts, counts))
+    far = int((bins.outside(values) > 1).sum())
+    return Finding(name, was, now, stability(before.counts, counts), far)
 
 
 def _range(low: float, median: float, high: float) -> str:

@@ -3,11 +3,17 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving.__main__ import main
 from serving.client import connect
+from serving.drift.prediction_logs import Logged
+from serving.drift.quantities import Quantities
+from serving.drift.reference import Reference
+from serving.drift.text_reader import TextReader
+from serving.drift.watch import Watch
 from tests.serving.conftest import running
 from tests.waiting import wait_until
 
@@ -87,6 +93,30 @@ def test_another_language_is_noticed_and_offered_for_labelling(exports, logged, 
     assert FOREIGN in reasons
     assert all(row["label"] == "" for row in rows)
     assert len(rows) == len(reasons)  # each text once, however often it was asked
+
+
+def test_few_windows_far_from_all_that_were_known(tmp_path):
+    """Two of 66 do not move the index; they are counted."""
+    version = tmp_path / "1"
+    (version / "assets.extra").mkdir(parents=True)
+    columns = {"history": ["load"], "forecast": ["load"]}
+    rng = np.random.default_rng(0)
+    windows = rng.normal(100, 5, (64, 24, 1))
+    known = Quantities(TextReader(), columns)({"history": windows}, {"forecast": windows})
+    Reference.of(known, columns).write(version)
+    logged = [
+        Logged("m", 1, 1_700_000_000, {"history": one}, {"forecast": one})
+        for one in (windows, windows[:2] + 300)
+    ]
+    watch = Watch(version)
+    watch.add(logged)
+    report = watch.report()
+    found = {one.name: one for one in report.findings}
+    assert report.rows == 66
+    assert report.verdict == "stable"
+    assert found["history of load: level"].far_outside == 2
+    assert found["forecast of load"].far_outside == 2
+    assert found["history of load: spread"].far_outside == 0
 
 
 def test_outcomes_give_the_accuracy(exports, logged, held_out, tmp_path, capsys):
