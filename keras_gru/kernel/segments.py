@@ -79,39 +79,45 @@ class _Whole:
     """
 
     def __init__(self, cut: Cut, like: Tensor, features: int) -> None:
-        self._cut, self._eager = cut, tf.executing_eagerly()
-        self._shape = (*like.shape[:2], features)
+        self._cut, self._features, self._eager = cut, features, tf.executing_eagerly()
+        self._rows_and_steps = like.shape[:2]
+        self._sizes = tf.unstack(tf.shape(like, tf.int64)[:2])
         if self._eager:
             shape = (None, like.shape[0], features)
             array = tf.TensorArray(like.dtype, cut.count, element_shape=shape, infer_shape=False)
             self.empty: Any = array
         else:
             # Not tf.zeros: of a known size it becomes a constant, which is never overwritten.
-            sizes = tf.concat([tf.shape(like)[:2], [features]], 0)
-            self.empty = tf.raw_ops.Empty(shape=sizes, dtype=like.dtype)
+            shape = tf.cast(self._flat(self._sizes[1]), tf.int32)
+            self.empty = tf.raw_ops.Empty(shape=shape, dtype=like.dtype)
 
     def write(self, whole: Any, position: Tensor, part: Tensor) -> Any:
         """The whole with the part (B, steps, …) of a segment."""
         if self._eager:
             return whole.write(position, batch_major(part))
-        begin, end = self._cut.bounds(position)
+        begin, end = (tf.cast(step, tf.int64) for step in self._cut.bounds(position))
         written = tf.raw_ops.TensorStridedSliceUpdate(
             input=whole,
-            begin=[0, begin],
-            end=[0, end],
-            strides=[1, 1],
-            value=part,
-            begin_mask=1,  # all rows
-            end_mask=1,
+            begin=[0, begin * self._features],
+            end=[self._sizes[0], end * self._features],
+            strides=tf.ones(2, tf.int64),
+            value=tf.reshape(part, self._flat(end - begin)),
         )
-        written.set_shape(self._shape)
+        written.set_shape(whole.shape)
         return written
 
     def joined(self, whole: Any) -> Tensor:
         """The sequence (B, T, …)."""
-        joined = batch_major(whole.concat()) if self._eager else whole
-        joined.set_shape(self._shape)
+        if self._eager:
+            joined = batch_major(whole.concat())
+        else:
+            joined = tf.reshape(whole, [*self._sizes, self._features])
+        joined.set_shape([*self._rows_and_steps, self._features])
         return joined
+
+    def _flat(self, steps: Tensor) -> Tensor:
+        """Shape of so many steps with two axes: of three, writing a slice takes twice as long."""
+        return tf.stack([self._sizes[0], steps * self._features])
 
 
 def forward(

@@ -1,10 +1,17 @@
 """Layers made in a `keras.RematScope`: the same gradients from less memory."""
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from benchmarks.layer.memory import ENVIRONMENT
 from keras_gru import GRU
 from keras_gru.kernel import segments
 
@@ -76,3 +83,16 @@ def test_training_in_a_bidirectional_wrapper():
     model.compile("adam", "mse")
     losses = model.fit(x, x[..., :1], epochs=8, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no /proc/self/clear_refs")
+def test_outputs_and_their_gradients_are_there_once():
+    rows, steps, units = 8, 20_000, 64
+    command = [sys.executable, "-m", "benchmarks.layer.long", "--worker", "--cases", "all outputs"]
+    command += ["--layers", "keras_gru in RematScope", "--shape", f"{rows},{steps},4,{units}"]
+    environment = {**os.environ, **ENVIRONMENT, "CUDA_VISIBLE_DEVICES": "-1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    outputs = rows * steps * units * 4
+    # Twice, and what the segments and their programs need, here about as much again.
+    assert json.loads(done.stdout.splitlines()[-1])["bytes"] < 4 * outputs
