@@ -23,6 +23,7 @@ from serving.commands.connection_arguments import explain_error
 from serving.commands.files.outcome_table import read_outcomes
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_json, safe_text
+from serving.commands.terminal.waiting import waiting
 from serving.drift.exposition import exposition
 from serving.drift.outcomes import Accuracy
 from serving.drift.prediction_logs import log_files, read_log
@@ -137,11 +138,12 @@ def _once(arguments: argparse.Namespace) -> int:
     outcomes = read_outcomes(arguments.outcomes) if arguments.outcomes else {}
     watch = Watch(version, outcomes, arguments.rows)
     since = time.time() - arguments.hours * 3600 if arguments.hours else 0
-    for file in log_files(arguments.logs):
-        requests = read_log(file)
-        if arguments.model is not None:
-            requests = (one for one in requests if one.model == arguments.model)
-        watch.add(requests, since)
+    with waiting(f"reading {arguments.logs}"):
+        for file in log_files(arguments.logs):
+            requests = read_log(file)
+            if arguments.model is not None:
+                requests = (one for one in requests if one.model == arguments.model)
+            watch.add(requests, since)
     report = watch.report()
     if arguments.metrics:
         model = arguments.model or version.parent.name

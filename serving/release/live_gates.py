@@ -48,12 +48,12 @@ class LiveGates:
         assert move.after is not None
         new = rollout.directory(move.after)
         shifted = set() if move.before is None else self._shifted(rollout.directory(move.before))
-        deadline = time.monotonic() + self.seconds
+        began, deadline = time.time(), time.monotonic() + self.seconds
         rollout.say(f"watching version {move.after} for {self.seconds:g} s")
         while True:
             time.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
             over = time.monotonic() >= deadline
-            report = self._report(new)
+            report = self._report(new, began)
             if report.rows >= self.least_rows:
                 self._judge(report, shifted, over)
             elif over:
@@ -66,10 +66,12 @@ class LiveGates:
                 rollout.say(f"live: version {move.after} passed with {report.rows:,} rows")
                 return
 
-    def _report(self, version: Path) -> Report:
+    def _report(self, version: Path, since: float = 0) -> Report:
+        """Of the files that were written to since then."""
         watch = Watch(version, self.outcomes)
         for file in log_files(self.logs):
-            watch.add(read_log(file))
+            if file.stat().st_mtime >= since:
+                watch.add(read_log(file))
         return watch.report()
 
     def _shifted(self, version: Path) -> set[str]:
