@@ -20,6 +20,8 @@ from training.errors import ConfigError
 from training.search_ranges import Floats, OneOf
 
 ConfigT = TypeVar("ConfigT")
+OptionalFlag = Annotated[bool | None, tyro.conf.DisallowNone]
+"""`--flag` or `--no-flag`; None, where neither is given, leaves it to the data."""
 OptionalName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from training.config import (
+    OptionalFlag,
     OptionalName,
     RunConfig,
     TrainingConfig,
@@ -59,7 +60,7 @@ class ClassifierConfig:
     """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
     word_ratios: Annotated[bool, OneOf((False, True))] = False
     """Initialise learned word vectors with how much more often a word occurs in a class."""
-    ngrams: bool | None = None
+    ngrams: OptionalFlag = None
     """Combine the GRU with a regression on NB-weighted uni- and bigrams; default: for files of
     your own, if the network reads in both directions."""
 
