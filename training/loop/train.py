@@ -52,6 +52,7 @@ def train(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     replicas: Replicas | None = None,
     followers: Sequence[Progress] = (),
+    adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
 ) -> FitResult:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -66,6 +67,7 @@ def train(
         checkpoint: Makes the checkpoint of these variables; none is written by default.
         replicas: Of the model; one by default.
         followers: Told of steps and epochs, beside the console; may end the training by an error.
+        adam: The class of the optimizer.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
@@ -73,7 +75,7 @@ def train(
     """
     replicas = replicas or Replicas()
     with replicas.scope():
-        optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train_batches)))
+        optimizer = adam(learning_rate_schedule(settings, len(train_batches)))
     loss, metrics = objective.loss, objective.metrics
     eval_step = make_eval_step(
         model, loss, metrics, signature, replicas, outputs=bool(objective.measures)

@@ -109,6 +109,9 @@ class SentimentTrainingConfig(TrainingConfig):
     weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
     exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
     micro_f1, mae."""
+    sparse_updates: bool = False
+    """In each step, move the vectors of the batch's words only, and leave those of other words as
+    they are; faster with large vocabularies."""
     seed: int = 0
     """Seed of the generated reviews, the split, the initial weights, dropout and shuffling."""
 
