@@ -22,7 +22,7 @@ from training.loop.fit import (
     make_train_step,
 )
 from training.loop.learning_rate import learning_rate_schedule
-from training.loop.progress import ProgressGroup, TrainingProgress
+from training.loop.progress import ModelFollower, ProgressGroup, TrainingProgress
 from training.loop.replicas import Replicas
 
 
@@ -84,6 +84,9 @@ def train(
         model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
     )
     variables = [*model.variables, *optimizer.variables]
+    for each in followers:
+        if isinstance(each, ModelFollower):
+            each.watch(model, loss, validation_batches)
     with TrainingProgress(
         console, settings.epochs, len(train_batches), objective.shown, objective.style
     ) as progress:
