@@ -53,5 +53,5 @@ class SeriesModel:
 
 def _load_pyfunc(data_path: str) -> TextModel | SeriesModel:
     """What MLflow calls to load a model."""
-    kinds = {"sentiment": TextModel, "forecasting": SeriesModel}
-    return kinds[RunDirectory.open(data_path).task](data_path)
+    task = RunDirectory.open(data_path).task
+    return SeriesModel(data_path) if task == "forecasting" else TextModel(data_path)
