@@ -11,6 +11,8 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 
 from tests.training.conftest import tiny_config, tiny_forecasting_config, write_waves
+from training import TextClassifier
+from training.errors import ConfigError
 from training.forecasting.pipeline import train_forecasting
 from training.sentiment.data import load_sentiment_data
 from training.sentiment.pipeline import train_sentiment
@@ -157,3 +159,16 @@ def test_the_digest_is_of_the_rows(followed, events):
             kind, raw = f"{content.dtype.str} {content.shape}", content.tobytes()
         whole.update(f"{kind}, {len(raw)} bytes\n".encode() + raw)
     assert f"| data.sha256 | {whole.hexdigest()} |" in text(events, "settings")
+
+
+def test_an_estimator_is_followed(tmp_path):
+    texts = [f"{word} number {n}" for n in range(40) for word in ("good", "bad")]
+    settings = {"epochs": 1, "units": 3, "embedding_size": 3, "ngrams": False}
+    fitted = TextClassifier(track="tensorboard", runs_dir=tmp_path, name="own", **settings).fit(
+        texts, ["yes", "no"] * 40
+    )
+    events = read(tmp_path / "tensorboard" / "own")
+    told = {each["epoch"]: each["train"]["loss"] for each in fitted.run_.history}
+    assert scalars(events, "train/loss") == pytest.approx(told, rel=1e-6)
+    with pytest.raises(ConfigError, match="track must be one of"):
+        TextClassifier(track="mlflw").fit(texts, ["yes", "no"] * 40)
