@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import httpx
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from starlette.testclient import TestClient
 
 from tests.training.conftest import tiny_forecasting_config, write_waves
 from training.errors import DivergenceError, TrackingError
@@ -24,13 +26,7 @@ from training.sentiment.pipeline import train_sentiment
 from training.tracking.tracked import Tracked
 from training.tracking.tracker import TrackedData
 
-pytestmark = [
-    pytest.mark.slow,
-    # Other projects' code, on which nothing here depends.
-    pytest.mark.filterwarnings("ignore:::mlflow"),
-    pytest.mark.filterwarnings("ignore:::sqlalchemy"),
-    pytest.mark.filterwarnings("ignore:::pydantic"),
-]
+pytestmark = pytest.mark.slow
 DATA = TrackedData("tickets", "ab" * 32, {"train": 30, "test": 3})
 
 
@@ -104,6 +100,15 @@ def at(server):
         mlflow.set_tracking_uri(before)
 
 
+def scoring_app(model):
+    """What `mlflow models serve` runs; its import warns of MLflow's own type hints."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from mlflow.pyfunc import scoring_server
+
+        return scoring_server.init(model)
+
+
 def test_a_classifier_from_training_to_the_registry(server, client, tracked_config, tmp_path):
     config = tracked_config(
         track="mlflow", track_to=server.url, track_project="texts", register="films"
@@ -130,6 +135,13 @@ def test_a_classifier_from_training_to_the_registry(server, client, tracked_conf
         model = mlflow.pyfunc.load_model("models:/films/1")
         for asked in (texts, pd.DataFrame({"text": texts}), np.array(texts)):
             pd.testing.assert_frame_equal(model.predict(asked), expected)
+        served = TestClient(scoring_app(model))
+        for sent in (
+            {"inputs": texts},
+            {"dataframe_split": {"columns": ["text"], "data": [[text] for text in texts]}},
+        ):
+            answered = served.post("/invocations", json=sent).json()["predictions"]
+            assert [row["label"] for row in answered] == expected["label"].tolist()
         copied = Path(mlflow.artifacts.download_artifacts("models:/films/1", dst_path=tmp_path))
     exported = subprocess.run(
         [sys.executable, "-m", "serving", "export", copied / "data" / "run",
