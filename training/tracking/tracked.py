@@ -1,5 +1,6 @@
 """A training under a tracker's eyes, which it must not lose by it."""
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -66,7 +67,14 @@ class Tracked:
         if isinstance(error, KeyboardInterrupt):
             self._outcome = "interrupted"
         outcome = self._outcome
-        self._tell(lambda tracker: tracker.finish(outcome))
+
+        def finish(tracker: Tracker) -> None:
+            tracker.finish(outcome)
+
+        self._tell(finish)
+        if self._tracker is not None and self._untold[:1] not in ([], [finish]):
+            with contextlib.suppress(Exception):  # what comes before it may never be taken
+                finish(self._tracker)
 
     def begin(self, place: Path, data: TrackedData) -> Sequence[Progress]:
         """Start the tracker; what it returns follows the training's steps and epochs.

@@ -23,10 +23,18 @@ from training.estimators.forecaster import Forecaster
 from training.estimators.text_estimator import TextEstimator
 from training.forecasting.pipeline import train_forecasting
 from training.sentiment.pipeline import train_sentiment
+from training.tracking.mlflow_tracker import MLflowTracker
 from training.tracking.tracked import Tracked
 from training.tracking.tracker import TrackedData
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # Other projects' code, on which nothing here depends.
+    pytest.mark.filterwarnings("ignore:::mlflow"),
+    pytest.mark.filterwarnings("ignore:::sqlalchemy"),
+    pytest.mark.filterwarnings("ignore:::pydantic"),
+    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred:UserWarning"),
+]
 DATA = TrackedData("tickets", "ab" * 32, {"train": 30, "test": 3})
 
 
@@ -229,6 +237,21 @@ def test_a_training_that_ends_early(
     with pytest.raises(type(error)):
         train()
     assert only_run(client, f"ends {status}").info.status == status
+
+
+def test_results_that_are_not_taken_do_not_hide_the_end(
+    server, client, tracked_config, console, shown, tmp_path, tiny_run, monkeypatch
+):
+    def refuse(self, run):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(MLflowTracker, "results", refuse)
+    config = tracked_config(track="mlflow", track_to=server.url, track_project="refused")
+    with Tracked(config, "sentiment", console) as tracked:
+        tracked.begin(tmp_path / "tracked", DATA)
+        tracked.complete(tiny_run.path)
+    assert only_run(client, "refused").info.status == "FINISHED"
+    assert "OSError: no space left" in shown()
 
 
 def test_a_resumed_training_goes_on_with_its_run(
