@@ -16,6 +16,7 @@ from training.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 MOST = 12
+"""There were 9."""
 
 
 def write_texts(path, rows):

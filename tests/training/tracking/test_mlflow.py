@@ -70,13 +70,23 @@ class Server:
         raise AssertionError((self.folder / "log").read_text())
 
     def stop(self):
-        os.killpg(self.process.pid, 15)
-        self.process.wait(30)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, 15)
+            self.process.wait(30)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("mlflow"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server_to_stop(tmp_path):
+    """One that no other test needs."""
+    server = Server(tmp_path)
     server.start()
     yield server
     server.stop()
@@ -178,10 +188,9 @@ def test_a_forecaster_from_training_to_the_registry(server, client, tmp_path):
 
 
 def test_a_server_that_is_gone_for_a_while_costs_nothing(
-    tracked_config, console, shown, records, tmp_path, tiny_run
+    server_to_stop, tracked_config, console, shown, records, tmp_path, tiny_run
 ):
-    server = Server(tmp_path)
-    server.start()
+    server = server_to_stop
     config = tracked_config(track="mlflow", track_to=server.url)
     with Tracked(config, "sentiment", console) as tracked:
         tracked.begin(tmp_path / "tracked", DATA)
@@ -197,14 +206,12 @@ def test_a_server_that_is_gone_for_a_while_costs_nothing(
     run = only_run(client, "keras-gru")
     assert history(client, run, "validation/loss") == {n: 2 / n for n in range(1, 5)}
     assert run.info.status == "FINISHED"
-    server.stop()
 
 
 def test_a_server_that_does_not_come_back_costs_nothing(
-    tracked_config, console, shown, records, tmp_path, tiny_run
+    server_to_stop, tracked_config, console, shown, records, tmp_path, tiny_run
 ):
-    server = Server(tmp_path)
-    server.start()
+    server = server_to_stop
     with Tracked(tracked_config(track="mlflow", track_to=server.url), "t", console) as tracked:
         tracked.begin(tmp_path / "tracked", DATA)
         server.stop()
