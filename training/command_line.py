@@ -24,6 +24,7 @@ from training.resume_config import ResumeConfig
 from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import sigterm_interrupts
+from training.tracking.package import require_package
 from training.tune.command import run_tune
 from training.tune.config import TuneConfig
 
@@ -125,6 +126,7 @@ def _train(
     name: str, task: Task, config: Any, arguments: Sequence[str], resume: bool = False
 ) -> int:
     console = Console(soft_wrap=True)
+    require_package(config.run)
     data = _checked(task, config, console)
     _load_tensorflow(console, config.run.debug)
     run = task.train(config, console, resume, data)

@@ -20,6 +20,8 @@ from training.errors import ConfigError
 from training.search_ranges import Floats, OneOf
 
 ConfigT = TypeVar("ConfigT")
+OptionalFlag = Annotated[bool | None, tyro.conf.DisallowNone]
+"""`--flag` or `--no-flag`; None, where neither is given, leaves it to the data."""
 OptionalName = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 
 
@@ -33,8 +35,24 @@ class RunConfig:
     """Name of the new run directory; default: made from the data and the time."""
     debug: bool = False
     """Show TensorFlow's messages, and the traceback of an error."""
+    track: Annotated[Literal["tensorboard", "mlflow", "wandb"] | None, tyro.conf.DisallowNone] = (
+        None
+    )
+    """Follow the training in TensorBoard, MLflow or Weights & Biases: settings, measures of each
+    epoch, digest of the data, pictures; in the last two also the run itself."""
+    track_to: Annotated[str | None, tyro.conf.arg(metavar="PLACE")] = None
+    """Server or store of MLflow, as http://host:5000 or sqlite:///runs.db; folder of the others.
+    Default: what MLflow's environment says; tensorboard/ or wandb/ in --runs-dir."""
+    track_project: OptionalName = None
+    """Experiment of MLflow or project of Weights & Biases; default: keras-gru."""
+    track_histograms: bool = False
+    """With TensorBoard or Weights & Biases, also show how gates and gradients are distributed after
+    each epoch, on a few validation rows."""
+    register: OptionalName = None
+    """With --track mlflow, register the model under this name."""
 
     def __post_init__(self) -> None:
+        self._check_tracking()
         if self.name is not None and (
             not self.name
             or "\0" in self.name
@@ -44,6 +62,17 @@ class RunConfig:
             raise ConfigError(
                 f"--name must be a plain name without slashes or leading dot, got {self.name!r}"
             )
+
+    def _check_tracking(self) -> None:
+        """Refuse settings of a tracker that is not the one chosen."""
+        if self.track is None and (self.track_to or self.track_project or self.track_histograms):
+            raise ConfigError("--track-to, --track-project and --track-histograms need --track")
+        if self.track == "mlflow" and self.track_histograms:
+            raise ConfigError(
+                "--track-histograms needs --track tensorboard or wandb; MLflow shows no histograms"
+            )
+        if self.register is not None and self.track != "mlflow":
+            raise ConfigError(f"--register needs --track mlflow, got {self.track or 'no --track'}")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@
     │   └── DataProblemsError     several at once: training.data.problems
     ├── RunDirectoryError         a run that cannot be written, or is not whole
     ├── ScoringError              answers that cannot be given to a table, or not be written
+    ├── TrackingError         a tracker that cannot be reached as a training begins
     ├── CheckpointError           a checkpoint that cannot be written, read or continued
     └── DivergenceError           the loss stopped being a number
 
@@ -40,6 +41,10 @@ class RunDirectoryError(TrainingError):
 
 class ScoringError(TrainingError):
     """A table's rows cannot be answered, or their answers not be written."""
+
+
+class TrackingError(TrainingError):
+    """A tracker cannot be reached as a training begins."""
 
 
 class CheckpointError(TrainingError):

@@ -8,7 +8,7 @@ turn, in every other round in reverse order. An epoch is all training rows once,
 accuracy of the validation rows. `fit` runs as Keras compiles by default (`jit_compile="auto"`,
 which means XLA here, and a compilation for every shape of a batch) and without XLA. Both clip by
 the global norm; Keras' counts the gradients of a word that occurs twice in a batch apart, that of
-the loop counts their sum.
+the loop counts their sum. With `--sparse-updates` the loop is compared with itself.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from training.errors import TrainingError
 from training.loop.batches import Batch, LengthBucketedBatches
 from training.loop.fit import fit, make_eval_step, make_train_step
 from training.loop.progress import TrainingProgress
+from training.loop.sparse_adam import SparseAdam
 from training.sentiment.config import ClassifierConfig, SentimentDataConfig, SentimentTrainingConfig
 from training.sentiment.data import load_sentiment_data
 from training.sentiment.network.logits import EVALUATION_BATCH
@@ -40,6 +41,7 @@ from training.words.vocabulary import TextPreprocessor, build_vocabulary, index_
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 """Word ids (B, T) and class numbers (B,)."""
 LOOP = "GradientTape loop"
+SPARSE = "the same, --sparse-updates"
 FITS = {"fit, jit_compile=False": False, "fit, as Keras compiles": "auto"}
 Epoch = Callable[[int], float]
 """Trains on the epoch of this number; returns its mean training loss."""
@@ -91,6 +93,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--units", type=int, default=64)
     parser.add_argument("--embedding-size", type=int, default=64)
     parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument(
+        "--sparse-updates", action="store_true", help="compare with these in place of fit"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="epochs that count")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures")
     arguments = parser.parse_args(argv)
@@ -103,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except TrainingError as error:
         parser.error(str(error))
-    results = run(contenders(contest), arguments.rounds)
+    results = run(contenders(contest, arguments.sparse_updates), arguments.rounds)
     tokens = sum(map(len, contest.train.ids))
     print(markdown(results, tokens))
     if arguments.json is not None:
@@ -129,10 +134,13 @@ def prepare(
     return Contest(train, validation, len(vocabulary), len(read.classes), model, training)
 
 
-def contenders(contest: Contest) -> dict[str, Epoch]:
-    """The contenders, each with its own model."""
+def contenders(contest: Contest, sparse: bool = False) -> dict[str, Epoch]:
+    """The contenders, each with its own model: the loop and `fit`, or its sparse updates."""
+    loop = _tape_loop(contest, contest.build())
+    if sparse:
+        return {LOOP: loop, SPARSE: _tape_loop(contest, contest.build(), SparseAdam)}
     fits = {name: _keras_fit(contest, contest.build(), jit) for name, jit in FITS.items()}
-    return {LOOP: _tape_loop(contest, contest.build()), **fits}
+    return {LOOP: loop, **fits}
 
 
 def run(epochs: Mapping[str, Epoch], rounds: int) -> dict[str, Result]:
@@ -162,14 +170,18 @@ def markdown(results: Mapping[str, Result], tokens: int) -> str:
             f"{max(result.seconds):.2f} s | {tokens / medians[name]:,.0f} | "
             f"{result.losses[-1]:.4f} |"
         )
-    best = min(FITS, key=lambda name: medians[name])
+    best = min((name for name in results if name != LOOP), key=lambda name: medians[name])
     share = medians[LOOP] / medians[best]
     return "\n".join([*lines, "", f"The loop takes {share:.2f} times as long as {best}."])
 
 
-def _tape_loop(contest: Contest, model: keras.Model) -> Epoch:
+def _tape_loop(
+    contest: Contest,
+    model: keras.Model,
+    adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
+) -> Epoch:
     batches, settings = contest.train_batches(), contest.training
-    optimizer = keras.optimizers.Adam(settings.learning_rate)
+    optimizer = adam(settings.learning_rate)
     metrics = {"accuracy": accuracy}
     train_step = make_train_step(
         model, optimizer, cross_entropy, metrics, BATCH_SIGNATURE, settings.clip_norm

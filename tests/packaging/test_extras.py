@@ -103,7 +103,7 @@ def test_modules_import_with_their_extra(extras, found):
     ("package", "extras"),
     [
         ("keras_gru", ("layer", "plot", "train", "interop")),
-        ("training", ("train", "pieces")),
+        ("training", ("train", "pieces", "tensorboard", "mlflow", "wandb")),
         ("serving", ("all", "text", "tflite")),
     ],
 )

@@ -12,10 +12,12 @@ import pytest
 
 from tests.training.conftest import write_waves
 from training.__main__ import main
+from training.command_line import _parse
 from training.loop.checkpoint import Checkpoint
 from training.loop.fit_state import FitState
 from training.runs.directory import RunDirectory
 from training.sentiment.run import SentimentRun
+from training.task import TASKS, find_task
 
 TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
 
@@ -292,3 +294,19 @@ def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):
     assert main(["sentiment", *TINY, "--runs-dir", str(runs), "--name", "a"]) == 0
     (line,) = (x for x in capsys.readouterr().out.splitlines() if "gru-serve export" in x)
     assert str(runs / "a") in shlex.split(line, comments=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"), [([], None), (["--spacing"], True), (["--no-spacing"], False)]
+)
+def test_a_switch_that_the_data_decide_by_default(arguments, value):
+    """`--no-spacing` was refused: only `--spacing False` was known."""
+    tasks = {name: find_task(name) for name in TASKS}
+    config, _ = _parse(["sentiment", *arguments], tasks, [])
+    assert config.data.spacing is value
+    forecasting, _ = _parse(
+        ["forecasting", *[each.replace("spacing", "channel-embedding") for each in arguments]],
+        tasks,
+        [],
+    )
+    assert forecasting.model.channel_embedding is value

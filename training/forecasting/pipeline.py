@@ -53,6 +53,8 @@ from training.loop.replicas import Replicas, make_replicas
 from training.plots import learning_curves
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter, run_name
+from training.tracking.tracked import Tracked
+from training.tracking.tracker import TrackedData
 
 
 def train_forecasting(
@@ -99,12 +101,16 @@ def train_forecasting(
         data = data.noting(require_calibration(data, config.model.levels))
     built_in = "co2" if given is None or series is None else series.name
     name = run_name(config, "forecasting", config.data.data or built_in)
-    with TrainingRunWriter(config, "forecasting", name, resume, given) as writer:
+    with (
+        Tracked(config, "forecasting", console, resume) as tracked,
+        TrainingRunWriter(config, "forecasting", name, resume, given) as writer,
+    ):
         show_data(data, () if series is None else series.notes, console)
         show_plan(plan, console)
         with console.status("fitting the baselines ..."):
             baselines = fit_baselines(data.plain)
-        trained = train_plan(plan, replicas, writer, console)
+        followers = tracked.begin(writer.final, _tracked(data))
+        trained = train_plan(plan, replicas, writer, console, followers)
         model, result, shares = trained.model, trained.result, trained.shares
         show_shares(shares, console)
         delivered = _refit(plan, trained, console) if replicas.count == 1 else None
@@ -187,7 +193,16 @@ def train_forecasting(
         writer.write_text("report.md", forecasting_report.write_markdown(metrics))
         writer.write_json("metrics.json", metrics)
         replicas.wait()
-        return ForecastingRun.open(writer.publish())
+        run = ForecastingRun.open(writer.publish())
+        tracked.complete(run.path)
+        return run
+
+
+def _tracked(data: ForecastingData) -> TrackedData:
+    parts = "train", "validation", "test"
+    return TrackedData(
+        data.series.name, data.digest, {part: len(data.windows(part)) for part in parts}
+    )
 
 
 def _plan(series: Series | None, config: ForecastingConfig) -> Plan:

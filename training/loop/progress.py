@@ -1,13 +1,32 @@
 """The progress display of a training: a bar with loss and time left, and a line per epoch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from training.loop.batches import Batch
+from training.loop.fit import PerRowFunction
 from training.loop.fit import Progress as FitProgress
 from training.loop.fit_state import EpochRecord
+
+if TYPE_CHECKING:
+    import keras
+
+
+@runtime_checkable
+class ModelFollower(FitProgress, Protocol):
+    """Progress that also looks at the model."""
+
+    def watch(
+        self,
+        model: "keras.Model",
+        loss: PerRowFunction,
+        batches: Callable[[], Iterable[Batch]],
+    ) -> None:
+        """Before the first step: what is trained, what it minimises, and the validation batches."""
 
 
 class TrainingProgress:

@@ -22,7 +22,7 @@ from training.loop.fit import (
     make_train_step,
 )
 from training.loop.learning_rate import learning_rate_schedule
-from training.loop.progress import ProgressGroup, TrainingProgress
+from training.loop.progress import ModelFollower, ProgressGroup, TrainingProgress
 from training.loop.replicas import Replicas
 
 
@@ -52,6 +52,7 @@ def train(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     replicas: Replicas | None = None,
     followers: Sequence[Progress] = (),
+    adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
 ) -> FitResult:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -66,6 +67,7 @@ def train(
         checkpoint: Makes the checkpoint of these variables; none is written by default.
         replicas: Of the model; one by default.
         followers: Told of steps and epochs, beside the console; may end the training by an error.
+        adam: The class of the optimizer.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.
@@ -73,7 +75,7 @@ def train(
     """
     replicas = replicas or Replicas()
     with replicas.scope():
-        optimizer = keras.optimizers.Adam(learning_rate_schedule(settings, len(train_batches)))
+        optimizer = adam(learning_rate_schedule(settings, len(train_batches)))
     loss, metrics = objective.loss, objective.metrics
     eval_step = make_eval_step(
         model, loss, metrics, signature, replicas, outputs=bool(objective.measures)
@@ -82,6 +84,9 @@ def train(
         model, optimizer, loss, metrics, signature, settings.clip_norm, replicas
     )
     variables = [*model.variables, *optimizer.variables]
+    for each in followers:
+        if isinstance(each, ModelFollower):
+            each.watch(model, loss, validation_batches)
     with TrainingProgress(
         console, settings.epochs, len(train_batches), objective.shown, objective.style
     ) as progress:

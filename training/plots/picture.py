@@ -2,21 +2,21 @@
 
 import unicodedata
 import warnings
-from functools import cache
 from pathlib import Path
 
-from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ft2font import FT2Font
+
+from training.plots.fonts import has_letter, own_letters, use_fallback_fonts
 
 _MOST_LETTERS = 20
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, the same bytes for the same figure."""
+    """Write a figure as PNG, the same bytes for the same figure and the same fonts."""
     FigureCanvasAgg(figure)
-    with warnings.catch_warnings():  # letters that the font lacks become boxes
+    use_fallback_fonts(figure)
+    with warnings.catch_warnings():  # of letters that no font has
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure.savefig(path, metadata={"Software": None})
 
@@ -24,7 +24,8 @@ def save_figure(figure: Figure, path: Path) -> None:
 def plain_label(name: str) -> str:
     """A name from the data, shortened and escaped: a pair of dollars would start a formula.
 
-    Emoji that the font lacks are called by their names, as in `:thumbs up sign:`.
+    Emoji that the font lacks are called by their names, as in `:thumbs up sign:`. Letters that no
+    font of the system has become their code points, as in `⟨4E2D⟩`, in place of boxes.
     """
     named = "".join(map(_shown, name))
     short = named if len(named) <= _MOST_LETTERS else named[: _MOST_LETTERS - 1] + "…"
@@ -35,14 +36,11 @@ def _shown(character: str) -> str:
     kind = unicodedata.category(character)
     if kind == "Cf":  # what joins emoji, among others: nothing to be seen
         return ""
-    if ord(character) in _glyphs():
+    if ord(character) in own_letters():
         return character
-    if kind in ("Mn", "Sk"):  # what gives emoji a form or colour
+    name = unicodedata.name(character, "symbol").lower()
+    if kind == "Sk" or name.startswith("variation selector"):  # an emoji's colour or form
         return ""
-    return f":{unicodedata.name(character, 'symbol').lower()}:" if kind == "So" else character
-
-
-@cache
-def _glyphs() -> frozenset[int]:
-    """The code points that the font of the pictures has."""
-    return frozenset(FT2Font(font_manager.findfont(font_manager.FontProperties())).get_charmap())
+    if kind == "So":
+        return f":{name}:"
+    return character if has_letter(character) else f"⟨{ord(character):04X}⟩"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from training.config import (
+    OptionalFlag,
     OptionalName,
     RunConfig,
     TrainingConfig,
@@ -59,7 +60,7 @@ class ClassifierConfig:
     """Add to each learned word vector those of the word's pieces of 3 to 5 letters."""
     word_ratios: Annotated[bool, OneOf((False, True))] = False
     """Initialise learned word vectors with how much more often a word occurs in a class."""
-    ngrams: bool | None = None
+    ngrams: OptionalFlag = None
     """Combine the GRU with a regression on NB-weighted uni- and bigrams; default: for files of
     your own, if the network reads in both directions."""
 
@@ -108,6 +109,9 @@ class SentimentTrainingConfig(TrainingConfig):
     weighted_f1, log_loss, average_precision, f1:CLASS; of several labels micro_f1, macro_f1,
     exact_match, log_loss, average_precision, f1:LABEL; of a number mae, rmse. Default: accuracy,
     micro_f1, mae."""
+    sparse_updates: bool = False
+    """In each step, move the vectors of the batch's words only (lazy Adam): faster with a large
+    vocabulary, and on small data less accurate."""
     seed: int = 0
     """Seed of the generated reviews, the split, the initial weights, dropout and shuffling."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from training.config import OptionalName, require_at_least, require_split
+from training.config import OptionalFlag, OptionalName, require_at_least, require_split
 from training.data.label_cells import TargetKind
 from training.errors import ConfigError
 
@@ -67,10 +67,10 @@ class SentimentDataConfig:
     """Share of the rows held out for the final test, if there is no official split."""
     fold: Annotated[int | None, tyro.conf.arg(metavar="0..9")] = None
     """Cross-validation, if there is no official split: test on this tenth, validate on the next."""
-    cleaning: bool | None = None
+    cleaning: OptionalFlag = None
     """Before reading words, normalise Unicode, and undo HTML, web addresses and what joins emoji;
     default: for data of your own."""
-    spacing: bool | None = None
+    spacing: OptionalFlag = None
     """Tell words and signs behind a blank from those without one; default: for data of your own, if
     the network reads in both directions and has no vectors from elsewhere."""
     pieces: int | None = None

@@ -12,6 +12,7 @@ from rich.console import Console
 from training.loop.batches import LengthBucketedBatches
 from training.loop.checkpoint import Checkpoint
 from training.loop.fit import FitResult, Progress
+from training.loop.sparse_adam import SparseAdam
 from training.loop.train import train
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
@@ -128,6 +129,7 @@ def fit_network(
         console=console,
         checkpoint=checkpoint,
         followers=followers,
+        adam=SparseAdam if settings.sparse_updates else keras.optimizers.Adam,
     )
     return model, result
 

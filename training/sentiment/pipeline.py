@@ -23,6 +23,8 @@ from training.sentiment.run import TEXT_RULES, SentimentRun
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
 from training.sentiment.targets.unequal import for_unequal_classes
+from training.tracking.tracked import Tracked
+from training.tracking.tracker import TrackedData
 from training.words.ngram_model import NgramModel
 from training.words.token_rows import TokenRows
 
@@ -61,7 +63,10 @@ def train_sentiment(
     started = time.perf_counter()
     built_in = "grammar" if given is None or data is None else data.name
     name = run_name(config, "sentiment", config.data.data or built_in)
-    with TrainingRunWriter(config, "sentiment", name, resume, given) as writer:
+    with (
+        Tracked(config, "sentiment", console, resume) as tracked,
+        TrainingRunWriter(config, "sentiment", name, resume, given) as writer,
+    ):
         keras.utils.set_random_seed(config.training.seed)
         shown = () if data is None else data.notes
         if data is None:
@@ -83,6 +88,7 @@ def train_sentiment(
             config,
             console,
             checkpoint=lambda variables: writer.checkpoint(variables, digest),
+            followers=tracked.begin(writer.final, _tracked(data)),
         )
         ngrams, combined = None, with_ngrams(config, data)
         if combined or config.run.ngram_baseline:
@@ -117,7 +123,14 @@ def train_sentiment(
                 floors,
                 run_summary(result, config.training.seed, started),
             )
-        return SentimentRun.open(writer.publish())
+        run = SentimentRun.open(writer.publish())
+        tracked.complete(run.path)
+        return run
+
+
+def _tracked(data: SentimentData) -> TrackedData:
+    sizes = {part: len(rows) for part, rows in data.parts().items()}
+    return TrackedData(data.name, data_digest(data.contents()), sizes)
 
 
 def _alone(

@@ -3,10 +3,14 @@
 import warnings
 
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from training.plots.picture import plain_label
+from training.plots import fonts
+from training.plots.picture import plain_label, save_figure
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,63 @@ def test_emoji_are_no_boxes():
     FigureCanvasAgg(figure)
     for row, name in enumerate(["👍", "🏴", "❤️", "🤷🏽\u200d♀️", "🇩🇪", "Zürich", "Ελλάδα"]):
         figure.text(0.1, row / 10, plain_label(name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.canvas.draw()
+
+
+@pytest.fixture
+def foreign_font(tmp_path):
+    """A font that has one Chinese letter, a square, and that Matplotlib knows meanwhile."""
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder([".notdef", "middle"])
+    builder.setupCharacterMap({ord("中"): "middle"})
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    for corner in ((0, 800), (800, 800), (800, 0)):
+        pen.lineTo(corner)
+    pen.closePath()
+    builder.setupGlyf({".notdef": TTGlyphPen(None).glyph(), "middle": pen.glyph()})
+    builder.setupHorizontalMetrics({".notdef": (500, 0), "middle": (900, 0)})
+    builder.setupHorizontalHeader(ascent=900, descent=-100)
+    builder.setupNameTable({"familyName": "Noto of the test", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(tmp_path / "foreign.ttf")
+    manager = font_manager.fontManager
+    before = [*manager.ttflist]
+    manager.addfont(tmp_path / "foreign.ttf")
+    fonts._font_with.cache_clear()
+    yield
+    manager.ttflist[:] = before
+    fonts._font_with.cache_clear()
+
+
+def written(folder, text):
+    figure = Figure()
+    figure.text(0.1, 0.5, text)
+    save_figure(figure, folder / "picture.png")
+    return figure
+
+
+@pytest.mark.usefixtures("foreign_font")
+def test_another_font_lends_its_letters(tmp_path):
+    assert plain_label("a中b") == "a中b"
+    figure = written(tmp_path, plain_label("a中b"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no font has the letter
+        figure.canvas.draw()
+
+
+def test_letters_that_no_font_has_are_their_code_points(tmp_path, monkeypatch):
+    manager = font_manager.fontManager
+    own = [each for each in manager.ttflist if each.name == "DejaVu Sans"]
+    monkeypatch.setattr(manager, "ttflist", own)
+    fonts._font_with.cache_clear()
+    assert plain_label("a中") == "a⟨4E2D⟩"
+    assert plain_label("ไม่") == "⟨0E44⟩⟨0E21⟩⟨0E48⟩"
+    fonts._font_with.cache_clear()
+    figure = written(tmp_path, plain_label("a中"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.canvas.draw()

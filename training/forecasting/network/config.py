@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
+from training.config import OptionalFlag
 from training.errors import ConfigError
 from training.search_ranges import Floats, Integers, OneOf
 
@@ -32,7 +33,7 @@ class ForecasterConfig:
     channel_independent: bool = True
     """Forecast each target from its own past alone, all with the same weights; other columns are
     then not read. Otherwise one network reads all columns together."""
-    channel_embedding: bool | None = None
+    channel_embedding: OptionalFlag = None
     """Give each target a learned vector; for architecture segment with --channel-independent.
     Default: up to 32 targets."""
     normalisation: Annotated[

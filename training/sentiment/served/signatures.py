@@ -100,7 +100,9 @@ class SentimentSignatures(tf.Module):
             inputs: (B,) string, each a serialized tf.Example with one string feature `text`.
 
         Returns:
-            `classes` (B, C) string, the same in each row, and their `scores` (B, C), float32.
+            `classes` (B, C) string, the same in each row, and their `scores` (B, C), float32. Of
+            several labels all are there, whatever their thresholds: the API has as many in each
+            row, and clients read from it which column of `scores` is which label.
         """
         features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
         scores = self._scores(self._logits(self._preprocessor(features["text"])))

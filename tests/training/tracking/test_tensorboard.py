@@ -1,0 +1,174 @@
+"""What TensorBoard's own reader finds in the files of a training."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
+
+from tests.training.conftest import tiny_config, tiny_forecasting_config, write_waves
+from training import TextClassifier
+from training.errors import ConfigError
+from training.forecasting.pipeline import train_forecasting
+from training.sentiment.data import load_sentiment_data
+from training.sentiment.pipeline import train_sentiment
+from training.tracking.tracked import Tracked
+from training.tracking.tracker import TrackedData
+
+DATA = TrackedData("d", "ab" * 32, {"train": 3})
+
+
+def read(folder):
+    found = EventAccumulator(str(folder), {"tensors": 0})
+    found.Reload()
+    return found
+
+
+def scalars(events, name):
+    return {each.step: float(tf.make_ndarray(each.tensor_proto)) for each in events.Tensors(name)}
+
+
+def text(events, name):
+    (event,) = events.Tensors(name)
+    return tf.make_ndarray(event.tensor_proto).item().decode()
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("followed")
+    config = tiny_config(folder)
+    object.__setattr__(config.run, "track", "tensorboard")
+    object.__setattr__(config.run, "track_histograms", True)
+    return train_sentiment(config)
+
+
+@pytest.fixture(scope="module")
+def events(followed):
+    return read(followed.path.parent / "tensorboard" / followed.path.name)
+
+
+def test_scalars_are_the_measures_of_the_epochs(followed, events):
+    for part in ("train", "validation"):
+        for name in ("loss", "accuracy"):
+            told = {each["epoch"]: each[part][name] for each in followed.history}
+            assert scalars(events, f"{part}/{name}") == pytest.approx(told, rel=1e-6)
+    assert scalars(events, "learning_rate") == pytest.approx({1: 2e-3, 2: 2e-3})
+    test = followed.metrics["model"]["test"]["accuracy"]
+    best = followed.metrics["best_epoch"]
+    assert scalars(events, "final/test/accuracy") == pytest.approx({best: test})
+
+
+def test_settings_and_data_are_named(followed, events):
+    start = plugin_data_pb2.HParamsPluginData.FromString(
+        events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    ).session_start_info
+    told = dict(start.hparams)
+    assert told["training.batch_size"].number_value == 32
+    assert told["model.bidirectional"].bool_value is True
+    assert told["data.train.rows"].number_value == followed.metrics["data"]["rows"]["train"]
+    assert len(told["data.sha256"].string_value) == 64
+    assert "| training.batch_size | 32 |" in text(events, "settings")
+    assert text(events, "outcome") == "finished"
+
+
+def test_pictures_are_those_of_the_report(followed, events):
+    pictures = {path.stem: path for path in followed.path.glob("*.png")}
+    tags = [tag for tag in events.Tags()["tensors"] if tag.startswith("report/")]
+    assert {tag.removeprefix("report/") for tag in tags} == set(pictures)
+    (event,) = events.Tensors("report/curves")
+    width, height, image = tf.make_ndarray(event.tensor_proto)
+    own = tf.io.decode_png(pictures["curves"].read_bytes(), channels=3)
+    assert (int(height), int(width)) == own.shape[:2]
+    np.testing.assert_array_equal(tf.io.decode_png(image), own)
+
+
+def test_histograms_are_of_gates_and_gradients(followed, events):
+    names = {tag for tag in events.Tags()["tensors"] if tag.startswith(("gates/", "gradients/"))}
+    layers = [f"bidirectional_1/{way}_gru_1" for way in ("forward", "backward")]
+    assert {f"gates/{layer}/{gate}" for layer in layers for gate in ("update", "reset")} < names
+    # A model that is read again names its inner layers without the outer ones.
+    for weight in followed.load_model().trainable_weights:
+        assert sum(name.endswith(f"/{weight.path}") for name in names) == 1
+    for event in events.Tensors(f"gates/{layers[0]}/update"):
+        bins = tf.make_ndarray(event.tensor_proto)  # (left, right, count)
+        assert 0 <= bins[:, 0].min() < bins[:, 1].max() <= 1
+        assert bins[:, 2].sum() > 0
+    assert [each.step for each in events.Tensors(f"gates/{layers[0]}/update")] == [1, 2]
+
+
+def test_the_projector_shows_the_word_vectors(followed):
+    folder = followed.path.parent / "tensorboard" / followed.path.name
+    config = text_format.Parse(
+        (folder / "projector_config.pbtxt").read_text("utf-8"), ProjectorConfig()
+    )
+    (one,) = config.embeddings
+    words = (folder / one.metadata_path).read_text("utf-8").split("\n")[:-1]
+    vectors = np.loadtxt(folder / one.tensor_path, delimiter="\t")
+    table = followed.load_model().get_layer("embedding").embeddings.numpy()
+    assert vectors.shape == table.shape == (len(words), 6)
+    np.testing.assert_allclose(vectors, table, rtol=1e-4, atol=1e-6)
+    assert words[2:] == list(followed.vocabulary.tokens[2:])
+
+
+def test_following_changes_no_weight(followed, tiny_run):
+    pairs = zip(
+        followed.load_model().get_weights(), tiny_run.load_model().get_weights(), strict=True
+    )
+    for watched, alone in pairs:
+        np.testing.assert_array_equal(watched, alone)
+
+
+def test_a_forecaster_is_followed_too(tmp_path):
+    data = write_waves(tmp_path / "waves.csv")
+    config = tiny_forecasting_config(tmp_path, data=data)
+    object.__setattr__(config.run, "track", "tensorboard")
+    object.__setattr__(config.run, "track_to", str(tmp_path / "logs"))
+    object.__setattr__(config.run, "track_histograms", True)
+    run = train_forecasting(config)
+    events = read(tmp_path / "logs" / "waves")
+    told = {each["epoch"]: each["validation"]["mse"] for each in run.history}
+    assert scalars(events, "validation/mse") == pytest.approx(told, rel=1e-6)
+    test = run.metrics["model"]["test"]["mse"]
+    assert list(scalars(events, "final/test/mse").values()) == pytest.approx([test], rel=1e-6)
+    assert any(tag.startswith("gates/") for tag in events.Tags()["tensors"])
+    assert not (tmp_path / "logs" / "waves" / "projector_config.pbtxt").exists()
+
+
+def test_a_resumed_training_replaces_its_files(tracked_config, console, records, tmp_path):
+    for resume, epochs in ((False, records[:2]), (True, records[:3])):
+        with Tracked(tracked_config(track="tensorboard"), "sentiment", console, resume) as tracked:
+            tracked.begin(tmp_path / "tracked", DATA)
+            for record in epochs:
+                tracked.epoch(record, True)
+    found = scalars(read(tmp_path / "tensorboard" / "tracked"), "train/loss")
+    assert found == pytest.approx({1: 1.0, 2: 0.5, 3: 1 / 3})
+
+
+def test_the_digest_is_of_the_rows(followed, events):
+    """As `training.data.digest` describes it, from the generated reviews themselves."""
+    data = load_sentiment_data(followed.config.data, 0)
+    whole = hashlib.sha256()
+    for content in data.contents():
+        if isinstance(content, str):
+            kind, raw = "text", content.encode()
+        else:
+            kind, raw = f"{content.dtype.str} {content.shape}", content.tobytes()
+        whole.update(f"{kind}, {len(raw)} bytes\n".encode() + raw)
+    assert f"| data.sha256 | {whole.hexdigest()} |" in text(events, "settings")
+
+
+def test_an_estimator_is_followed(tmp_path):
+    texts = [f"{word} number {n}" for n in range(40) for word in ("good", "bad")]
+    settings = {"epochs": 1, "units": 3, "embedding_size": 3, "ngrams": False}
+    fitted = TextClassifier(track="tensorboard", runs_dir=tmp_path, name="own", **settings).fit(
+        texts, ["yes", "no"] * 40
+    )
+    events = read(tmp_path / "tensorboard" / "own")
+    told = {each["epoch"]: each["train"]["loss"] for each in fitted.run_.history}
+    assert scalars(events, "train/loss") == pytest.approx(told, rel=1e-6)
+    with pytest.raises(ConfigError, match="track must be one of"):
+        TextClassifier(track="mlflw").fit(texts, ["yes", "no"] * 40)

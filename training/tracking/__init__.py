@@ -1,0 +1,1 @@
+"""Following trainings in TensorBoard, MLflow and Weights & Biases; knows no task."""
