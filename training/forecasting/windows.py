@@ -109,9 +109,9 @@ class WindowBatches:
     def _batch(self, rows: np.ndarray | slice) -> Batch:
         histories = self._standardise(self._windows.histories(rows))
         futures = self._windows.futures(rows)
-        return Batch(
-            histories, futures if self._scale is None else with_scale(futures, self._scale)
-        )
+        if self._scale is not None:
+            futures = with_scale(futures, self._scale, self._windows.effects_ahead(rows))
+        return Batch(histories, futures)
 
 
 class SeriesBatches:
@@ -180,10 +180,11 @@ class SeriesBatches:
         rows, columns = np.divmod(pairs, self._read.shape[1])
         origins, of_column = windows.origins[rows][:, np.newaxis], columns[:, np.newaxis]
         histories = _filled(self._read[origins + np.arange(-windows.lookback, 0), of_column])
-        futures = windows.targets[origins + np.arange(windows.horizon), of_column]
-        futures = futures[..., np.newaxis]
+        ahead = origins + np.arange(windows.horizon), of_column
+        futures = windows.targets[ahead][..., np.newaxis]
         if self._scale is not None:
-            futures = with_scale(futures, self._scale.T[columns][..., np.newaxis])
+            effects = None if windows.effects is None else windows.effects[ahead][..., np.newaxis]
+            futures = with_scale(futures, self._scale.T[columns][..., np.newaxis], effects)
         return Batch(histories[..., np.newaxis], futures)
 
 
