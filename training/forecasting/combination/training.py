@@ -153,13 +153,16 @@ def fit_networks(
     config, data, settings = plan.config, plan.data, plan.config.training
     keras.utils.set_random_seed(settings.seed)
     shape = replace(data.shape, lookback=plan.network_lookback)
-    pooled = len(shape.targets) > 1 and not (
-        config.model.channel_embedding or not config.model.channel_independent
-    )
-    learnt = ForecastShape(shape.lookback, shape.horizon, 1, (0,)) if pooled else shape
+    told_apart = bool(config.model.channel_embedding)
+    pooled = len(shape.targets) > 1 and config.model.channel_independent
+    pooled &= not told_apart or data.series.panel
+    ids = len(shape.targets) if pooled and told_apart else None
+    learnt = shape
+    if pooled:
+        learnt = ForecastShape(shape.lookback, shape.horizon, 1 if ids is None else 2, (0,))
     batches, validation = (series_batches if pooled else window_batches)(plan)
     with replicas.scope():
-        models = build_networks(networks, learnt, config.model.levels)
+        models = build_networks(networks, learnt, config.model.levels, ids)
         joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
     if start is not None:
         for each, model in zip(networks, models, strict=True):
@@ -183,7 +186,7 @@ def fit_networks(
     )
     if pooled:
         single = models
-        models = build_networks(networks, shape, config.model.levels)
+        models = build_networks(networks, shape, config.model.levels, ids)
         for each, of_one in zip(models, single, strict=True):
             each.set_weights(of_one.get_weights())
         joined = side_by_side(networks, models, replace(shape, lookback=plan.training_lookback))

@@ -34,7 +34,8 @@ class ForecasterConfig:
     then not read. Otherwise one network reads all columns together."""
     channel_embedding: bool | None = None
     """Give each target a learned vector; for architecture segment with --channel-independent.
-    Default: up to 32 targets."""
+    Default: up to 32 targets, and none of a table with a row for each series and time. There it
+    tells the series apart by their names, and one more vector stands for unknown series."""
     normalisation: Annotated[
         Literal["none", "last", "reversible", "difference"], OneOf(("last", "reversible"))
     ] = "last"

@@ -79,6 +79,7 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     if metrics.get("known_inputs"):
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
     lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
+    lines += ["## The whole test part", "", "![measured and forecast](test_part.png)", ""]
     lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
     lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]
     lines += ["![by column](errors_by_column.png)", "", *_columns(metrics), ""]
