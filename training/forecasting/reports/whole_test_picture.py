@@ -47,9 +47,8 @@ def draw_test_part(
     panels = figure.subplots(len(columns), 2, squeeze=False, width_ratios=(3.2, 1))
     for place, (k, (left, right)) in enumerate(zip(columns, panels, strict=True)):
         truth = data.series.values[rows, data.shape.targets[k]]
-        of_column = bounds[:, place]
+        of_column = np.where(np.isfinite(truth)[:, np.newaxis], bounds[:, place], np.nan)
         forecast = of_column[:, list(levels).index(MEDIAN)]
-        forecast = np.where(np.isfinite(truth), forecast, np.nan)
         shown = times[::step]
         low, high = _means(of_column[:, 0], step), _means(of_column[:, -1], step)
         nominal = levels[-1] - levels[0]
@@ -72,7 +71,7 @@ def draw_test_part(
 
 def _scatter(axes: Axes, truth: np.ndarray, forecast: np.ndarray) -> None:
     """One against the other, every step; on the line they agree."""
-    axes.scatter(truth, forecast, s=3, color=_MODEL, alpha=0.35, linewidths=0, rasterized=True)
+    axes.scatter(truth, forecast, s=5, color=_MODEL, alpha=0.45, linewidths=0, rasterized=True)
     both = np.concatenate([truth, forecast])
     if np.isfinite(both).any():
         ends = np.nanmin(both), np.nanmax(both)
