@@ -28,7 +28,7 @@ MEDIAN = 0.5
 class Channels(NamedTuple):
     """Which columns the rows of a network are."""
 
-    count: int
+    known: int
     """K."""
     unknown: bool
     """Whether unknown ones are told from the K."""
@@ -176,7 +176,7 @@ def _segment(
     gru = SegmentGRU(
         config.units,
         made,
-        channels.count if independent else 1,
+        channels.known if independent else 1,
         channels.unknown and independent,
         name="segment_gru",
     )
