@@ -45,6 +45,10 @@ COMMANDS = {
     "promote": ("serving.commands.rollout:promote", "move a label of a server to a newer version"),
     "rollback": ("serving.commands.rollout:rollback", "move a label back to its previous version"),
     "label": ("serving.commands.rollout:label", "show, set and remove version labels of a server"),
+    "watch": (
+        "serving.commands.watch",
+        "compare logged requests and answers with the data of a version",
+    ),
     "load-test": ("serving.commands.load_test", "measure throughput and latency of a server"),
 }
 

@@ -58,6 +58,7 @@ LIGHT = (
     "serving.load_test.report",
     "serving.commands.example_request",
     "serving.commands.rollout",
+    "serving.commands.watch",
     "serving.commands.publish",
     "serving.commands.prune",
     "serving.commands.inspect",

@@ -73,10 +73,22 @@ class Servable(ABC):
         """
         return None
 
+    def reference(self) -> Request | None:
+        """Held-out rows with answers, from which a server learns what usual requests are like.
+
+        None, the default, where there is nothing to compare later requests with. The export keeps
+        counts of them, and no row.
+        """
+        return None
+
     def native(self) -> NativeModel:
         """The signatures as graphs of ONNX, those that ONNX can express; by default none."""
         reason = "its task writes no graph of ONNX"
         return NativeModel(left=dict.fromkeys(self.signatures, reason))
+
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Names of the columns of series, by the name of the input or output that holds them."""
+        return {}
 
     def card(self) -> dict[str, Any]:
         """What of this task belongs on the model card, as JSON values."""

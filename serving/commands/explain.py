@@ -22,7 +22,7 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.series_csv import add_csv_arguments, stacked
+from serving.commands.files.series_csv import add_csv_arguments, stacked
 from serving.commands.series_request import model_ticks
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_json

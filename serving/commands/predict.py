@@ -25,8 +25,8 @@ from serving.commands.connection_arguments import (
     connect_as_told,
     explain_error,
 )
-from serving.commands.score_file import add_file_arguments, score_file
-from serving.commands.series_csv import add_csv_arguments, stacked
+from serving.commands.files.score_file import add_file_arguments, score_file
+from serving.commands.files.series_csv import add_csv_arguments, stacked
 from serving.commands.series_request import model_ticks
 from serving.commands.terminal.answer_table import batch_size, print_answers, print_forecasts
 from serving.commands.terminal.help_format import HelpFormatter

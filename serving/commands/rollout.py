@@ -16,6 +16,7 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
+from serving.commands.promotion_gates import add_gate_arguments, promotion
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_text
 from serving.config.model_config_edit import RolloutError
@@ -46,8 +47,12 @@ def promote(argv: Sequence[str]) -> int:
   gru-serve promote --config models.config --model sentiment --url grpc://localhost:8500
   gru-serve promote --config models.config --model sentiment --to 4 --url grpc://localhost:8500
   gru-serve promote --config models.config --model sentiment --from canary   # what canary is
+  gru-serve promote --config models.config --model sentiment --gate golden --gate latency
+  gru-serve promote --config models.config --model sentiment --gate golden --gate drift \\
+      --logs logs --watch 600        # put back where a gate does not pass
 """,
     )
+    add_gate_arguments(parser)
     parser.add_argument("--label", default="stable", help="label to move (default: stable)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--to", type=int, metavar="VERSION", help="version (default: the newest)")
@@ -64,7 +69,7 @@ def promote(argv: Sequence[str]) -> int:
             version = labels[arguments.source]
         if version is None:
             version = rollout.newest()
-        return rollout.move({arguments.label: version}, "promote", retire=True)
+        return promotion(rollout, arguments, arguments.label, version)
 
     return _run("promote", parser, argv, moves)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from serving.client import Client
 from serving.client.series_columns import SeriesColumns, series_columns
-from serving.commands.series_csv import Tick, known_ticks, open_csv, read_ticks, uneven_times
+from serving.commands.files.series_csv import Tick, known_ticks, open_csv, read_ticks, uneven_times
 from serving.errors import InvalidArgument
 
 

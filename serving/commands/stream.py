@@ -24,7 +24,7 @@ from serving.commands.connection_arguments import (
     exit_status,
     explain_error,
 )
-from serving.commands.series_csv import add_csv_arguments, open_csv, read_ticks
+from serving.commands.files.series_csv import add_csv_arguments, open_csv, read_ticks
 from serving.commands.series_request import model_columns
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_json, safe_text, share_bar

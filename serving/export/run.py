@@ -22,6 +22,9 @@ from tensorflow.python.saved_model import fingerprinting_utils
 
 import keras_gru
 from serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
+from serving.drift.quantities import Quantities
+from serving.drift.reference import Reference
+from serving.drift.text_reader import TextReader
 from serving.engine.portability import portability_faults
 from serving.engine.warmup import write_records
 from serving.export.native import write_native
@@ -136,6 +139,7 @@ def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[st
     write_records(aside, [warmup_record(each) for each in servable.warmup()])
     clock.note("warmup requests")
     native = write_native(aside, _native(servable))
+    _write_reference(aside, servable)
     clock.note("graphs of ONNX")
     card = {"task": run.task, **servable.card(), **_provenance(run), "streaming_parity": parity}
     card["onnx"] = {"signatures": sorted(native.signatures), "left_to_tensorflow": native.left}
@@ -149,6 +153,15 @@ def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[st
     write_digests(aside)
     clock.note("checking in a fresh process")
     return sorted(servable.signatures), parity
+
+
+def _write_reference(version: Path, servable: Servable) -> None:
+    """What held-out requests are like; after the graphs, whose words it counts."""
+    request = servable.reference()
+    if request is not None:
+        columns = servable.columns()
+        quantities = Quantities(TextReader.of_version(version), columns)
+        Reference.of(quantities(request.inputs, request.outputs), columns).write(version)
 
 
 def _native(servable: Servable) -> NativeModel:

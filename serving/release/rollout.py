@@ -44,6 +44,8 @@ class Rollout:
         server: A client of the server; None to write the file only, for a server not running.
         wait: Seconds that the server may take to load, and to take over the file.
         say: Called with a sentence about each step.
+        check: Called when the versions are loaded, before a label moves; by an error it keeps
+            everything as it was.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Rollout:
     server: Client | None
     wait: float = 300.0
     say: Callable[[str], None] = logging.getLogger(__name__).info
+    check: Callable[[Sequence[Move]], None] = lambda _: None
 
     def labels(self) -> dict[str, int]:
         """Versions by label, as the file has them."""
@@ -66,6 +69,17 @@ class Rollout:
         if not found:
             raise RolloutError(f"model {self.model}: there is no version in its base path")
         return max(found)
+
+    def directory(self, version: int) -> Path:
+        """Where a version of the model lies.
+
+        Raises:
+            RolloutError: It is not on this machine's disk.
+        """
+        found = self._on_disk(read_config(self.path, self.model))
+        if version not in found:
+            raise RolloutError(f"model {self.model}: there is no version {version} on this disk")
+        return found[version]
 
     def before(self, label: str) -> int:
         """The version that a label pointed to before its last promotion.
@@ -131,6 +145,7 @@ class Rollout:
         else:
             try:
                 self._apply(loading, lambda: self._available(wanted), "loading")
+                self.check(moves)
                 self._apply(final, lambda: self._labelled(moves), "labelling")
             except BaseException:
                 self._put_back(original)

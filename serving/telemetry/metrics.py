@@ -61,7 +61,7 @@ class Counter:
         self.name = name
         self._labels = tuple(labels)
         self._lock = threading.Lock()
-        self._values: dict[tuple[str, ...], int] = {}
+        self._values: dict[tuple[str, ...], float] = {}
 
     def add(self, *values: str, by: int = 1) -> None:
         """Count; one value per label."""
@@ -71,7 +71,7 @@ class Counter:
     def total(self) -> int:
         """The sum over all labels."""
         with self._lock:
-            return sum(self._values.values())
+            return int(sum(self._values.values()))
 
     def lines(self) -> Iterator[str]:
         """The samples, as text."""
@@ -86,7 +86,7 @@ class Gauge(Counter):
 
     kind = "gauge"
 
-    def set(self, number: int, *values: str) -> None:
+    def set(self, number: float, *values: str) -> None:
         """Note the number; one text per label follows it."""
         with self._lock:
             self._values[values] = number

@@ -71,7 +71,7 @@ def modules(*rooms, without=()):
 
 
 EXPORT = ("serving.export", "serving.commands.export")
-TABLES = ("serving.commands.served_model",)
+TABLES = ("serving.commands.files.served_model",)
 CLIENT = [f"serving/{room}" for room in ("client", "codecs", "commands", "config", "load_test",
                                          "protos", "release", "storage", "telemetry")]  # fmt: skip
 

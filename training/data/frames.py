@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from training.data.label_cells import TargetKind, is_number, several
-from training.data.text_files import LABEL_COLUMNS, LabelledRow, find_column
+from training.data.text_files import LabelledRow, find_column
 from training.errors import DataError
-from training.tables.text_columns import TEXT_COLUMNS
+from training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS
 
 LABEL_KINDS: dict[str, Callable[[str], Any]] = {
     "text": str,

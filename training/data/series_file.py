@@ -28,7 +28,7 @@ from training.errors import DataError, ForeignDataError
 
 TIME_COLUMNS = ("date", "time", "datetime", "timestamp", "ds", "day", "week", "month", "year")
 MISSING = ("", "na", "nan", "n/a", "null", "none", "-", "?")
-"""Also those of serving/commands/series_csv.py, which must read what a model was trained on."""
+"""Also those of serving/commands/files/series_csv.py, which reads what models were trained on."""
 _OFTEN = 0.7
 """Different times, as a share of the rows, below which a file has several rows for a time."""
 

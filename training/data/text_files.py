@@ -12,9 +12,8 @@ from training.data.label_cells import LabelCells
 from training.data.problems import Problems
 from training.errors import DataError, ForeignDataError
 from training.tables.csv_rows import csv_rows
-from training.tables.text_columns import TEXT_COLUMNS, column_called
+from training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS, column_called
 
-LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 SUFFIXES = (".csv", ".tsv", ".jsonl")
 _NOTHING: Mapping[str, str | None] = MappingProxyType({})
 

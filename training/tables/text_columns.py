@@ -1,8 +1,9 @@
-"""Usual names of columns with texts, so that nobody has to give the name."""
+"""Usual names of columns with texts and labels, so that nobody has to give the name."""
 
 from collections.abc import Iterable, Sequence
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "comment", "message", "document", "body")
+LABEL_COLUMNS = ("label", "sentiment", "class", "category", "target", "polarity", "score")
 
 
 def column_called(names: Iterable[str], columns: Sequence[str]) -> str | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serving.commands.series_csv import (
+from serving.commands.files.series_csv import (
     Tick,
     known_ticks,
     open_csv,

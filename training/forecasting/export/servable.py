@@ -21,6 +21,7 @@ from training.servable import WARMUP_BATCHES, Request, Servable
 _GOLDEN_BATCHES = (1, 1, 2, 4)
 _STEPS = 12
 _STREAMED_ROWS, _STREAMED_TICKS = 8, 64
+_REFERENCE_WINDOWS = 2000
 
 
 class ForecastingServable(Servable):
@@ -131,6 +132,20 @@ class ForecastingServable(Servable):
             state = answer["state"]
             whole = self.signatures["serving_default"](history=tf.constant(windows[:, : t + 1]))
             yield whole["quantiles"].numpy(), answer["quantiles"].numpy()
+
+    def reference(self) -> Request:
+        """Windows of the test part with the forecasts that the run keeps of them."""
+        windows = self._run.test_windows(_REFERENCE_WINDOWS)
+        forecasts, _ = self._run.test_answers(_REFERENCE_WINDOWS)
+        inputs = {"history": windows[..., : self._given]}
+        return Request("serving_default", inputs, {"forecast": forecasts})
+
+    def columns(self) -> dict[str, list[str]]:
+        """Of the histories given, and of the forecasts."""
+        return {
+            "history": list(self._run.columns[: self._given]),
+            "forecast": list(self._run.target_columns),
+        }
 
     def native(self) -> NativeModel:
         """The signatures as graphs of ONNX."""

@@ -22,6 +22,7 @@ _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
 _SHOWN_WORDS = 12
 _EXPLAINED_TEXTS = 32
 _STREAMED_TEXTS, _STREAMED_TOKENS = 32, 64
+_REFERENCE_TEXTS = 2000
 
 
 class SentimentServable(Servable):
@@ -102,6 +103,25 @@ class SentimentServable(Servable):
             state = answer["state"]
             ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
             yield self._scores_of(ids)[alive], answer["scores"].numpy()[alive]
+
+    def reference(self) -> Request:
+        """Held-out texts with the answers that the run keeps of them."""
+        rows = list(itertools.islice(self._run.test_predictions(), _REFERENCE_TEXTS))
+        predicted = [row.predicted for row in rows]
+        scores = np.array([row.scores for row in rows], np.float32)
+        outputs: dict[str, np.ndarray]
+        if self._head.kind == "number":
+            outputs = {"value": np.array(predicted, np.float32)}
+        elif self._head.kind == "labels":
+            table = np.full((len(rows), len(self._run.classes)), b"", object)
+            places = {name: place for place, name in enumerate(self._run.classes)}
+            for row, answers in zip(rows, table, strict=True):  # as the signature orders them
+                labels = sorted(row.predicted, key=lambda name: -row.scores[places[name]])
+                answers[: len(labels)] = [label.encode() for label in labels]
+            outputs = {"labels": table, "scores": scores}
+        else:
+            outputs = {"label": _strings(predicted), "scores": scores}
+        return Request("serving_default", {"text": _strings([row.text for row in rows])}, outputs)
 
     def native(self) -> NativeModel:
         """The signatures as graphs of ONNX."""

@@ -56,7 +56,7 @@ def score_file(arguments: argparse.Namespace, client: Client) -> int:
     """
     from rich.console import Console
 
-    from serving.commands.served_model import ServedModel
+    from serving.commands.files.served_model import ServedModel
     from training.errors import InterruptedWork, TrainingError
     from training.scoring.file_job import FileJob
     from training.tables.text_columns import TEXT_COLUMNS

@@ -1,0 +1,86 @@
+"""How often a quantity takes which values; what is compared with what it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+BINS = 10
+_NAMES = 50
+OTHERS = "(others)"
+
+
+@dataclass(frozen=True)
+class NumberBins:
+    """Bins between the deciles of the rows they were made of, and one of missing values.
+
+    Attributes:
+        edges: Inner borders, ascending; a value on a border is in the bin below.
+        low: The 1 % quantile of those rows.
+        median: Their median.
+        high: The 99 % quantile.
+    """
+
+    edges: Sequence[float]
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> NumberBins:
+        """Those of rows (N,), of which some must not be NaN."""
+        there = values[~np.isnan(values)]
+        edges = np.unique(np.quantile(there, np.linspace(0, 1, BINS + 1)[1:-1]))
+        low, median, high = np.quantile(there, [0.01, 0.5, 0.99])
+        return cls([float(edge) for edge in edges], float(low), float(median), float(high))
+
+    def counts(self, values: np.ndarray) -> np.ndarray:
+        """Rows in each bin; the missing ones stand last."""
+        missing = np.isnan(values)
+        place = np.searchsorted(np.asarray(self.edges), values[~missing], side="left")
+        found = np.bincount(place, minlength=len(self.edges) + 1)
+        return np.append(found, missing.sum())
+
+    def outside(self, values: np.ndarray) -> np.ndarray:
+        """(N,) how far values lie outside of 98 % of the rows, in widths of that range; 0 within.
+
+        A missing value is not outside.
+        """
+        width = (self.high - self.low) or abs(self.high) or 1.0
+        far = np.maximum(self.low - values, values - self.high) / width
+        return np.nan_to_num(np.maximum(far, 0.0), nan=0.0)
+
+
+@dataclass(frozen=True)
+class NameBins:
+    """A bin for each of the most common names, and one for all others."""
+
+    names: Sequence[str]
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> NameBins:
+        """Those of rows."""
+        return cls([name for name, _ in Counter(values).most_common(_NAMES)])
+
+    def counts(self, values: Sequence[str]) -> np.ndarray:
+        """Rows in each bin; those with other names stand last."""
+        found = Counter(values)
+        named = [found[name] for name in self.names]
+        return np.array([*named, len(values) - sum(named)])
+
+    def labels(self) -> list[str]:
+        """What each bin holds."""
+        return [*self.names, OTHERS]
+
+
+def bins_from_json(values: Mapping[str, Any]) -> NumberBins | NameBins:
+    """What `dataclasses.asdict` made of bins.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    return NameBins(**values) if "names" in values else NumberBins(**values)

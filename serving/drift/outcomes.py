@@ -1,0 +1,56 @@
+"""How often the answers were right, by outcomes that became known later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+LEVEL = 0.95
+
+
+class Accuracy(NamedTuple):
+    """A share of right answers with the bounds of its 95 % interval (Wilson, 1927)."""
+
+    right: int
+    rows: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """Of right answers."""
+        return self.right / self.rows
+
+
+class Outcomes:
+    """Joins answers with what turned out to be true, by the text.
+
+    A text that is asked several times counts once, with its last answer.
+
+    Args:
+        known: The true class of each text.
+    """
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self._known = known
+        self._right: dict[str, bool] = {}
+
+    def add(self, texts: Sequence[str], answers: Sequence[str]) -> None:
+        """Take answers in, in the order in which they were given."""
+        for text, answer in zip(texts, answers, strict=True):
+            if text in self._known:
+                self._right[text] = answer == self._known[text]
+
+    def accuracy(self) -> Accuracy | None:
+        """Of the texts asked whose outcome is known; None where there is none."""
+        rows, right = len(self._right), sum(self._right.values())
+        if not rows:
+            return None
+        z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+        share = right / rows
+        centre = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+        half = z * math.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2)) / (1 + z**2 / rows)
+        # Against rounding at 0 and 1.
+        return Accuracy(right, rows, min(share, centre - half), max(share, centre + half))

@@ -1,0 +1,106 @@
+"""What a version must pass after a label has moved to it: what it is asked and answers, live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from serving.drift.outcomes import Accuracy
+from serving.drift.prediction_logs import log_files, read_log
+from serving.drift.watch import Report, Watch
+from serving.errors import NotFound
+from serving.release.rollout import Rollout
+from serving.release.rollout_history import Move
+from serving.release.version_gates import GateError
+
+_LOOK_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class LiveGates:
+    """Watches the prediction log for a while.
+
+    Attributes:
+        logs: Directory of the server's prediction log.
+        seconds: How long to watch.
+        least_rows: Logged rows without which nothing can be said.
+        drift: Whether a quantity may not shift that did not with the version before.
+        least_accuracy: Share of right answers among texts whose outcome is known; None for any.
+        outcomes: Labels of texts.
+    """
+
+    logs: Path
+    seconds: float = 300.0
+    least_rows: int = 200
+    drift: bool = True
+    least_accuracy: float | None = None
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+
+    def watch(self, rollout: Rollout, move: Move) -> None:
+        """Wait until the time is over; ends as soon as enough rows show a fault.
+
+        Raises:
+            GateError: The version does not pass, or too few requests were logged to tell.
+            ServingError: The log cannot be read.
+        """
+        assert move.after is not None
+        new = rollout.directory(move.after)
+        shifted = set() if move.before is None else self._shifted(rollout.directory(move.before))
+        deadline = time.monotonic() + self.seconds
+        rollout.say(f"watching version {move.after} for {self.seconds:g} s")
+        while True:
+            time.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
+            over = time.monotonic() >= deadline
+            report = self._report(new)
+            if report.rows >= self.least_rows:
+                self._judge(report, shifted, over)
+            elif over:
+                raise GateError(
+                    f"version {move.after} answered {report.rows} logged rows in {self.seconds:g} "
+                    f"s; expected at least {self.least_rows}. Watch for longer, or log more of the "
+                    "requests (--prediction_log_sampling_rate)"
+                )
+            if over:
+                rollout.say(f"live: version {move.after} passed with {report.rows:,} rows")
+                return
+
+    def _report(self, version: Path) -> Report:
+        watch = Watch(version, self.outcomes)
+        for file in log_files(self.logs):
+            watch.add(read_log(file))
+        return watch.report()
+
+    def _shifted(self, version: Path) -> set[str]:
+        """The quantities that have shifted under the version before: not the new one's fault."""
+        try:
+            return _names_shifted(self._report(version))
+        except NotFound:  # it has no reference, or nothing is logged so far
+            return set()
+
+    def _judge(self, report: Report, before: set[str], over: bool) -> None:
+        new = _names_shifted(report) - before
+        if self.drift and new:
+            said = "; ".join(
+                f"{one.name} was {one.before} and is {one.now}"
+                for one in report.findings
+                if one.name in new
+            )
+            raise GateError(f"drift: {said}")
+        if self.least_accuracy is None:
+            return
+        found = report.accuracy
+        if found is None:
+            if over:
+                raise GateError("outcomes: no text that was asked is among them")
+        elif found.high < self.least_accuracy or (over and found.share < self.least_accuracy):
+            raise GateError(f"outcomes: {_said(found)}; expected {self.least_accuracy:.1%}")
+
+
+def _names_shifted(report: Report) -> set[str]:
+    return {one.name for one in report.findings if one.stability.verdict == "shifted"}
+
+
+def _said(found: Accuracy) -> str:
+    return f"{found.right} of {found.rows} answers were right, {found.share:.1%}"

@@ -1,0 +1,164 @@
+"""`gru-serve watch` beside a real server whose log it reads."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from serving.__main__ import main
+from serving.client import connect
+from serving.drift.prediction_logs import Logged
+from serving.drift.quantities import Quantities
+from serving.drift.reference import Reference
+from serving.drift.text_reader import TextReader
+from serving.drift.watch import Watch
+from tests.serving.conftest import running
+from tests.waiting import wait_until
+
+FOREIGN = "Der Film war ganz wunderbar und ich habe viel gelacht"
+
+
+@pytest.fixture(scope="module")
+def held_out(exports):
+    return list(exports.runs["one"].test_predictions())
+
+
+@pytest.fixture(scope="module")
+def logged(exports, held_out, tmp_path_factory):
+    """Logs of usual requests, and of the same with as many in another language."""
+    root = tmp_path_factory.mktemp("watched")
+    usual = [row.text for row in held_out]
+    for name, strange in (("usual", []), ("strange", [FOREIGN] * len(usual))):
+        ask(exports, root / name, [*usual, *strange])
+    return root
+
+
+def ask(exports, logs, texts):
+    flags = (
+        "--model_name=one",
+        f"--model_base_path={exports.root / 'one'}",
+        f"--prediction_log_directory={logs}",
+        "--prediction_log_sampling_rate=1",
+    )
+    with running(logs.with_suffix(".log"), *flags) as server:
+        with connect(server.rest) as rest, connect(server.grpc) as grpc:
+            rest.predict({"text": texts[::2]}, "one")
+            grpc.classify([{"text": text} for text in texts[1::2]], "one", signature="classify")
+        wait_until(lambda: list(logs.glob("*.tfrecord")))
+    return logs
+
+
+def watch(capsys, *arguments):
+    status = main(["watch", *map(str, arguments)])
+    return status, capsys.readouterr()
+
+
+def test_usual_requests_are_stable(exports, logged, held_out, tmp_path, capsys):
+    """All held-out rows are asked, so what is counted is what the export counted."""
+    metrics = tmp_path / "gru.prom"
+    status, said = watch(
+        capsys, logged / "usual", "--version", exports.root / "one", "--json", "--metrics", metrics
+    )
+    assert status == 0, said.err
+    found = json.loads(said.out)
+    assert found["rows"] == len(held_out)
+    assert found["requests"] == 2
+    names = {one["name"] for one in found["quantities"]}
+    assert names == {"label", "scores: highest", "text: words", "text: unknown words"}
+    for one in found["quantities"]:
+        assert one["stability_index"] < 1e-3, one
+        assert one["verdict"] == "stable"
+    samples = {
+        (sample.name, sample.labels.get("quantity")): sample.value
+        for family in text_string_to_metric_families(metrics.read_text())
+        for sample in family.samples
+    }
+    assert samples["gru_watch:rows", None] == len(held_out)
+    assert samples["gru_watch:stability_index", "label"] < 1e-3
+
+
+def test_another_language_is_noticed_and_offered_for_labelling(exports, logged, tmp_path, capsys):
+    table = tmp_path / "next.csv"
+    status, said = watch(
+        capsys, logged / "strange", "--version", exports.version("one"), "--label-next", table
+    )
+    assert status == 1
+    (line,) = [line for line in said.out.splitlines() if line.endswith("shifted")
+               and "unknown" in line]  # fmt: skip
+    assert "text: unknown" in line
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    reasons = {row["text"]: row["reason"] for row in rows}
+    assert FOREIGN in reasons
+    assert all(row["label"] == "" for row in rows)
+    assert len(rows) == len(reasons)  # each text once, however often it was asked
+
+
+def test_few_windows_far_from_all_that_were_known(tmp_path):
+    """Two of 66 do not move the index; they are counted."""
+    version = tmp_path / "1"
+    (version / "assets.extra").mkdir(parents=True)
+    columns = {"history": ["load"], "forecast": ["load"]}
+    rng = np.random.default_rng(0)
+    windows = rng.normal(100, 5, (64, 24, 1))
+    known = Quantities(TextReader(), columns)({"history": windows}, {"forecast": windows})
+    Reference.of(known, columns).write(version)
+    logged = [
+        Logged("m", 1, 1_700_000_000, {"history": one}, {"forecast": one})
+        for one in (windows, windows[:2] + 300)
+    ]
+    watch = Watch(version)
+    watch.add(logged)
+    report = watch.report()
+    found = {one.name: one for one in report.findings}
+    assert report.rows == 66
+    assert report.verdict == "stable"
+    assert found["history of load: level"].far_outside == 2
+    assert found["forecast of load"].far_outside == 2
+    assert found["history of load: spread"].far_outside == 0
+
+
+def test_outcomes_give_the_accuracy(exports, logged, held_out, tmp_path, capsys):
+    """Of the first 40 rows the labels are known; the run's own predictions say who was right."""
+    known = held_out[:40]
+    table = tmp_path / "outcomes.jsonl"
+    table.write_text(
+        "".join(json.dumps({"text": row.text, "label": row.label}) + "\n" for row in known)
+    )
+    unique = {row.text: row.label == row.predicted for row in known}
+    _, said = watch(
+        capsys, logged / "usual", "--version", exports.version("one"), "--json",
+        "--outcomes", table,
+    )  # fmt: skip
+    accuracy = json.loads(said.out)["accuracy"]
+    assert accuracy["rows"] == len(unique)
+    assert accuracy["right"] == sum(unique.values())
+    assert accuracy["low"] < accuracy["share"] < accuracy["high"] or accuracy["share"] == 1
+
+
+def test_wrong_arguments(exports, logged, tmp_path, capsys):
+    version = exports.version("one")
+    table = tmp_path / "no.csv"
+    table.write_text("words,kind\na,b\n")
+    cases = [
+        ([tmp_path / "no", "--version", version], "expected a prediction log"),
+        ([logged / "usual", "--version", tmp_path], "expected a version"),
+        ([logged / "usual", "--version", version, "--rows", "0"], "--rows: expected at least 1"),
+        ([logged / "usual", "--version", version, "--outcomes", table], "expected a column called"),
+        (
+            [logged / "usual", "--version", version, "--outcomes", tmp_path / "x.csv"],
+            "no such file",
+        ),
+    ]
+    for arguments, message in cases:
+        status, said = watch(capsys, *arguments)
+        assert status == 2
+        assert message in said.err, said.err
+
+
+def test_other_models_and_old_requests_are_left_out(exports, logged, capsys):
+    asked = [logged / "usual", "--version", exports.version("one"), "--json"]
+    for more in (["--model", "another"], ["--hours", "0.0000001"]):
+        status, said = watch(capsys, *asked, *more)
+        assert (status, json.loads(said.out)["rows"]) == (0, 0)
