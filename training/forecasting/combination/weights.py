@@ -16,7 +16,7 @@ _LEAST = 0.02
 _SUM = 1e3
 """How strictly the weights sum to one, beside errors of the size of one."""
 _MOST_ROUNDS, _STEADY = 30, 1e-3
-"""Of losses other than the squared error, until no weight changes by more."""
+"""Least squares are solved again until no weight changes by more."""
 
 
 def stacking_weights(
@@ -55,7 +55,7 @@ def _least(errors: np.ndarray, strength: float, criterion: Criterion) -> np.ndar
         counted = errors * criterion.importance(errors @ weights)[:, np.newaxis]
         products = errors.T @ counted / len(errors)
         before, weights = weights, _simplex(products / np.diag(products).min(), strength)
-        if isinstance(criterion, SquaredError) or np.abs(weights - before).max() < _STEADY:
+        if np.abs(weights - before).max() < _STEADY:
             break
     return weights
 

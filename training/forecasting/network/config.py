@@ -49,8 +49,9 @@ class ForecasterConfig:
         Literal["mse", "mae", "huber", "quantile", "poisson", "negative_binomial"],
         OneOf(("mse", "mae", "huber")),
     ] = "mse"
-    """What training minimises, on standardised values; quantile: the pinball loss of all levels;
-    poisson, negative_binomial: for counts, the deviance of these distributions."""
+    """What training minimises, on standardised values, and what the weights of a combination make
+    small; quantile: the pinball loss of all levels, and the absolute error of the median; poisson,
+    negative_binomial: for counts, the deviance of these distributions."""
     intervals: tuple[float, ...] = (0.8, 0.95)
     """Shares of the values that the intervals around a forecast are to hold."""
 
