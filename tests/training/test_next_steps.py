@@ -26,13 +26,13 @@ def classifier(own, best, ngrams=False):
     return SimpleNamespace(metrics=metrics, config=config)
 
 
-def forecaster(own, best, linear_skip=False):
+def forecaster(own, best, linear_skip=False, loss="mse"):
     floors = {"seasonal naive": 2.0, "ridge regression": best}
     metrics = {
         "model": {"validation": {"mse": own}},
         "baselines": {name: {"validation": {"mse": value}} for name, value in floors.items()},
     }
-    config = ForecastingConfig(model=ForecasterConfig(linear_skip=linear_skip))
+    config = ForecastingConfig(model=ForecasterConfig(linear_skip=linear_skip, loss=loss))
     return SimpleNamespace(metrics=metrics, config=config)
 
 
@@ -55,6 +55,17 @@ def test_a_forecaster_above_a_baseline_is_offered_its_better_setting():
     combined.metrics["combination"] = {"shares": []}
     assert FORECASTING.verdict(combined).flags == ()
     assert FORECASTING.verdict(forecaster(0.1, 0.4298)) is None
+
+
+def test_a_forecaster_of_medians_is_judged_by_its_absolute_error():
+    median = forecaster(1.2925, 0.4298, loss="mae")
+    floors = median.metrics["baselines"]
+    median.metrics["model"]["validation"]["mae"] = 0.6
+    floors["ridge regression"]["validation"]["mae"] = 0.7
+    floors["seasonal naive"]["validation"]["mae"] = 0.9
+    assert FORECASTING.verdict(median) is None
+    median.metrics["model"]["validation"]["mae"] = 0.8
+    assert "a mean absolute error of 0.7000 against 0.8000" in FORECASTING.verdict(median).problem
 
 
 @pytest.mark.parametrize(

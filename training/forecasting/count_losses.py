@@ -4,8 +4,9 @@ A squared error weighs a miss of ten alike where two and where two hundred are s
 by the variance that counts of that mean have: μ, or μ + μ²/r (McCullagh and Nelder, "Generalized
 Linear Models", chapters 6 and 9). Their minimum is the mean, as that of the squared error is.
 
-Networks answer on the standardised scale, where zero is somewhere else for each column. What is
-compared with therefore has two steps more, which say where: (B, H + 2, K).
+Networks answer on the standardised scale without what known inputs add, where zero is somewhere
+else for each column and step. What is compared with therefore says where, in H + 1 further steps:
+(B, 2H + 1, K).
 """
 
 from collections.abc import Callable
@@ -17,21 +18,31 @@ import tensorflow as tf
 from training.loop.fit import PerRowFunction
 
 COUNT_LOSSES = ("poisson", "negative_binomial")
-EXTRA_STEPS = 2
 _LEAST = 0.05
 """Of a mean, in deviations; answers below are bent so that their logarithm exists."""
 
 
-def with_scale(futures: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(B, H + 2, K): standardised futures (B, H, K) and after them their scale.
+def with_scale(
+    futures: np.ndarray, scale: np.ndarray, effects: np.ndarray | None = None
+) -> np.ndarray:
+    """(B, 2H + 1, K): standardised futures (B, H, K), how far each is above zero, the deviation.
 
     Args:
-        futures: NaN where a value is missing.
+        futures: Without what known inputs add; NaN where a value is missing.
         scale: (2, K) or (B, 2, K): mean and deviation with which they were standardised.
+        effects: (B, H, K), what known inputs add; None: nothing.
     """
     mean, deviation = scale[..., :1, :], scale[..., 1:, :]
-    steps = np.concatenate([mean / deviation, deviation], axis=-2).astype(np.float32)
-    return np.concatenate([futures, np.broadcast_to(steps, (len(futures), 2, steps.shape[-1]))], 1)
+    level = np.broadcast_to(mean / deviation, futures.shape)
+    if effects is not None:
+        level = level + effects
+    spread = np.broadcast_to(deviation, (len(futures), 1, futures.shape[-1]))
+    return np.concatenate([futures, level.astype(np.float32), spread.astype(np.float32)], axis=1)
+
+
+def scaled_steps(horizon: int) -> int:
+    """Steps of `with_scale`, by the H of the futures."""
+    return 2 * horizon + 1
 
 
 def count_loss(kind: str, size: float) -> PerRowFunction:
@@ -58,7 +69,7 @@ def count_loss(kind: str, size: float) -> PerRowFunction:
 
 
 def count_metrics() -> dict[str, PerRowFunction]:
-    """Squared and absolute errors, standardised, of what has the two steps more."""
+    """Squared and absolute errors, standardised, of what `with_scale` made."""
     return {
         "mse": _per_row(lambda truth, answer, _: tf.square(truth - answer)),
         "mae": _per_row(lambda truth, answer, _: tf.abs(truth - answer)),
@@ -84,7 +95,9 @@ def _per_row(of_value: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]) -
     """The mean over the values that are there, and over the forecasts side by side."""
 
     def per_row(targets: tf.Tensor, answers: tf.Tensor) -> tf.Tensor:
-        futures, level, spread = targets[:, :-2], targets[:, -2:-1], targets[:, -1:]
+        horizon = answers.shape[1]
+        futures, level = targets[:, :horizon], targets[:, horizon:-1]
+        spread = targets[:, -1:]
         seen = tf.math.is_finite(futures)
         truth = tf.maximum(tf.where(seen, futures, 0.0) + level, 0.0)[..., tf.newaxis]
         answer = answers + level[..., tf.newaxis]

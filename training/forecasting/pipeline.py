@@ -14,12 +14,8 @@ from training.data.series import Series
 from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines, fit_baselines
 from training.forecasting.combination.plan import Plan, make_plan
 from training.forecasting.combination.refit import refit_combination
-from training.forecasting.combination.training import (
-    Combination,
-    Share,
-    as_record,
-    train_plan,
-)
+from training.forecasting.combination.share import Combination, Share, as_record
+from training.forecasting.combination.training import train_plan
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData, read_series
 from training.forecasting.future.forecast import future_times, inputs_ahead
@@ -112,7 +108,7 @@ def train_forecasting(
         followers = tracked.begin(writer.final, _tracked(data))
         trained = train_plan(plan, replicas, writer, console, followers)
         model, result, shares = trained.model, trained.result, trained.shares
-        show_shares(shares, console)
+        show_shares(shares, trained.criterion, console)
         delivered = _refit(plan, trained, console) if replicas.count == 1 else None
         levels = config.model.levels
         with console.status("testing ..."):
@@ -131,7 +127,7 @@ def train_forecasting(
                 "validation": error_summary(validation.errors),
                 "test": {**error_summary(test.errors), **error_details(test.errors, data.plain)},
             },
-            "combination": as_record(plan, shares) if shares else None,
+            "combination": as_record(plan, trained) if shares else None,
             "refit": None
             if delivered is None
             else {"rows": len(data.series), "epochs": result.best_epoch},
@@ -155,7 +151,7 @@ def train_forecasting(
         }
         writer.write_json("series.json", to_dict(description(data)))
         if shares:
-            writer.write_json("combination.json", as_record(plan, shares))
+            writer.write_json("combination.json", as_record(plan, trained))
         data.preprocessor.save(writer.path / "scaler.json")
         kept = last_window(data)
         np.savez(

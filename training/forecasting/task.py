@@ -114,15 +114,17 @@ class ForecastingTask(Task):
             console.print(f"\n{warning}", style="bold red", highlight=False)
 
     def verdict(self, run: "ForecastingRun") -> Verdict | None:
-        """That a baseline has a lower squared error on the validation part."""
-        own = run.metrics["model"]["validation"]["mse"]
+        """That a baseline has a lower error on the validation part, squared unless by the loss."""
+        absolute = run.config.model.loss in ("mae", "quantile")
+        measure, called = ("mae", "absolute") if absolute else ("mse", "squared")
+        own = run.metrics["model"]["validation"][measure]
         floors = run.metrics["baselines"]
-        name = min(floors, key=lambda name: float(floors[name]["validation"]["mse"]))
-        best = floors[name]["validation"]["mse"]
+        name = min(floors, key=lambda name: float(floors[name]["validation"][measure]))
+        best = floors[name]["validation"][measure]
         if best >= own:
             return None
         problem = (
-            f"{name} does better on the validation part: a mean squared error of {best:.4f} "
+            f"{name} does better on the validation part: a mean {called} error of {best:.4f} "
             f"against {own:.4f}"
         )
         best_already = run.metrics.get("combination") or run.config.model.linear_skip

@@ -109,13 +109,17 @@ class WindowBatches:
     def _batch(self, rows: np.ndarray | slice) -> Batch:
         histories = self._standardise(self._windows.histories(rows))
         futures = self._windows.futures(rows)
-        return Batch(
-            histories, futures if self._scale is None else with_scale(futures, self._scale)
-        )
+        if self._scale is not None:
+            futures = with_scale(futures, self._scale, self._windows.effects_ahead(rows))
+        return Batch(histories, futures)
+
+
+UNKNOWN = 0.1
+"""Share of the rows whose series is not told in training, so that unknown ones can be forecast."""
 
 
 class SeriesBatches:
-    """Batches of single series, drawn over series and times, for networks that know none by name.
+    """Batches of single series, drawn over series and times.
 
     A row is a window of one column, standardised and filled as `SeriesPreprocessor.standardise`
     does it. Every window and column with any value to compare with is as likely as any other.
@@ -128,6 +132,8 @@ class SeriesBatches:
         seed: Of the drawing.
         scale: (2, K), of which that of its column is added to each row's future
             (`training.forecasting.count_losses.with_scale`).
+        with_ids: Add a column with the number of the series, 0 to K - 1. Of some rows of an epoch
+            it is K, which stands for any series.
     """
 
     def __init__(
@@ -138,8 +144,9 @@ class SeriesBatches:
         steps: int,
         seed: int = 0,
         scale: np.ndarray | None = None,
+        with_ids: bool = False,
     ):
-        self._scale = scale
+        self._scale, self._with_ids = scale, with_ids
         self._windows, self._batch_size = windows, batch_size
         self._steps, self._seed = steps, seed
         columns = list(preprocessor.targets)
@@ -158,7 +165,8 @@ class SeriesBatches:
         """The batches of one epoch; they follow from seed and epoch number alone."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._steps):
-            yield self._batch(self._pairs[rng.integers(len(self._pairs), size=self._batch_size)])
+            pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
+            yield self._batch(pairs, rng.random(len(pairs)) < UNKNOWN if self._with_ids else None)
 
     def in_order(self, most: int) -> Iterator[Batch]:
         """Evenly spread rows, at most so many, for evaluation."""
@@ -175,16 +183,22 @@ class SeriesBatches:
         after = count[origins + windows.horizon] > count[origins]
         return np.asarray(after & (count[origins] > count[origins - windows.lookback]))
 
-    def _batch(self, pairs: np.ndarray) -> Batch:
+    def _batch(self, pairs: np.ndarray, untold: np.ndarray | None = None) -> Batch:
         windows = self._windows
         rows, columns = np.divmod(pairs, self._read.shape[1])
         origins, of_column = windows.origins[rows][:, np.newaxis], columns[:, np.newaxis]
         histories = _filled(self._read[origins + np.arange(-windows.lookback, 0), of_column])
-        futures = windows.targets[origins + np.arange(windows.horizon), of_column]
-        futures = futures[..., np.newaxis]
+        ahead = origins + np.arange(windows.horizon), of_column
+        futures = windows.targets[ahead][..., np.newaxis]
         if self._scale is not None:
-            futures = with_scale(futures, self._scale.T[columns][..., np.newaxis])
-        return Batch(histories[..., np.newaxis], futures)
+            effects = None if windows.effects is None else windows.effects[ahead][..., np.newaxis]
+            futures = with_scale(futures, self._scale.T[columns][..., np.newaxis], effects)
+        read = histories[..., np.newaxis]
+        if self._with_ids:
+            ids = columns if untold is None else np.where(untold, self._read.shape[1], columns)
+            told = np.broadcast_to(ids[:, np.newaxis, np.newaxis], read.shape)
+            read = np.concatenate([read, told.astype(np.float32)], axis=-1)
+        return Batch(read, futures)
 
 
 def _filled(rows: np.ndarray) -> np.ndarray:

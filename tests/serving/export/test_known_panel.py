@@ -98,6 +98,61 @@ def added_by_hand(run, promo, price):
     return np.array(made) @ np.array(known["coefficients"]).mean(axis=1)
 
 
+@pytest.fixture(scope="module")
+def of_kinds(tmp_path_factory):
+    """A run whose promotions work by kind of product, which is in a file of its own; exported."""
+    root = tmp_path_factory.mktemp("kinds")
+    rng = np.random.default_rng(11)
+    times = pd.date_range("2024-01-01", periods=90 + HORIZON)
+    tables = []
+    for number in range(10):
+        promo = (rng.random(len(times)) < 0.2).astype(int)
+        lift = 60 if number % 2 else 10
+        sales = 100 + lift * promo + rng.normal(0, 6, len(times))
+        sales[90:] = np.nan
+        tables.append(
+            pd.DataFrame({"unique_id": f"p{number}", "ds": times, "y": sales, "promo": promo})
+        )
+    pd.concat(tables).to_csv(root / "sales.csv", index=False)
+    kinds = {"unique_id": [f"p{n}" for n in range(10)], "kind": ["food", "toy"] * 5}
+    pd.DataFrame(kinds).to_csv(root / "products.csv", index=False)
+    static = root / "products.csv"
+    run = train_sales(root / "sales.csv", root / "runs", "kinds", ("promo",), static=static)
+    export_run(run.path, root / "kinds")
+    return root, run
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def url_of_kinds(request, of_kinds, tmp_path_factory):
+    root, _ = of_kinds
+    log = tmp_path_factory.mktemp("server") / "log"
+    with running(log, "--model_name=kinds", f"--model_base_path={root / 'kinds'}") as server:
+        yield server.rest if request.param == "rest" else f"grpc://{server.grpc}"
+
+
+def test_what_is_known_of_each_product_is_in_the_exported_model(of_kinds, url_of_kinds):
+    """A caller sends no static covariates: toys gain more, about as the data were made."""
+    root, run = of_kinds
+    note = next(note for note in run.metrics["data"]["notes"] if "known inputs" in note)
+    assert "static covariates: kind" in note
+    assert "by static covariates" in note
+    history, future = run.test_windows(3), run.test_futures(3)
+    usual, promoted = np.zeros_like(future), np.ones_like(future)
+    with connect(url_of_kinds) as client:
+        signature = client.metadata("kinds").signatures["serving_default"]
+        assert set(signature.inputs) == {"history", "future"}
+        answer = client.predict({"history": history, "future": future}, "kinds")
+        found = [
+            client.predict({"history": history, "future": each}, "kinds")["forecast"]
+            for each in (usual, promoted)
+        ]
+    np.testing.assert_allclose(answer["forecast"], run.test_answers(3)[0], rtol=1e-4)
+    added = (found[1] - found[0]).mean(axis=(0, 1))
+    np.testing.assert_allclose(added, [10, 60] * 5, atol=10)
+    version = root / "kinds" / "1"
+    assert main(["verify", str(version), "--url", url_of_kinds, "--model", "kinds"]) == 0
+
+
 def test_of_a_product_that_is_new_the_usual_effect_counts(made, url):
     """In thousands and at 700 a piece: all scales are those of its own history."""
     _, run = made

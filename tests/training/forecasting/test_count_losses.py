@@ -66,11 +66,22 @@ def test_missing_values_and_answers_below_zero():
             value = tf.reduce_sum(loss(targets, low))
         slope = tape.gradient(value, low).numpy()[..., 0]
         assert np.isfinite(slope).all()
-        sold = np.where(np.isnan(targets[:, :-2]), 0, counts) > 0
+        sold = np.where(np.isnan(targets[:, :5]), 0, counts) > 0
         assert (slope[sold] < 0).all()
     mse = count_metrics()["mse"](targets, answers).numpy()
-    expected = np.nanmean((targets[1, :-2] - answers[1, ..., 0]) ** 2)
+    expected = np.nanmean((targets[1, :5] - answers[1, ..., 0]) ** 2)
     assert mse[1] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["poisson", "negative_binomial"])
+def test_what_known_inputs_add_counts(kind):
+    """Taken off truth and answer alike, and told beside them, it changes no loss."""
+    _, _, targets, answers = case()
+    effects = RNG.normal(0, 0.3, (6, 5, 2)).astype(np.float32)
+    rest = with_scale(targets[:, :5] - effects, SCALE, effects)
+    expected = count_loss(kind, 3.0)(targets, answers)
+    found = count_loss(kind, 3.0)(rest, answers - effects[..., np.newaxis])
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 def test_dispersion_is_that_of_the_distribution():
@@ -112,14 +123,39 @@ def test_networks_are_trained_with_them(tmp_path, loss, long):
     assert all(share["validation_mse"] < 4 for share in networks)
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_known_inputs_lower_the_error_of_counts(tmp_path, long):
+    """Promotions that triple what is sold, in a wide table and in one of three series."""
+    rng = np.random.default_rng(5)
+    times = pd.date_range("2023-01-01", periods=300)
+    promoted = rng.random((300, 3 if long else 1)) < 0.25
+    sold = rng.poisson(np.array([4.0, 9.0, 20.0]) * np.where(promoted, 3, 1))
+    table = pd.DataFrame({"ds": times, **{f"p{n}": sold[:, n] for n in range(3)}})
+    if long:
+        table = table.melt("ds", var_name="unique_id", value_name="y")
+        table["promo"] = promoted.T.ravel().astype(int)
+    else:
+        table["promo"] = promoted[:, 0].astype(int)
+    path = tmp_path / "shop.csv"
+    table.to_csv(path, index=False)
+    runs = []
+    for future in ((), ("promo",)):
+        target = () if long else ("p0", "p1", "p2")
+        config = settings(tmp_path / f"runs{len(future)}", path, future=future, target=target)
+        runs.append(train_forecasting(config))
+    without, known = (run.metrics["model"]["test"]["mse"] for run in runs)
+    assert known < 0.6 * without
+    assert runs[1].combination["criterion"] == "mean half deviance"
+    forecasts, _ = runs[1].test_answers(20)
+    assert (forecasts >= 0).all()
+
+
 def test_what_they_cannot_be_used_with(tmp_path):
     path = shop(tmp_path, long=False)
     with pytest.raises(
         ConfigError, match="--loss poisson needs --transform nonnegative, got log1p"
     ):
         train_forecasting(settings(tmp_path, path, transform="log1p"))
-    with pytest.raises(ConfigError, match="--future must be left out with --loss poisson"):
-        train_forecasting(settings(tmp_path, path, future=("p2",)))
     table = pd.read_csv(path)
     table.loc[3, "p1"] = -2
     table.to_csv(path, index=False)

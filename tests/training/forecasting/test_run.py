@@ -20,7 +20,7 @@ def test_holds_what_it_promises(forecasting_run):
     names = {path.name for path in forecasting_run.path.iterdir()}
     pictures = {
         "forecasts.png", "errors_by_horizon.png", "errors_by_column.png", "coverage.png",
-        "residuals.png", "curves.png", "future.png",
+        "residuals.png", "curves.png", "future.png", "test_part.png",
     }  # fmt: skip
     assert names == pictures | {
         "config.json", "series.json", "scaler.json", "calibration.npz", "test_windows.npz",

@@ -45,8 +45,11 @@ def series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
     rows = len(windows) * len(data.shape.targets) // (settings.train_stride or 1)
     steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
     scale = count_scale(plan.config.model.loss, data)
-    batches = SeriesBatches(windows, data.preprocessor, size, steps, settings.seed, scale)
-    validation = SeriesBatches(compared(plan), data.preprocessor, size, 1, scale=scale)
+    ids = bool(plan.config.model.channel_embedding)
+    batches = SeriesBatches(windows, data.preprocessor, size, steps, settings.seed, scale, ids)
+    validation = SeriesBatches(
+        compared(plan), data.preprocessor, size, 1, scale=scale, with_ids=ids
+    )
     return batches, partial(validation.in_order, _MOST_VALIDATION_ROWS)
 
 

@@ -50,11 +50,21 @@ def networks_of(
 
 
 def build_networks(
-    networks: Sequence[Network], shape: ForecastShape, levels: Sequence[float]
+    networks: Sequence[Network],
+    shape: ForecastShape,
+    levels: Sequence[float],
+    ids: int | None = None,
 ) -> list[keras.Model]:
-    """A model of each, from standardised windows to its forecast, or to what it adds to one."""
+    """A model of each, from standardised windows to its forecast, or to what it adds to one.
+
+    Args:
+        networks: What they are.
+        shape: Of all.
+        levels: Of the quantiles.
+        ids: As of `build_forecaster`.
+    """
     return [
-        build_forecaster(each.config, shape, levels, each.residual_of is not None, each.model)
+        build_forecaster(each.config, shape, levels, each.residual_of is not None, each.model, ids)
         for each in networks
     ]
 

@@ -1,7 +1,7 @@
 """The model of many series as one of a single series, for series that it never saw.
 
-It exists where all series share every weight: the networks know none by name, and no matrix is for
-one column alone.
+It exists where no matrix is for one column alone, and the networks know no series by name, or have
+a learned vector for those that they do not know.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,7 @@ def one_series_model(
         shape: Of it.
         combination: What the run records of it; None: a network stands alone.
     """
-    shared = config.channel_independent and not config.channel_embedding
-    if combination is None or not shared or len(shape.targets) < 2:
+    if combination is None or not config.channel_independent or len(shape.targets) < 2:
         return None
     names = {layer.name for layer in model.layers}
     kernel, share = None, 0.0
@@ -49,6 +48,24 @@ def one_series_model(
             network = build_forecaster(
                 plain, reads, config.levels, each["residual"], each["network"]
             )
-            network.set_weights(model.get_layer(each["network"]).get_weights())
+            if not _take_weights(network, model.get_layer(each["network"]), config):
+                return None
             networks.append((network, float(each["weight"])))
     return combined(single, networks, kernel, share)
+
+
+def _take_weights(network: keras.Model, of_many: keras.Model, config: ForecasterConfig) -> bool:
+    """Whether the network of one series could be given the weights of that of many."""
+    if not config.channel_embedding or config.architecture != "segment":
+        network.set_weights(of_many.get_weights())
+        return True
+    many = of_many.get_layer("segment_gru")
+    if not many.unknown:
+        return False
+    for layer in network.layers:
+        if layer.weights and layer.name != "segment_gru":
+            layer.set_weights(of_many.get_layer(layer.name).get_weights())
+    one = network.get_layer("segment_gru")
+    one.encoder.set_weights(many.encoder.get_weights())
+    one.position.assign(many.unknown_query())
+    return True

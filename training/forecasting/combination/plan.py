@@ -9,6 +9,7 @@ import numpy as np
 from training.data.series import Series
 from training.errors import ConfigError, DataError
 from training.forecasting.combination.components import RIDGE, LinearData, fit_components
+from training.forecasting.combination.criterion import criterion_of
 from training.forecasting.combination.linear import LinearForecaster
 from training.forecasting.combination.weights import stacking_weights
 from training.forecasting.config import ForecastingConfig, Transform
@@ -18,7 +19,7 @@ from training.forecasting.scores.conformal import pooled_offsets
 from training.forecasting.windows import Windows
 
 _CLOSE = 0.95
-"""Transforms are compared by their intervals whose squared errors are no farther apart."""
+"""Transforms are compared by their intervals whose losses are no farther apart."""
 _CLEARLY = 0.98
 """Share of the interval loss that a transform must leave at most, to be chosen for it."""
 _OFTEN = 0.01
@@ -43,10 +44,12 @@ class _Tried(NamedTuple):
 
     candidates: list[Candidate]
     weights: np.ndarray
-    mse: float
-    """On validation windows, with these weights."""
+    loss: float
+    """On validation windows, with these weights, by what is asked for."""
     interval_loss: float
     """Likewise the mean pinball loss."""
+    criterion: str
+    """What the loss is, for people."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ class Plan:
     candidates: tuple[Candidate, ...] = ()
     """Simple forecasters to combine with; none: the network stands alone."""
     transforms: tuple[tuple[str, float], ...] = ()
-    """Of those tried the name, and the squared error of the simple forecasters together."""
+    """Of those tried the name, and the loss of the simple forecasters together."""
+    criterion: str = ""
+    """What that loss is, for people."""
     network_lookback: int = 0
     """Steps that a network reads; the run reads as many as the longest of all."""
     training_lookback: int = 0
@@ -119,7 +124,8 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
         replace(config, data=settings, model=model),
         data,
         tuple(each for each in candidates if each.forecaster.lookback <= data.shape.lookback),
-        tuple((name, of.mse) for name, of in tried.items()),
+        tuple((name, of.loss) for name, of in tried.items()),
+        tried[best].criterion,
         network,
         training,
     )
@@ -128,8 +134,6 @@ def make_plan(series: Series, config: ForecastingConfig) -> Plan:
 def _of_counts(config: ForecastingConfig) -> ForecastingConfig:
     """The settings for a loss of counts, which knows zero and no other transform."""
     loss, transform = config.model.loss, config.data.transform
-    if config.data.future:
-        raise ConfigError(f"--future must be left out with --loss {loss}, which knows no effects")
     if transform not in ("auto", "nonnegative"):
         raise ConfigError(f"--loss {loss} needs --transform nonnegative, got {transform}")
     return replace(config, data=replace(config.data, transform="nonnegative"))
@@ -209,30 +213,32 @@ def _tried(series: Series, config: ForecastingConfig, transform: Transform) -> _
     found = fit_components(linear, config.data.lookback, own=not series.panel)
     forecasts = [each(linear.windows(each.lookback)) for each in found]
     errors = measured_errors(forecasts, windows, data)
-    weights = stacking_weights(errors, independent_windows(data))
+    criterion = criterion_of(config.model.loss, data, windows)
+    weights = stacking_weights(errors, independent_windows(data), criterion)
     each_error = (errors**2).mean(axis=0)
     return _Tried(
         [Candidate(*both) for both in zip(found, each_error.tolist(), strict=True)],
         weights,
-        float(((errors @ weights) ** 2).mean()),
+        criterion.loss(errors @ weights),
         _interval_loss(
             sum(each * weight for each, weight in zip(forecasts, weights.tolist(), strict=True)),
             windows,
             data,
             config.model.levels,
         ),
+        criterion.name,
     )
 
 
 def _best(tried: Mapping[Transform, _Tried]) -> Transform:
-    """The transform with the best intervals, of those whose squared error is close to the least.
+    """The transform with the best intervals, of those whose loss is close to the least.
 
     The first of them where none is clearly better. A transform under which errors vary with the
     level has intervals that are too wide at one level and too narrow at another.
     """
     plainest = next(iter(tried))
-    least = min(each.mse for each in tried.values())
-    close = [name for name, each in tried.items() if each.mse * _CLOSE <= least]
+    least = min(each.loss for each in tried.values())
+    close = [name for name, each in tried.items() if each.loss * _CLOSE <= least]
     best = min(close, key=lambda name: tried[name].interval_loss)
     if plainest in close and tried[best].interval_loss > _CLEARLY * tried[plainest].interval_loss:
         return plainest

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from rich.console import Console
 
 from training.forecasting.combination.batches import compared, series_batches, window_batches
 from training.forecasting.combination.components import RIDGE
+from training.forecasting.combination.criterion import Criterion, criterion_of
 from training.forecasting.combination.linear import LinearForecaster, weighted_sum
 from training.forecasting.combination.model import (
     Network,
@@ -26,6 +27,7 @@ from training.forecasting.combination.plan import (
     independent_windows,
     measured_errors,
 )
+from training.forecasting.combination.share import Combination, Share
 from training.forecasting.combination.weights import stacking_weights
 from training.forecasting.count_losses import COUNT_LOSSES
 from training.forecasting.losses import forecast_loss
@@ -40,39 +42,6 @@ from training.loop.fit import FitResult, Progress
 from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
 from training.runs.writer import TrainingRunWriter
-
-
-@dataclass(frozen=True)
-class Share:
-    """A part of the delivered forecast."""
-
-    name: str
-    detail: str
-    weight: float
-    validation_mse: float
-    network: str | None = None
-    """The name of its model within the delivered one; None: it is linear."""
-    residual: bool = False
-    """Whether the network adds to the ridge regression."""
-    lookback: int = 0
-    """Of what is linear, as `LinearForecaster` has it; so are the next three."""
-    season: int = 1
-    penalty: float = 0.0
-    own: bool = False
-
-
-@dataclass(frozen=True)
-class Combination:
-    """A trained combination."""
-
-    model: keras.Model
-    """From standardised windows (B, L, C) to (B, H, K, Q or 1)."""
-    result: FitResult
-    """How the training of the networks went."""
-    shares: tuple[Share, ...]
-    """Its parts, those without weight among them: the networks, then the simple forecasters."""
-    validation_mse: float
-    """Of what is delivered, on the validation windows."""
 
 
 def train_plan(
@@ -116,18 +85,20 @@ def train_combination(
     models, joined, result = fit_networks(
         plan, networks, replicas, console, checkpoint, followers=followers
     )
-    weights, errors = _weigh(plan, linear, joined)
-    each_mse = (errors**2).mean(axis=0)
+    weights, errors, criterion = _weigh(plan, linear, joined)
+    each_mse = (errors**2).mean(axis=0).tolist()
+    each_loss = [criterion.loss(of_one) for of_one in errors.T]
     shares = [
         Share(
             each.name,
             _network_detail(plan, each),
             float(w),
-            float(mse),
+            mse,
+            loss,
             each.model,
             each.residual_of is not None,
         )
-        for each, w, mse in zip(networks, weights, each_mse, strict=False)
+        for each, w, mse, loss in zip(networks, weights, each_mse, each_loss, strict=False)
     ]
     count = len(networks)
     shares += [
@@ -135,16 +106,20 @@ def train_combination(
             each.name,
             each.detail,
             float(w),
-            float(mse),
+            mse,
+            loss,
             lookback=each.lookback,
             season=each.season,
             penalty=each.penalty,
             own=each.own,
         )
-        for each, w, mse in zip(linear, weights[count:], each_mse[count:], strict=True)
+        for each, w, mse, loss in zip(
+            linear, weights[count:], each_mse[count:], each_loss[count:], strict=True
+        )
     ]
     model = assembled(plan.data.shape, networks, models, linear, weights)
-    return Combination(model, result, tuple(shares), float(((errors @ weights) ** 2).mean()))
+    mse = float(((errors @ weights) ** 2).mean())
+    return Combination(model, result, tuple(shares), mse, criterion.name)
 
 
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
@@ -178,13 +153,16 @@ def fit_networks(
     config, data, settings = plan.config, plan.data, plan.config.training
     keras.utils.set_random_seed(settings.seed)
     shape = replace(data.shape, lookback=plan.network_lookback)
-    pooled = len(shape.targets) > 1 and not (
-        config.model.channel_embedding or not config.model.channel_independent
-    )
-    learnt = ForecastShape(shape.lookback, shape.horizon, 1, (0,)) if pooled else shape
+    told_apart = bool(config.model.channel_embedding)
+    pooled = len(shape.targets) > 1 and config.model.channel_independent
+    pooled &= not told_apart or data.series.panel
+    ids = len(shape.targets) if pooled and told_apart else None
+    learnt = shape
+    if pooled:
+        learnt = ForecastShape(shape.lookback, shape.horizon, 1 if ids is None else 2, (0,))
     batches, validation = (series_batches if pooled else window_batches)(plan)
     with replicas.scope():
-        models = build_networks(networks, learnt, config.model.levels)
+        models = build_networks(networks, learnt, config.model.levels, ids)
         joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
     if start is not None:
         for each, model in zip(networks, models, strict=True):
@@ -208,7 +186,7 @@ def fit_networks(
     )
     if pooled:
         single = models
-        models = build_networks(networks, shape, config.model.levels)
+        models = build_networks(networks, shape, config.model.levels, ids)
         for each, of_one in zip(models, single, strict=True):
             each.set_weights(of_one.get_weights())
         joined = side_by_side(networks, models, replace(shape, lookback=plan.training_lookback))
@@ -233,8 +211,8 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
 
 def _weigh(
     plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model
-) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of the networks and of the simple forecasters, and their errors (n, M)."""
+) -> tuple[np.ndarray, np.ndarray, Criterion]:
+    """The weights of networks and simple forecasters, their errors (n, M), and what is least."""
     data, windows = plan.data, compared(plan)
     by_network = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
     if plan.config.model.loss == "quantile":
@@ -246,8 +224,9 @@ def _weigh(
         *(each(read.astype(np.float64)) for each in linear),
     ]
     errors = measured_errors(forecasts, windows, data)
-    weights = stacking_weights(errors, independent_windows(data))
-    return weights, errors
+    criterion = criterion_of(plan.config.model.loss, data, windows)
+    weights = stacking_weights(errors, independent_windows(data), criterion)
+    return weights, errors, criterion
 
 
 def assembled(
@@ -284,13 +263,3 @@ def _forecasts(model: keras.Model, windows: Windows, preprocessor: Any) -> np.nd
     return np.concatenate(
         [np.asarray(answer(windows.histories(chunk))) for chunk in windows.chunks(CHUNK)]
     )
-
-
-def as_record(plan: Plan, shares: Sequence[Share]) -> dict[str, Any]:
-    """What a run records of its combination."""
-    return {
-        "network_lookback": plan.network_lookback,
-        "training_lookback": plan.training_lookback,
-        "shares": [asdict(share) for share in shares],
-        "transforms": dict(plan.transforms),
-    }

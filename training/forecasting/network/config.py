@@ -35,7 +35,8 @@ class ForecasterConfig:
     then not read. Otherwise one network reads all columns together."""
     channel_embedding: OptionalFlag = None
     """Give each target a learned vector; for architecture segment with --channel-independent.
-    Default: up to 32 targets."""
+    Default: up to 32 targets, and none of a table with a row for each series and time. There it
+    tells the series apart by their names, and one more vector stands for unknown series."""
     normalisation: Annotated[
         Literal["none", "last", "reversible", "difference"], OneOf(("last", "reversible"))
     ] = "last"
@@ -49,8 +50,9 @@ class ForecasterConfig:
         Literal["mse", "mae", "huber", "quantile", "poisson", "negative_binomial"],
         OneOf(("mse", "mae", "huber")),
     ] = "mse"
-    """What training minimises, on standardised values; quantile: the pinball loss of all levels;
-    poisson, negative_binomial: for counts, the deviance of these distributions."""
+    """What training minimises, on standardised values, and what the weights of a combination make
+    small; quantile: the pinball loss of all levels, and the absolute error of the median; poisson,
+    negative_binomial: for counts, the deviance of these distributions."""
     intervals: tuple[float, ...] = (0.8, 0.95)
     """Shares of the values that the intervals around a forecast are to hold."""
 

@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -25,12 +25,24 @@ __all__ = ["ForecastShape", "ForecasterConfig", "build_forecaster", "initialise_
 MEDIAN = 0.5
 
 
+class Channels(NamedTuple):
+    """Which columns the rows of a network are."""
+
+    known: int
+    """K."""
+    unknown: bool
+    """Whether unknown ones are told from the K."""
+    ids: Any = None
+    """(R,) which each row is; None: K consecutive ones of each window."""
+
+
 def build_forecaster(
     config: ForecasterConfig,
     shape: ForecastShape,
     levels: Sequence[float] = (MEDIAN,),
     residual: bool = False,
     name: str | None = None,
+    ids: int | None = None,
 ) -> keras.Model:
     """A functional model from standardised windows to standardised forecasts.
 
@@ -41,6 +53,9 @@ def build_forecaster(
         residual: Answer with what to add to another forecast, zero at the beginning; without
             `linear_skip`.
         name: Of the model; by default made from the architecture.
+        ids: With `channel_embedding` K, where unknown channels have a learned vector beside the K
+            (`SegmentGRU`). If only one column is forecast, it is one of the K, and the last column
+            says which: its number, or K where it is to be taken for an unknown one.
 
     Returns:
         A model from `history` (B, L, C) float32 without NaN to (B, H, K, Q) float32: Q is the
@@ -59,15 +74,20 @@ def build_forecaster(
         history
     )
     K = len(shape.targets)
+    channels = Channels(ids or K, ids is not None)
+    if ids is not None and K == 1:
+        channels = channels._replace(ids=ops.cast(history[:, -1, -1], "int32"))
     if config.channel_independent:
         rows = ops.reshape(
             ops.transpose(_columns(normalised, shape.targets), (0, 2, 1)), (-1, shape.lookback, 1)
         )
-        per_row = _network(config, shape, rows, 1, outputs, point, residual)  # (B·K, H, 1, Q)
+        per_row = _network(  # (B·K, H, 1, Q)
+            config, shape, rows, 1, outputs, point, residual, channels
+        )
         answers = ops.reshape(per_row, (-1, K, shape.horizon, outputs))
         answers = ops.transpose(answers, (0, 2, 1, 3))
     else:
-        answers = _network(config, shape, normalised, K, outputs, point, residual)
+        answers = _network(config, shape, normalised, K, outputs, point, residual, channels)
     answers *= ops.expand_dims(_columns(spread, shape.targets), -1)
     if config.linear_skip:
         last = _columns(history[:, -1:], shape.targets)  # (B, 1, K)
@@ -128,26 +148,39 @@ def _network(
     outputs: int,
     point: int,
     residual: bool,
+    channels: Channels,
 ) -> Any:
     """(R, L, D) to (R, H, values, outputs), on normalised values."""
     config = replace(config, linear_skip=config.linear_skip or residual)  # for the last layer
-    build = {"segment": _segment, "one_shot": _one_shot, "seq2seq": _seq2seq}
+    if config.architecture == "segment":
+        return _segment(config, shape, x, values, outputs, channels)
+    build = {"one_shot": _one_shot, "seq2seq": _seq2seq}
     return build[config.architecture](config, shape, x, values, outputs, point)
 
 
 def _segment(
-    config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, _: int
+    config: ForecasterConfig,
+    shape: ForecastShape,
+    x: Any,
+    values: int,
+    outputs: int,
+    channels: Channels,
 ) -> Any:
     w = config.segment
     assert w is not None
     config.require_lookback(shape.lookback)
     inputs, made = shape.lookback // w, math.ceil(shape.horizon / w)
-    independent = config.channel_independent and config.channel_embedding
+    independent = bool(config.channel_independent and config.channel_embedding)
     x = ops.reshape(x[:, -inputs * w :], (-1, inputs, w * x.shape[-1]))
     x = _lower_layers(config, keras.layers.Dense(config.units, "relu", name="embedding")(x))
-    states = SegmentGRU(
-        config.units, made, len(shape.targets) if independent else 1, name="segment_gru"
-    )(x)
+    gru = SegmentGRU(
+        config.units,
+        made,
+        channels.known if independent else 1,
+        channels.unknown and independent,
+        name="segment_gru",
+    )
+    states = gru(x) if channels.ids is None or not independent else gru(x, channels.ids)
     answers = _head(config, w * values * outputs)(_dropout(config)(states))
     return ops.reshape(answers, (-1, made * w, values, outputs))[:, : shape.horizon]
 

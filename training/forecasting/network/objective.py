@@ -6,10 +6,10 @@ import numpy as np
 
 from training.forecasting.count_losses import (
     COUNT_LOSSES,
-    EXTRA_STEPS,
     count_loss,
     count_metrics,
     dispersion,
+    scaled_steps,
 )
 from training.forecasting.data import ForecastingData
 from training.forecasting.losses import Loss, forecast_loss, point_metrics
@@ -40,4 +40,4 @@ def count_scale(loss: Loss, data: ForecastingData) -> np.ndarray | None:
 
 def compared_steps(loss: Loss, shape: ForecastShape) -> int:
     """Steps of what forecasts are compared with."""
-    return shape.horizon + (EXTRA_STEPS if loss in COUNT_LOSSES else 0)
+    return scaled_steps(shape.horizon) if loss in COUNT_LOSSES else shape.horizon

@@ -12,6 +12,7 @@ from statsmodels.tsa.stattools import acf
 from training.forecasting.baselines.simple import LAST_VALUE, BaselineResult
 from training.forecasting.data import ForecastingData
 from training.forecasting.reports.future_picture import draw_many_columns, shown_columns
+from training.forecasting.reports.whole_test_picture import draw_test_part
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 from training.forecasting.scores.evaluation import Evaluation, Predictor
 from training.plots.picture import plain_label, save_figure
@@ -42,7 +43,9 @@ def draw_all(
         baselines: What others achieve.
         folder: Where the PNG files go.
     """
-    draw_forecasts(data, predict, offsets, levels, shown_columns(test), folder / "forecasts.png")
+    columns = shown_columns(test)
+    draw_forecasts(data, predict, offsets, levels, columns, folder / "forecasts.png")
+    draw_test_part(data, predict, offsets, levels, columns, folder / "test_part.png")
     draw_errors_by_horizon(test, baselines, folder / "errors_by_horizon.png")
     of_columns = folder / "errors_by_column.png"
     if len(data.shape.targets) > _MOST_BARS:

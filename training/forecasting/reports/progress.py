@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from rich.console import Console
 
 from training.forecasting.combination.plan import Plan
-from training.forecasting.combination.training import Share
+from training.forecasting.combination.share import Share
 from training.forecasting.data import ForecastingData
 from training.forecasting.sources.sets import PARTS
 
@@ -37,8 +37,8 @@ def show_plan(plan: Plan, console: Console) -> None:
     if len(plan.transforms) > 1:
         tried = ", ".join(f"{name} {error:.4f}" for name, error in plan.transforms)
         console.print(
-            f"transform: {settings.transform} (validation mean squared error of the simple "
-            f"forecasters: {tried})",
+            f"transform: {settings.transform} ({plan.criterion} of the simple forecasters on the "
+            f"validation windows: {tried})",
             markup=False,
             highlight=False,
         )
@@ -51,16 +51,18 @@ def show_plan(plan: Plan, console: Console) -> None:
     )
 
 
-def show_shares(shares: Sequence[Share], console: Console) -> None:
-    """Say how well each part validates, and what it weighs."""
+def show_shares(shares: Sequence[Share], criterion: str, console: Console) -> None:
+    """Say how well each part validates by what the weights follow, and what it weighs."""
     if not shares:
         return
     width = max(len(share.name) for share in shares)
-    console.print(f"\n{'part':{width}}  validation MSE  weight", style="bold", soft_wrap=True)
-    for share in sorted(shares, key=lambda share: share.validation_mse):
+    console.print(
+        f"\n{'part':{width}}  weight  {criterion}, validation", style="bold", soft_wrap=True
+    )
+    for share in sorted(shares, key=lambda share: share.validation_loss):
         weight = f"{share.weight:.2f}" if share.weight else "-"
         console.print(
-            f"{share.name:{width}}  {share.validation_mse:>14.4f}  {weight:>6}  {share.detail}",
+            f"{share.name:{width}}  {weight:>6}  {share.validation_loss:.4f}  {share.detail}",
             markup=False,
             highlight=False,
             soft_wrap=True,

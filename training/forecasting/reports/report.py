@@ -79,6 +79,7 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     if metrics.get("known_inputs"):
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
     lines += ["", "## The last test windows", "", "![forecasts](forecasts.png)", ""]
+    lines += ["## The whole test part", "", "![measured and forecast](test_part.png)", ""]
     lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
     lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]
     lines += ["![by column](errors_by_column.png)", "", *_columns(metrics), ""]
@@ -127,29 +128,33 @@ def _combination(metrics: Mapping[str, Any]) -> list[str]:
     combination = metrics.get("combination")
     if combination is None:
         return []
+    criterion = combination.get("criterion", "mean squared error")
     lines = [
         "",
         "## What the forecast is made of",
         "",
         "A weighted mean, in one model. The weights do best on the validation windows together; "
-        "the errors are those of each part there.",
+        "the errors are those of each part there, by the loss that was asked for.",
         "",
-        "| part | | validation MSE | weight |",
+        f"| part | | {criterion}, validation | weight |",
         "|---|---|---:|---:|",
     ]
-    for share in sorted(combination["shares"], key=lambda share: share["validation_mse"]):
+    for share in sorted(combination["shares"], key=_loss):
         weight = f"{share['weight']:.2f}" if share["weight"] else "none"
-        lines.append(
-            f"| {share['name']} | {share['detail']} | {share['validation_mse']:.4f} | {weight} |"
-        )
+        lines.append(f"| {share['name']} | {share['detail']} | {_loss(share):.4f} | {weight} |")
     network = sum(share["weight"] for share in combination["shares"] if share["network"])
     lines += ["", f"Networks have a weight of {network:.2f} of 1."]
     if len(combination["transforms"]) > 1:
-        tried = ", ".join(f"{name} {mse:.4f}" for name, mse in combination["transforms"].items())
+        tried = ", ".join(f"{name} {loss:.4f}" for name, loss in combination["transforms"].items())
         lines.append(
-            f"Transforms tried, with the squared error of the simple forecasters together: {tried}."
+            f"Transforms tried, with the {criterion} of the simple forecasters together: {tried}."
         )
     return lines
+
+
+def _loss(share: Mapping[str, Any]) -> float:
+    """Of a part, by what the weights follow, which in earlier versions was the squared error."""
+    return float(share.get("validation_loss", share["validation_mse"]))
 
 
 def _reading(metrics: Mapping[str, Any]) -> list[str]:

@@ -34,3 +34,54 @@ def test_of_several_networks():
             model(windows)[..., column, :],
             atol=1e-5,
         )
+
+
+EMBEDDED = ForecasterConfig(units=6, segment=4, channel_embedding=True)
+
+
+def varied(model, seed=2):
+    """The model with weights that are all unlike."""
+    rng = np.random.default_rng(seed)
+    model.set_weights([rng.normal(0, 0.4, weight.shape) for weight in model.weights])
+    return model
+
+
+def test_a_series_told_by_its_number_is_the_column_of_that_number():
+    """As training sees it and as it is delivered, with the same weights."""
+    delivered = varied(build_forecaster(EMBEDDED, SHAPE, name="n", ids=4))
+    of_one = ForecastShape(lookback=12, horizon=3, channels=2, targets=(0,))
+    learnt = build_forecaster(EMBEDDED, of_one, name="n", ids=4)
+    learnt.set_weights(delivered.get_weights())
+    windows = np.random.default_rng(3).normal(size=(6, 12, 4)).astype(np.float32)
+    expected = delivered(windows).numpy()
+    assert np.abs(expected[:, :, 0] - delivered(windows[..., ::-1]).numpy()[:, :, 3]).max() > 0.01
+    for column in (2, 0, 3):
+        told = np.full((6, 12, 1), column, np.float32)
+        read = np.concatenate([windows[..., column : column + 1], told], axis=-1)
+        np.testing.assert_allclose(learnt(read)[:, :, 0], expected[:, :, column], atol=1e-5)
+
+
+def test_an_unknown_series_has_the_vector_of_unknown_ones():
+    """Beside the model of many, in which the vector of each column is replaced by that vector."""
+    model = varied(build_forecaster(EMBEDDED, SHAPE, (0.5,), name="network_1", ids=4))
+    shares = [{"network": "network_1", "weight": 1.0, "residual": False}]
+    many = combined(SHAPE, [(model, 1.0)], None, 0.0)
+    found = one_series_model(many, EMBEDDED, SHAPE, {"shares": shares, "network_lookback": 12})
+    vectors = model.get_layer("segment_gru").channel
+    assert vectors.shape == (5, 3)
+    vectors.assign(np.tile(vectors.numpy()[4], (5, 1)))
+    windows = np.random.default_rng(3).normal(size=(6, 12, 4)).astype(np.float32)
+    for column in range(4):
+        np.testing.assert_allclose(
+            found(windows[..., column : column + 1])[..., 0, :],
+            many(windows)[..., column, :],
+            atol=1e-5,
+        )
+
+
+def test_columns_of_one_table_have_no_vector_for_others():
+    model = build_forecaster(EMBEDDED, SHAPE, name="network_1")
+    shares = [{"network": "network_1", "weight": 1.0, "residual": False}]
+    many = combined(SHAPE, [(model, 1.0)], None, 0.0)
+    record = {"shares": shares, "network_lookback": 12}
+    assert one_series_model(many, EMBEDDED, SHAPE, record) is None
