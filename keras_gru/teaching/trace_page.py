@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_gru.teaching.network import Network
 from keras_gru.teaching.network_fields import Array, NetworkError
-from keras_gru.teaching.whole_file import write_whole
+from keras_gru.teaching.page_file import write_page
 from keras_gru.teaching.worked_example import Verdict, WorkedExample, target
 
 TEMPLATE = Path(__file__).with_name("trace.html")
@@ -46,7 +46,7 @@ def write_trace_page(
     ):
         before, _, after = page.partition(mark)
         page = before + text + after
-    write_whole(path, page)
+    write_page(path, page)
 
 
 def network_content(network: Network) -> dict[str, Any]:

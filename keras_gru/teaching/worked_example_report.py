@@ -8,8 +8,8 @@ import numpy as np
 from rich.table import Table
 
 from keras_gru.teaching.network_fields import Array
+from keras_gru.teaching.page_file import write_page
 from keras_gru.teaching.texts import TEXTS
-from keras_gru.teaching.whole_file import write_whole
 from keras_gru.teaching.worked_example import AGREES, CARRIED, DIFFERS, Verdict, WorkedExample
 
 _INTRODUCTION = """# Worked examples
@@ -74,7 +74,7 @@ def variants_table(examples: Sequence[WorkedExample]) -> Table:
 
 def write_markdown(examples: Sequence[WorkedExample], path: Path) -> None:
     """Write `markdown(examples)` to a file, whole or not at all."""
-    write_whole(path, markdown(examples))
+    write_page(path, markdown(examples))
 
 
 def markdown(examples: Sequence[WorkedExample]) -> str:
