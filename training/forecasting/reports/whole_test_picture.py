@@ -40,8 +40,8 @@ def draw_test_part(
         columns: Which of the K to show.
         path: Of the PNG file.
     """
-    times, bounds = one_after_another(data, predict, offsets, levels, columns)
-    rows = data.series.times.get_indexer(times)
+    rows, bounds = one_after_another(data, predict, offsets, levels, columns)
+    times = np.asarray(data.series.times[rows])
     step = -(-len(times) // _MOST_POINTS)
     figure = Figure(figsize=(10, 2.2 * len(columns) + 0.6), dpi=120, layout="constrained")
     panels = figure.subplots(len(columns), 2, squeeze=False, width_ratios=(3.2, 1))
@@ -86,7 +86,7 @@ def one_after_another(
     levels: Sequence[float],
     columns: Sequence[int],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Times (N,) of the test part, and the quantiles (N, columns, Q) there, in raw units."""
+    """Row numbers (N,) of the test part, and the quantiles (N, columns, Q) there, in raw units."""
     windows = data.windows("test")
     chosen = _apart(windows)
     H, rows = windows.horizon, len(data.series)
@@ -100,7 +100,7 @@ def one_after_another(
             new = np.isnan(ahead[:, 0, 0])
             ahead[new] = answer[new][:, list(columns)]
     first, last = int(windows.origins[0]), int(windows.origins[-1]) + H
-    return np.asarray(data.series.times[first:last]), found[first:last]
+    return np.arange(first, last), found[first:last]
 
 
 def _apart(windows: Windows) -> np.ndarray:

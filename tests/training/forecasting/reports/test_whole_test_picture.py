@@ -1,6 +1,9 @@
 """Forecasts that follow each other over the whole test part."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 from matplotlib.image import imread
 
 from training.forecasting.data import load_forecasting_data
@@ -13,9 +16,9 @@ def test_every_step_of_the_test_part_is_forecast_once(forecasting_run, tmp_path)
     data = load_forecasting_data(run.config.data)
     predict = make_predictor(run.load_model(), data)
     parts = data, predict, run.offsets, run.levels, [1, 0]
-    times, bounds = one_after_another(*parts)
+    steps, bounds = one_after_another(*parts)
     begin, end = data.borders.part("test")
-    np.testing.assert_array_equal(times, data.series.times[begin:end])
+    np.testing.assert_array_equal(steps, np.arange(begin, end))
     assert np.isfinite(bounds).all()
     _, stored = run.test_answers(10_000)  # of every window; they begin one step apart
     whole = (end - begin) // 6
@@ -26,6 +29,19 @@ def test_every_step_of_the_test_part_is_forecast_once(forecasting_run, tmp_path)
     assert left
     np.testing.assert_allclose(bounds[-left:], stored[-1][-left:, [1, 0]], rtol=1e-4)
     draw_test_part(*parts, tmp_path / "test_part.png")
+    assert imread(tmp_path / "test_part.png").std() > 0.03
+
+
+def test_a_time_that_is_there_twice(forecasting_run, tmp_path):
+    """As in the published weather.csv, whose rows count as they are."""
+    run = forecasting_run
+    data = load_forecasting_data(run.config.data)
+    predict = make_predictor(run.load_model(), data)
+    begin, _ = data.borders.part("test")
+    times = np.array(data.series.times)
+    times[begin + 3] = times[begin + 2]
+    twice = replace(data, series=replace(data.series, times=pd.DatetimeIndex(times)))
+    draw_test_part(twice, predict, run.offsets, run.levels, [0], tmp_path / "test_part.png")
     assert imread(tmp_path / "test_part.png").std() > 0.03
 
 
