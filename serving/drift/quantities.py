@@ -46,6 +46,11 @@ class Rows:
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     texts: Sequence[str] = ()
 
+    @property
+    def answers(self) -> Sequence[str] | None:
+        """What was answered to each row; None where that is no name."""
+        return next(iter(self.names.values()), None)
+
     def __len__(self) -> int:
         return max(map(len, (*self.numbers.values(), *self.names.values())), default=0)
 
@@ -77,15 +82,16 @@ class Quantities:
                     numbers[f"{name}: unknown words"] = unknown
             elif array.dtype != object and array.ndim == 3:
                 numbers |= self._of_series(name, array, inputs)
+        rows = {len(array) for array in inputs.values() if array.ndim}
         for name, array in outputs.items():
-            if name in _LEFT_OUT:
-                continue
+            if name in _LEFT_OUT or not array.ndim or {len(array)} != rows:
+                continue  # not one for each row
             if array.dtype == object:
                 numbers |= _counted(name, array)
                 names |= _named(name, array)
             elif array.ndim == 1:
                 numbers[name] = array.astype(float)
-            elif array.ndim == 2 and name == SCORES:
+            elif array.ndim == 2 and name == SCORES and array.shape[1]:
                 numbers[f"{name}: highest"] = array.max(axis=1).astype(float)
             elif array.ndim == 3 and name in _NAMES_OF:
                 for column, values in self._by_column(name, array, inputs):

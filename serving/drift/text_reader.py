@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from serving.engine.native.manifest import FOLDER, Manifest
-from serving.engine.native.tokens import Tokenizer, Words
-
-_UNKNOWN = 1
+from serving.engine.native.tokens import UNKNOWN, Tokenizer, Words
 
 
 class TextReader:
@@ -51,5 +49,5 @@ class TextReader:
             return np.array([len(text.split()) for text in texts], float), None
         rows = [self._tokenizer(text) for text in texts]
         counts = np.array([len(row) for row in rows], float)
-        unknown = (self._words.look_up(rows) == _UNKNOWN).sum(axis=1)
+        unknown = (self._words.look_up(rows) == UNKNOWN).sum(axis=1)
         return counts, unknown / np.maximum(counts, 1)

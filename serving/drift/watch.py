@@ -140,9 +140,8 @@ class Watch:
         self._join(rows)
 
     def _join(self, rows: Rows) -> None:
-        answers = next(iter(rows.names.values()), None)
-        if answers is not None and len(rows.texts) == len(answers):
-            self._outcomes.add(rows.texts, answers)
+        if rows.answers is not None and len(rows.texts) == len(rows.answers):
+            self._outcomes.add(rows.texts, rows.answers)
 
     def report(self) -> Report:
         """What has been found so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ class WorthLabelling:
         """Take rows in; a text that was there before counts no more."""
         if not rows.texts:
             return
-        answers: Sequence[str] = next(iter(rows.names.values()), [""] * len(rows.texts))
+        answers = rows.answers or [""] * len(rows.texts)
         sure = rows.numbers.get(_SURENESS)
         far, most_unlike = self._distances(rows)
         for place, text in enumerate(rows.texts):

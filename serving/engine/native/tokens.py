@@ -27,7 +27,7 @@ from serving.engine.native.text_changes import (
     TextChange,
 )
 
-_PADDING, _UNKNOWN = 0, 1
+PADDING, UNKNOWN = 0, 1
 _ENTITY = b"&"  # how all begins that is exchanged
 
 
@@ -129,7 +129,7 @@ class Words:
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        self._ids = {token: place for place, token in enumerate(tokens) if place > _UNKNOWN}
+        self._ids = {token: place for place, token in enumerate(tokens) if place > UNKNOWN}
 
     @classmethod
     def read(cls, path: Path) -> Words:
@@ -138,10 +138,10 @@ class Words:
 
     def look_up(self, rows: Sequence[Sequence[str]]) -> np.ndarray:
         """Ids (B, T) int32 of rows of tokens, padded with 0 at the end; T is at least 1."""
-        ids = np.full((len(rows), max(map(len, rows), default=0) or 1), _PADDING, np.int32)
+        ids = np.full((len(rows), max(map(len, rows), default=0) or 1), PADDING, np.int32)
         known = self._ids.get
         for row, tokens in zip(ids, rows, strict=True):
-            row[: len(tokens)] = [known(token, _UNKNOWN) for token in tokens]
+            row[: len(tokens)] = [known(token, UNKNOWN) for token in tokens]
         return ids
 
 

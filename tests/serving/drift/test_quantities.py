@@ -34,6 +34,18 @@ def test_texts_and_classes():
     assert rows.texts == ["good film, good", "ein Film", ""]
 
 
+def test_answers_that_are_not_one_for_each_row():
+    """As models of others may give: they are left out."""
+    outputs = {
+        "label": strings("one for all"),
+        "loss": np.float32(3).reshape(()),
+        "scores": np.zeros((2, 0), np.float32),
+    }
+    rows = Quantities(READER)({"text": strings("good", "film")}, outputs)
+    assert set(rows.numbers) == {"text: words", "text: unknown words"}
+    assert rows.names == {}
+
+
 def test_several_labels():
     labels = np.array([[b"a", b"b"], [b"", b""]], object)
     rows = Quantities(READER)({"text": strings("x", "y")}, {"labels": labels})
