@@ -88,16 +88,18 @@ def promotion(
     )
     if gates != VersionGates():
         rollout = replace(rollout, check=lambda moves: gates.check(rollout, moves))
+    if live is None:
+        return rollout.move({label: version}, "promote", retire=True)
+    known = live.known(rollout, label)
     moves = rollout.move({label: version}, "promote", retire=True)
-    if live is not None:
-        for move in moves:
-            _watch(rollout, live, move)
+    for move in moves:
+        _watch(rollout, live, move, known)
     return moves
 
 
-def _watch(rollout: Rollout, live: LiveGates, move: Move) -> None:
+def _watch(rollout: Rollout, live: LiveGates, move: Move, known: frozenset[str]) -> None:
     try:
-        live.watch(rollout, move)
+        live.watch(rollout, move, known)
     except BaseException:
         rollout.move({move.label: move.before}, "rollback", retire=False)
         back = "removed" if move.before is None else f"back at version {move.before}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,8 +39,28 @@ class LiveGates:
     least_accuracy: float | None = None
     outcomes: Mapping[str, str] = field(default_factory=dict)
 
-    def watch(self, rollout: Rollout, move: Move) -> None:
+    def known(self, rollout: Rollout, label: str) -> frozenset[str]:
+        """What has shifted under the version that a label has, and is not a new one's fault.
+
+        Raises:
+            RolloutError: The version is not on this disk.
+            ServingError: The log cannot be read.
+        """
+        version = rollout.labels().get(label)
+        if version is None:
+            return frozenset()
+        try:
+            return _names_shifted(self._report(rollout.directory(version)))
+        except NotFound:  # it has no reference
+            return frozenset()
+
+    def watch(self, rollout: Rollout, move: Move, known: frozenset[str]) -> None:
         """Wait until the time is over; ends as soon as enough rows show a fault.
+
+        Args:
+            rollout: That has moved the label.
+            move: What it did.
+            known: Of `known`, before the label moved, as reading a long log takes its time.
 
         Raises:
             GateError: The version does not pass, or too few requests were logged to tell.
@@ -47,7 +68,6 @@ class LiveGates:
         """
         assert move.after is not None
         new = rollout.directory(move.after)
-        shifted = set() if move.before is None else self._shifted(rollout.directory(move.before))
         began, deadline = time.time(), time.monotonic() + self.seconds
         rollout.say(f"watching version {move.after} for {self.seconds:g} s")
         while True:
@@ -55,7 +75,7 @@ class LiveGates:
             over = time.monotonic() >= deadline
             report = self._report(new, began)
             if report.rows >= self.least_rows:
-                self._judge(report, shifted, over)
+                self._judge(report, known, over)
             elif over:
                 raise GateError(
                     f"version {move.after} answered {report.rows} logged rows in {self.seconds:g} "
@@ -69,19 +89,13 @@ class LiveGates:
     def _report(self, version: Path, since: float = 0) -> Report:
         """Of the files that were written to since then."""
         watch = Watch(version, self.outcomes)
-        for file in log_files(self.logs):
-            if file.stat().st_mtime >= since:
-                watch.add(read_log(file))
+        with suppress(NotFound):  # nothing is logged so far
+            for file in log_files(self.logs):
+                if file.stat().st_mtime >= since:
+                    watch.add(read_log(file))
         return watch.report()
 
-    def _shifted(self, version: Path) -> set[str]:
-        """The quantities that have shifted under the version before: not the new one's fault."""
-        try:
-            return _names_shifted(self._report(version))
-        except NotFound:  # it has no reference, or nothing is logged so far
-            return set()
-
-    def _judge(self, report: Report, before: set[str], over: bool) -> None:
+    def _judge(self, report: Report, before: frozenset[str], over: bool) -> None:
         new = _names_shifted(report) - before
         if self.drift and new:
             said = "; ".join(
@@ -100,8 +114,8 @@ class LiveGates:
             raise GateError(f"outcomes: {_said(found)}; expected {self.least_accuracy:.1%}")
 
 
-def _names_shifted(report: Report) -> set[str]:
-    return {one.name for one in report.findings if one.stability.verdict == "shifted"}
+def _names_shifted(report: Report) -> frozenset[str]:
+    return frozenset(one.name for one in report.findings if one.stability.verdict == "shifted")
 
 
 def _said(found: Accuracy) -> str:

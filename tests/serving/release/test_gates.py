@@ -160,14 +160,15 @@ def open_lines(path):
 
 def test_without_requests_nothing_is_promoted(classifiers, tmp_path, capsys):
     with site(classifiers, tmp_path) as (server, asked, logs):
-        with connect(server.grpc) as client:
-            client.predict({"text": ["fine"]}, "m")
-        status, printed = promote(
-            capsys, asked, "--to", "3", "--gate", "drift", "--logs", logs, "--watch", "2"
-        )
-        assert status != 0
-        assert "expected at least 200" in printed
-        assert stable(server) == 1
+        live = ["--gate", "drift", "--logs", logs, "--watch", "4"]
+        for asked_before in (False, True):
+            if asked_before:
+                with connect(server.grpc) as client:
+                    client.predict({"text": ["fine"]}, "m")
+            status, printed = promote(capsys, asked, "--to", "3", *live)
+            assert status != 0
+            assert "in 4 s; expected at least 200" in printed
+            assert stable(server) == 1
 
 
 def save_slow(version, products):
