@@ -3,6 +3,7 @@
 import functools
 import operator
 import re
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from training.report_command import REPORT
 from training.resume_config import ResumeConfig
 from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
-from training.termination import sigterm_interrupts
+from training.termination import remembered_interrupts
 from training.tracking.package import require_package
 from training.tune.command import run_tune
 from training.tune.config import TuneConfig
@@ -43,7 +44,7 @@ def run_command(arguments: Sequence[str]) -> int:
     ]
     try:
         config, others = _parse(arguments, tasks, further)
-        with sigterm_interrupts():
+        with remembered_interrupts(signal.SIGINT, signal.SIGTERM):
             if isinstance(config, CheckConfig):
                 return run_check(config, others, tasks, Console(soft_wrap=True))
             if isinstance(config, TuneConfig):

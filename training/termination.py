@@ -1,51 +1,74 @@
-"""Ending by SIGTERM, as by service managers and `kill`, and by Ctrl-C."""
+"""Ending by Ctrl-C, and by SIGTERM, as service managers and `kill` send it."""
 
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+
+_received = threading.Event()
+
+
+def _interrupt(*_: object) -> None:
+    _received.set()
+    raise KeyboardInterrupt
+
+
+def interrupted() -> bool:
+    """Whether a signal of a surrounding `remembered_interrupts` has come."""
+    return _received.is_set()
+
+
+def check_interrupt() -> None:
+    """Raise an interrupt that was lost; for use between two steps.
+
+    Raises:
+        KeyboardInterrupt: A signal of a surrounding `remembered_interrupts` has come.
+    """
+    if _received.is_set():
+        raise KeyboardInterrupt
 
 
 @contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Within, SIGTERM raises KeyboardInterrupt, so that what is half built is removed."""
+def remembered_interrupts(*numbers: signal.Signals) -> Iterator[None]:
+    """Within, these signals raise KeyboardInterrupt, and it is remembered that they did.
+
+    An interrupt can be lost: Python drops one that arrives in a destructor (here without the usual
+    traceback), and one that arrives while TensorFlow traces a function may come out as a
+    ValueError, which becomes an interrupt again at the end of this context. A process that ignores
+    a signal, such as a job in the background, keeps ignoring it.
+
+    Args:
+        numbers: SIGINT, SIGTERM or both.
+
+    Raises:
+        KeyboardInterrupt: One of the signals came and another error ended what is within.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set signal handlers
         return
+    before = {number: signal.getsignal(number) for number in numbers}
+    outermost = _interrupt not in before.values()
+    for number, handler in before.items():
+        if handler not in (signal.SIG_IGN, None):  # None: set by a library, not from Python
+            signal.signal(number, _interrupt)
+    print_unraisable = sys.unraisablehook
 
-    def handler(*_: object) -> None:
-        raise KeyboardInterrupt
+    def hook(unraisable: "sys.UnraisableHookArgs", /) -> None:
+        if not (_received.is_set() and unraisable.exc_type is KeyboardInterrupt):
+            print_unraisable(unraisable)
 
-    previous = signal.signal(signal.SIGTERM, handler)
+    sys.unraisablehook = hook
     try:
         yield
+    except Exception as error:
+        if _received.is_set():
+            raise KeyboardInterrupt from error
+        raise
     finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-@contextmanager
-def remembered_interrupt() -> Iterator[Callable[[], None]]:
-    """Within, call the yielded function between two steps: it raises an interrupt that was lost.
-
-    Python drops a KeyboardInterrupt that arrives in a destructor, and TensorFlow's objects have
-    many. A process that ignores SIGINT, such as a job in the background, keeps ignoring it.
-    """
-    previous = signal.getsignal(signal.SIGINT)
-    received = threading.Event()
-
-    def handler(*_: object) -> None:
-        received.set()
-        raise KeyboardInterrupt
-
-    def check() -> None:
-        if received.is_set():
-            raise KeyboardInterrupt
-
-    ours = threading.current_thread() is threading.main_thread() and callable(previous)
-    if ours:
-        signal.signal(signal.SIGINT, handler)
-    try:
-        yield check
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, previous)
+        sys.unraisablehook = print_unraisable
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        if outermost:
+            _received.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from shlex import quote
 from serving.commands.terminal.waiting import waiting
 from serving.engine.quiet import quiet_stderr
 from serving.storage.publishing import PublishError, remove_old
-from training.termination import sigterm_interrupts
+from training.termination import remembered_interrupts
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,7 +39,10 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.keep is not None and arguments.keep < 1:
         parser.error(f"--keep: expected at least 1; got {arguments.keep}")
-    with sigterm_interrupts(), waiting(f"exporting {arguments.run}"):
+    with (
+        remembered_interrupts(signal.SIGINT, signal.SIGTERM),
+        waiting(f"exporting {arguments.run}"),
+    ):
         with quiet_stderr():
             from serving.export.run import ExportError, export_run
         try:

@@ -136,6 +136,22 @@ def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_sigterm_in_a_trace_is_no_error_and_the_checkpoint_is_named(tmp_path, capsys, monkeypatch):
+    """What TensorFlow makes of a KeyboardInterrupt while it traces was shown as a traceback."""
+    save = Checkpoint.save
+
+    def terminated_in_a_trace(*args):
+        save(*args)
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ValueError("None values not supported.") from None
+
+    monkeypatch.setattr(Checkpoint, "save", terminated_in_a_trace)
+    assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
+    assert f"gru-train resume {tmp_path / 'a'}" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",

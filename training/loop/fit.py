@@ -25,6 +25,7 @@ from training.loop.checkpoint import Checkpoint
 from training.loop.evaluation import OUTPUTS, Measure, Step, evaluate
 from training.loop.fit_state import EpochRecord, FitState
 from training.loop.replicas import Replicas
+from training.termination import check_interrupt
 
 PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 Score = Callable[[Mapping[str, float]], tuple[float, ...]]
@@ -189,6 +190,7 @@ def fit(
                 state.totals.add(train_step(inputs, targets), len(targets))
                 state.step += 1
                 progress.step(state.epoch, state.step, _finite_loss(state))
+                check_interrupt()
                 if interrupted():
                     break
                 if checkpoint and checkpoint.due:

@@ -18,6 +18,7 @@ from training.runs.directory import RunWriter
 from training.runs.lock import RunLock
 from training.runs.report_page import write_report_page
 from training.runs.run_config import package_version
+from training.termination import interrupted
 
 if TYPE_CHECKING:
     import keras
@@ -106,7 +107,8 @@ class TrainingRunWriter(RunWriter):
         if isinstance(error, DivergenceError):  # it would diverge again
             self._checkpoint.unlink(missing_ok=True)
         super().__exit__(kind, error, trace)
-        if isinstance(error, KeyboardInterrupt) and self._checkpoint.exists():
+        cut_short = isinstance(error, KeyboardInterrupt) or (error is not None and interrupted())
+        if cut_short and self._checkpoint.exists():
             raise InterruptedRun(self.final) from error
 
     def checkpoint(self, variables: Sequence[Any], data: str) -> Checkpoint:

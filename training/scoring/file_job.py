@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from training.tables.file_kind import file_kind
 from training.tables.output_file import require_writable
 from training.tables.table_file import JSON_VALUE, is_json, open_table
 from training.tables.text_columns import column_called
-from training.termination import remembered_interrupt
+from training.termination import check_interrupt, remembered_interrupts
 
 _FORM = 1
 """The form of the parts; raised if earlier parts could not be continued."""
@@ -143,7 +144,7 @@ class FileJob:
                 yield piece
 
         with (
-            remembered_interrupt() as check_interrupt,
+            remembered_interrupts(signal.SIGINT),
             ScoringProgress(self._console, self._table.rows, done) as progress,
         ):
             try:
