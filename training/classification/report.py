@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training.classification.accuracy_by_length import wilson_interval
+from training.continuing.beside import beside_lines
 
 _GATES = (
     "The most confident answers to short test rows, right and wrong, by class. Each column of a "
@@ -124,6 +125,8 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
+    if "continued" in metrics:
+        lines += beside_lines(metrics["continued"])
     if metrics.get("advice"):
         lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
     return lines

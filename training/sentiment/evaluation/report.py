@@ -8,6 +8,7 @@ import numpy as np
 
 from training.plots import learning_curves
 from training.runs.directory import RunWriter
+from training.sentiment.continuing.beside import beside_the_old
 from training.sentiment.evaluation.baselines import BaselineResult
 from training.sentiment.evaluation.calibrated import calibrate
 from training.sentiment.evaluation.class_report import class_results
@@ -55,6 +56,16 @@ def write_report(
         **summary,
     }
     metrics = {**shared, **results.metrics, **own}
+    if trained.start is not None:
+        metrics["continued"] = beside_the_old(
+            trained.start,
+            trained.config,
+            trained.data,
+            trained.rows,
+            calibrated.head,
+            logits,
+            trained.vocabulary_size,
+        )
     writer.write_text(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in results.predictions),

@@ -9,6 +9,7 @@ import numpy as np
 
 from training.loop.fit import FitResult
 from training.sentiment.config import SentimentConfig
+from training.sentiment.continuing.start import Start
 from training.sentiment.data import SentimentData
 from training.sentiment.targets.target import Target
 from training.words.token_rows import TokenRows
@@ -40,6 +41,8 @@ class TrainedClassifier:
     """Of a combined model."""
     result: FitResult
     config: SentimentConfig
+    start: Start | None = None
+    """What it began with, where it goes on from a run."""
 
     def speed(self) -> dict[str, float]:
         """Of an epoch, validation included; of those after the first, in which XLA compiles."""
