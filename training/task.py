@@ -131,7 +131,10 @@ class Task(Protocol):
         Raises:
             TrainingError: Runs of this task, or this run, cannot be continued so.
         """
-        raise ConfigError(f"{run.path}: runs of the task {run.task} cannot be continued")
+        raise ConfigError(
+            f"{run.path}: gru-train continue knows runs of texts, got one of the task {run.task}; "
+            "train anew on all rows"
+        )
 
     def criterion(self, config: Any, data: Any) -> Criterion:
         """What `try_settings` returns for these settings and data, of `check`."""

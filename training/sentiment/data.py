@@ -59,6 +59,10 @@ class SentimentData:
         """The parts by name: train, validation, test."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
+    def fresh(self, part: str) -> slice:
+        """The rows of a part that were not there before: of a first training all."""
+        return slice(self.earlier.get(part, 0), None)
+
     def contents(self) -> Iterator[str | np.ndarray]:
         """All that the data say, for a digest."""
         yield from self.classes

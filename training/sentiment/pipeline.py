@@ -102,7 +102,12 @@ def train_sentiment(
             ngrams = start.ngrams(len(vocabulary), odds)
         elif combined or config.run.ngram_baseline:
             with console.status("fitting the n-gram regression ..."):
-                ngrams = target.fit_ngrams(parts["train"], parts["validation"], len(vocabulary))
+                ngrams = target.fit_ngrams(
+                    parts["train"],
+                    parts["validation"],
+                    len(vocabulary),
+                    None if start is None else start.penalty,
+                )
         floors = _baselines(target, parts, ngrams, console)
         alone = None
         if combined and ngrams is not None:
@@ -154,7 +159,8 @@ def _alone(
     logits = {part: predict_logits(model, parts[part].ids) for part in ("validation", "test")}
     rows = parts["validation"]
     counted = ngrams.logits(rows.ids)
-    return Alone(logits, fitted_shares(rows, logits["validation"], counted, target, config))
+    shares = fitted_shares(rows, logits["validation"], counted, target, config)
+    return Alone(logits, shares, ngrams.penalty)
 
 
 def _baselines(

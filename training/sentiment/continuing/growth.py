@@ -49,4 +49,5 @@ def grown_ngrams(model: NgramModel, vocabulary_size: int, odds: np.ndarray) -> N
         keys,
         np.concatenate([model.weights, further], 1),
         np.concatenate([model.bias, odds[len(model.bias) :]]),
+        model.penalty,
     )

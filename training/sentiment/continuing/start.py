@@ -60,6 +60,11 @@ class Start:
         return self.run.scale if self.run.kind == "number" else None
 
     @property
+    def penalty(self) -> float | None:
+        """Of the n-gram regression, where there is one that says it."""
+        return self.run.metrics.get("ngram_penalty")
+
+    @property
     def _trained_words(self) -> int:
         layer = self._embedding
         return layer.trained_words if isinstance(layer, WordEmbedding) else layer.input_dim
@@ -92,7 +97,11 @@ class Start:
         """
         layer = next(each for each in self.model.layers if isinstance(each, NgramLogits))
         model = NgramModel(
-            layer.vocabulary_size, layer.keys.numpy(), layer.values.numpy(), layer.bias.numpy()
+            layer.vocabulary_size,
+            layer.keys.numpy(),
+            layer.values.numpy(),
+            layer.bias.numpy(),
+            self.penalty,
         )
         return grown_ngrams(model, vocabulary_size, odds)
 

@@ -55,6 +55,8 @@ def write_report(
         "baselines": baseline_summary(floors),
         **summary,
     }
+    if trained.alone is not None:
+        own["ngram_penalty"] = trained.alone.penalty
     metrics = {**shared, **results.metrics, **own}
     if trained.start is not None:
         metrics["continued"] = beside_the_old(

@@ -23,6 +23,8 @@ class Alone(NamedTuple):
     """Of the validation and test rows, (N, C) each."""
     shares: tuple[float, float]
     """Of the GRU and of the regression in the combined logits."""
+    penalty: float | None = None
+    """Of the regression."""
 
 
 @dataclass(frozen=True)
