@@ -155,6 +155,21 @@ class Task(Protocol):
         """The settings with another seed, and the same rows in each part of the data."""
         return replace(config, training=replace(config.training, seed=seed))
 
+    def train_like(self, run: Any, config: Any, console: Console, resume: bool) -> "TaskRun | None":
+        """Train as a run was trained, but for what `reseeded` changes and for its place.
+
+        Args:
+            run: Of `open_run`.
+            config: Its settings, changed.
+            console: Where to show progress.
+            resume: As for `train`.
+        """
+        del run
+        found = self.check(config)
+        if found is not None:
+            found.raise_errors()
+        return self.train(config, console, resume, None if found is None else found.data)
+
     def average(
         self,
         runs: Sequence[Any],
