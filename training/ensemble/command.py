@@ -13,6 +13,7 @@ from training.config import to_dict
 from training.ensemble.config import EnsembleConfig
 from training.errors import InterruptedWork, RunDirectoryError
 from training.loop.checkpoint import checkpoint_path
+from training.runs.lineage_table import gain_sentence
 from training.task import Command, EnsembleNames, Task, find_task
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def run_ensemble(config: EnsembleConfig, console: Console) -> None:
     for run in made:
         console.print(f"\n{run.path.name}", style="bold", markup=False)
         task.print_results(run.metrics, console)
+        console.print(gain_sentence(run.metrics), highlight=False)
     console.print("")
     for run in made:
         console.print(f"run     {run.path}", markup=False, highlight=False)

@@ -22,7 +22,7 @@ def lineage_lines(metrics: Mapping[str, Any]) -> list[str]:
     Args:
         metrics: What `metrics.json` holds.
     """
-    key = next((name for name in ("ensemble", "distilled") if name in metrics), None)
+    key = _key(metrics)
     if key is None:
         return []
     figures = metrics[key]
@@ -49,21 +49,28 @@ def lineage_lines(metrics: Mapping[str, Any]) -> list[str]:
     if key == "distilled":
         lines.append(row("their average", figures["average"]))
     lines.append(row("**average**" if key == "ensemble" else "**distilled**", figures["model"]))
-    return [*lines, "", *_said(key, figures, names)]
+    return [*lines, "", gain_sentence(metrics), "", figures["how"]]
 
 
-def _said(key: str, figures: Mapping[str, Any], names: list[str]) -> list[str]:
+def gain_sentence(metrics: Mapping[str, Any]) -> str:
+    """How much better an average or a distilled network is than its runs are on average."""
+    key = _key(metrics)
+    assert key is not None
+    figures = metrics[key]
     gained = [
         f"{_HEADINGS[name][0]} {_gain(name, figures['gain']['test'][name])}"
         + ("" if key == "ensemble" else _kept(figures["kept"]["test"][name]))
-        for name in names
+        for name in figures["mean"]["test"]
     ]
     what = "average" if key == "ensemble" else "distilled network"
-    lines = [
+    return (
         f"Beside the mean of the runs the {what} is better on the test rows by: "
         f"{'; '.join(gained)} (below zero where it is worse)."
-    ]
-    return [*lines, "", figures["how"]]
+    )
+
+
+def _key(metrics: Mapping[str, Any]) -> str | None:
+    return next((name for name in ("ensemble", "distilled") if name in metrics), None)
 
 
 def _gain(name: str, value: float) -> str:

@@ -12,7 +12,7 @@ from serving.client import connect
 from serving.export.run import export_run
 from tests.made_once import made_once
 from tests.serving.conftest import running
-from tests.training.sentiment.targets.runs import rated
+from tests.training.sentiment.targets.runs import rated, train_labels, train_number
 from training.__main__ import main
 from training.compare.command import compare_runs
 from training.sentiment.data import load_sentiment_data
@@ -164,6 +164,34 @@ def test_an_export_answers_as_the_run_with_both_engines(runs, folder, tmp_path, 
             )  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "train"), [("labels", train_labels), ("number", train_number)])
+def test_labels_and_numbers_are_averaged_and_distilled(tmp_path, name, train):
+    train(tmp_path)
+    assert gru_train("ensemble", tmp_path / name, "--seeds", "2", "--distil") == 0
+    one, two, whole, distilled = (
+        SentimentRun.open(tmp_path / each)
+        for each in (name, f"{name}-seed1", f"{name}-ensemble", f"{name}-ensemble-distilled")
+    )
+    texts = [row.text for row in whole.test_predictions()]
+    parts = [logits_of(run, texts).astype(np.float64) for run in (one, two)]
+    if name == "labels":
+        parts = [part / run.temperature.value for part, run in zip(parts, (one, two), strict=True)]
+    mean = np.mean(parts, axis=0)
+    np.testing.assert_allclose(logits_of(whole, texts), mean, atol=1e-5)
+    if name == "number":
+        estimates = [row.predicted for row in whole.test_predictions()]
+        wanted = mean[:, 0] * one.scale.deviation + one.scale.mean
+        np.testing.assert_allclose(estimates, wanted, rtol=1e-4)
+        assert whole.scale.offsets != one.scale.offsets
+    else:
+        assert whole.decision.thresholds != one.decision.thresholds
+    for run in (whole, distilled):
+        assert (run.path / "report.md").is_file()
+    measure = "mae" if name == "number" else "micro_f1"
+    assert set(distilled.metrics["distilled"]["kept"]["test"]) >= {measure}
+
+
 def test_further_seeds_that_are_there_are_taken(runs, folder, capsys):
     assert gru_train("ensemble", folder / "one", "--seeds", "2", "--name", "two") == 0
     shown = capsys.readouterr().out
@@ -198,6 +226,16 @@ def test_runs_that_cannot_be_averaged(runs, folder, tmp_path, capsys, tiny_run, 
     said = refused(one, tmp_path / "other-split")
     assert f"{tmp_path / 'other-split'}: expected the 24 test rows of {one}, got others" in said
     assert "--split-seed 0" in said
+    # Where a file gives the test rows, the seed still draws those for validation.
+    frame.head(200).to_csv(tmp_path / "learn.csv", index=False)
+    frame.tail(40).to_csv(tmp_path / "test.csv", index=False)
+    given = ["--data", tmp_path / "learn.csv", "--test", tmp_path / "test.csv", *data[2:]]
+    for seed in (0, 1):
+        named = ["--seed", seed, "--name", f"given-{seed}"]
+        assert gru_train("sentiment", *SMALL, *given, *named) == 0
+    capsys.readouterr()
+    said = refused(tmp_path / "given-0", tmp_path / "given-1")
+    assert f"expected the validation rows of {tmp_path / 'given-0'}, got others" in said
     assert "expected the words of" in refused(one, tmp_path / "few-words")
     assert "expected the classes bad, good of" in refused(one, tmp_path / "other-classes")
     assert "expected a sentiment run" in refused(one, forecasting_run.path)

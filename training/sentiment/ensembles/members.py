@@ -107,8 +107,8 @@ class Members:
         """Raise RunDirectoryError unless a run knows the words of the first one."""
         if run.vocabulary.tokens != self.first.vocabulary.tokens:
             raise RunDirectoryError(
-                f"{run.path}: expected the words of {self.first.path}, got others; runs are averaged "
-                "that learned their words from the same training rows with the same settings"
+                f"{run.path}: expected the words of {self.first.path}, got others; the runs of an "
+                "average learned them from the same training rows with the same settings"
             )
 
     def _data(self) -> SentimentData:
@@ -117,7 +117,8 @@ class Members:
         _require_test_rows(self.first, self.first, data)
         for run in self.runs[1:]:
             _require_test_rows(run, self.first, data)
-            if _splitting(run.config.data) != _splitting(self.first.config.data):
+            # Where the test rows are given, the seed still draws the validation rows.
+            if _splitting(run) != _splitting(self.first):
                 validation = _rows_of(run).validation
                 if _contents(validation) != _contents(data.validation):
                     raise RunDirectoryError(
@@ -143,10 +144,14 @@ def _rows_of(run: SentimentRun) -> SentimentData:
     return load_sentiment_data(run.config.data, run.config.training.seed)
 
 
-def _splitting(config: SentimentDataConfig) -> SentimentDataConfig:
-    """The settings that the rows of the parts follow from, but for the seed."""
-    plain = SentimentDataConfig()
-    return replace(config, split_seed=None, **{name: getattr(plain, name) for name in _READ_ONLY})
+def _splitting(run: SentimentRun) -> SentimentDataConfig:
+    """The settings that the rows of the parts follow from."""
+    plain, config = SentimentDataConfig(), run.config.data
+    return replace(
+        config,
+        split_seed=config.drawn_with(run.config.training.seed),
+        **{name: getattr(plain, name) for name in _READ_ONLY},
+    )
 
 
 def _require_test_rows(run: SentimentRun, first: SentimentRun, data: SentimentData) -> None:

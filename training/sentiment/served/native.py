@@ -171,7 +171,7 @@ class _Writer:
         """The logits of all members, weighted and added up."""
         if len(logits) == 1:
             return logits[0]
-        weighted = [
+        weighted: list[str] = [
             graph.add("Mul", each, graph.constant(float32(weight)))
             for each, (weight, _) in zip(logits, self._members, strict=True)
         ]

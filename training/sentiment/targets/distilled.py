@@ -7,7 +7,7 @@ asked about variants of them, after Tang et al. (2019), "Distilling Task-Specifi
 BERT into Simple Neural Networks" (arXiv:1903.12136), section 3.3.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,11 +92,7 @@ class DistilledTarget(Target):
 
     def row_metrics(self) -> dict[str, PerRowFunction]:
         """Those of the data; of a variant what the teacher says counts as right."""
-        measures: Mapping[str, PerRowFunction] = self._inner.row_metrics()
-        return {
-            name: lambda targets, logits, of=of: of(self._own_or_answered(targets), logits)
-            for name, of in measures.items()
-        }
+        return {name: self._of_own(of) for name, of in self._inner.row_metrics().items()}
 
     def members(self, targets: np.ndarray) -> np.ndarray:
         """As of the data."""
@@ -118,6 +114,9 @@ class DistilledTarget(Target):
         if self.kind == "class":
             return np.asarray(own[:, 0], np.int32)
         return self._inner.in_units(own if self.kind == "labels" else own[:, 0])
+
+    def _of_own(self, measure: PerRowFunction) -> PerRowFunction:
+        return lambda targets, logits: measure(self._own_or_answered(targets), logits)
 
     def _own(self, targets: Any) -> Any:
         own = targets[:, 1 : -self.outputs]
