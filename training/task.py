@@ -76,6 +76,8 @@ class Criterion(NamedTuple):
     higher_is_better: bool
     style: str
     """How to write a value, as `.1%`."""
+    measure: str
+    """What the task itself calls it."""
 
 
 class Task(Protocol):
@@ -137,13 +139,18 @@ class Task(Protocol):
         """All that data of `check` say, for a digest."""
 
     def try_settings(
-        self, config: Any, data: Any, after_epoch: Callable[[int, float], None]
+        self,
+        config: Any,
+        data: Any,
+        criterion: Criterion,
+        after_epoch: Callable[[int, float], None],
     ) -> float:
         """Train without writing a run, and judge it by its validation rows; no test row is read.
 
         Args:
             config: The settings.
             data: What `check` has read.
+            criterion: Of the search, from `criterion`; the settings tried may have another one.
             after_epoch: Told the number of each epoch and the criterion after it; may end the
                 trial by an error.
 

@@ -20,9 +20,7 @@ from training.forecasting.network.training import train_network
 from training.forecasting.reports.progress import show_data, show_plan, show_shares
 from training.forecasting.run import ForecastingRun
 from training.forecasting.run_files import Forecaster, write_run_files
-from training.forecasting.scores.evaluation import (
-    require_calibration,
-)
+from training.forecasting.scores.evaluation import require_calibration
 from training.loop.replicas import Replicas, make_replicas
 from training.runs.lineage import Lineage
 from training.runs.writer import TrainingRunWriter, run_name

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -107,7 +107,10 @@ def write_run_files(
             str(lookback): {"validation": {"mse": errors[0]}, "test": {"mse": errors[1]}}
             for lookback, errors in baselines.ridge_by_lookback.items()
         },
-        "beats_seasonal_naive": beats_seasonal_naive(validation.errors, baselines),
+        "beats_seasonal_naive": beats_seasonal_naive(
+            validation.errors, baselines, config.model.measure
+        ),
+        "measure": config.model.measure,
         **({} if made.epochs is None else {"best_epoch": made.epochs}),
         **run_summary(result, config.training.seed, started),
     }
@@ -159,10 +162,12 @@ def _model_name(config: ForecastingConfig, shares: Collection[Share]) -> str:
     return "GRU with linear skip" if config.model.linear_skip else "GRU"
 
 
-def beats_seasonal_naive(validation: ForecastErrors, baselines: Baselines) -> bool:
-    """Whether the network's squared error on the validation part is the lower one."""
+def beats_seasonal_naive(
+    validation: ForecastErrors, baselines: Baselines, measure: Literal["mse", "mae"]
+) -> bool:
+    """Whether the model's error on the validation part, by this measure, is the lower one."""
     naive = next(floor for floor in baselines.results if floor.name == SEASONAL_NAIVE)
-    return validation.mse < naive.validation.mse
+    return bool(getattr(validation, measure) < getattr(naive.validation, measure))
 
 
 def _future(

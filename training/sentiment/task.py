@@ -63,7 +63,10 @@ class SentimentTask(Task):
         settings = for_unequal_classes(config, data)[0].training
         metric = chosen_metric(settings.metric, data.kind, data.classes)
         return Criterion(
-            metric.name, metric.higher_is_better, ".2%" if metric.higher_is_better else ".4g"
+            metric.name,
+            metric.higher_is_better,
+            ".2%" if metric.higher_is_better else ".4g",
+            metric.name,
         )
 
     def contents(self, data: "SentimentData") -> "Iterable[str | np.ndarray]":
@@ -74,6 +77,7 @@ class SentimentTask(Task):
         self,
         config: SentimentConfig,
         data: "SentimentData",
+        criterion: Criterion,  # noqa: ARG002  it follows from settings that no search varies
         after_epoch: Callable[[int, float], None],
     ) -> float:
         """Train a classifier and measure it on the validation rows."""

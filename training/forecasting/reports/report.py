@@ -15,11 +15,12 @@ def not_better_than_naive(metrics: Mapping[str, Any]) -> str | None:
     """A warning where the network does not beat seasonal naive on the validation part."""
     if metrics["beats_seasonal_naive"]:
         return None
-    model = metrics["model"]["validation"]["mse"]
-    naive = metrics["baselines"][SEASONAL_NAIVE]["validation"]["mse"]
+    measure = metrics.get("measure", "mse")  # absent in runs of earlier versions
+    model = metrics["model"]["validation"][measure]
+    naive = metrics["baselines"][SEASONAL_NAIVE]["validation"][measure]
     return (
-        f"THE NETWORK DOES NOT BEAT SEASONAL NAIVE: its validation MSE is {model:.4f}, that of "
-        f"repeating the last season {naive:.4f}. Do not use it."
+        f"THE NETWORK DOES NOT BEAT SEASONAL NAIVE: its validation {measure.upper()} is "
+        f"{model:.4f}, that of repeating the last season {naive:.4f}. Do not use it."
     )
 
 
