@@ -16,6 +16,7 @@ from rich.console import Console
 from training.check_command import CheckConfig, run_check
 from training.compare.command import COMPARE
 from training.continuing.config import ContinueConfig
+from training.ensemble.command import ENSEMBLE
 from training.errors import (
     CheckpointError,
     InterruptedRun,
@@ -47,6 +48,7 @@ def run_command(arguments: Sequence[str]) -> int:
     further = [
         PREDICT,
         COMPARE,
+        ENSEMBLE,
         REPORT,
         *(command for task in tasks.values() for command in task.commands),
     ]

@@ -1,6 +1,7 @@
 """Forecasting as a task; see `training.task`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,7 +12,7 @@ from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
-from training.task import Command, Criterion, Task, Verdict
+from training.task import Command, Criterion, EnsembleNames, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +47,9 @@ def _backtest(config: BacktestConfig, console: Console) -> None:
     console.print(f"\nreport  {folder / 'backtest.md'}", markup=False, highlight=False)
 
 
+_ERRORS = {"mse": "squared", "mae": "absolute"}
+
+
 class ForecastingTask(Task):
     """A series in, its next steps with intervals out."""
 
@@ -75,31 +79,57 @@ class ForecastingTask(Task):
 
         return train_forecasting(config, console, resume, data)
 
+    def train_like(
+        self, run: "ForecastingRun", config: ForecastingConfig, console: Console, resume: bool
+    ) -> "ForecastingRun | None":
+        """Train by the plan of a run."""
+        from training.forecasting.ensembles.members import plan_of
+        from training.forecasting.pipeline import train_forecasting
+
+        with console.status("reading the series and fitting simple forecasters ..."):
+            plan = replace(plan_of(run), config=config)
+        return train_forecasting(config, console, resume, plan=plan)
+
+    def average(
+        self, runs: "Sequence[ForecastingRun]", names: EnsembleNames, console: Console
+    ) -> "list[ForecastingRun]":
+        """Average forecasters of one series."""
+        from training.forecasting.ensembles.pipeline import average_runs
+
+        return average_runs(runs, names, console)
+
     def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:  # noqa: ARG002
-        """The squared error, of standardised values."""
-        return Criterion("mean squared error", False, ".4f")
+        """The squared or absolute error, by the loss, of standardised values."""
+        measure = config.model.measure
+        return Criterion(f"mean {_ERRORS[measure]} error", False, ".4f", measure)
 
     def contents(self, data: "Series") -> "Iterable[str | np.ndarray]":
         """Columns, times and values."""
         return data.contents()
 
     def try_settings(
-        self, config: ForecastingConfig, data: "Series", after_epoch: Callable[[int, float], None]
+        self,
+        config: ForecastingConfig,
+        data: "Series",
+        criterion: Criterion,
+        after_epoch: Callable[[int, float], None],
     ) -> float:
         """Train a forecaster and measure it on the validation windows."""
         from training.forecasting.trial import try_settings
 
-        return try_settings(config, data, after_epoch)
+        return try_settings(config, data, criterion.measure, after_epoch)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""
         from training.forecasting.reports.report import coverage_remarks, not_better_than_naive
 
         results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}
-        width = max(map(len, [*results, "mean squared error"]))
-        console.print(f"\n{'mean squared error':{width}}  validation    test", style="bold")
+        measure = metrics.get("measure", "mse")  # absent in runs of earlier versions
+        heading = f"mean {_ERRORS[measure]} error"
+        width = max(map(len, [*results, heading]))
+        console.print(f"\n{heading:{width}}  validation    test", style="bold")
         for name, result in results.items():
-            validation, test = result["validation"]["mse"], result["test"]["mse"]
+            validation, test = result["validation"][measure], result["test"][measure]
             console.print(f"{name:{width}}  {validation:>10.4f}  {test:>6.4f}", highlight=False)
         for interval in metrics["intervals"]:
             console.print(
@@ -115,8 +145,7 @@ class ForecastingTask(Task):
 
     def verdict(self, run: "ForecastingRun") -> Verdict | None:
         """That a baseline has a lower error on the validation part, squared unless by the loss."""
-        absolute = run.config.model.loss in ("mae", "quantile")
-        measure, called = ("mae", "absolute") if absolute else ("mse", "squared")
+        measure = run.config.model.measure
         own = run.metrics["model"]["validation"][measure]
         floors = run.metrics["baselines"]
         name = min(floors, key=lambda name: float(floors[name]["validation"][measure]))
@@ -124,8 +153,8 @@ class ForecastingTask(Task):
         if best >= own:
             return None
         problem = (
-            f"{name} does better on the validation part: a mean {called} error of {best:.4f} "
-            f"against {own:.4f}"
+            f"{name} does better on the validation part: a mean {_ERRORS[measure]} error of "
+            f"{best:.4f} against {own:.4f}"
         )
         best_already = run.metrics.get("combination") or run.config.model.linear_skip
         return Verdict(problem, () if best_already else ("--linear-skip",))

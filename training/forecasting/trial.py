@@ -13,19 +13,24 @@ from training.loop.replicas import Replicas
 
 
 def try_settings(
-    config: ForecastingConfig, series: Series, after_epoch: Callable[[int, float], None]
+    config: ForecastingConfig,
+    series: Series,
+    measure: str,
+    after_epoch: Callable[[int, float], None],
 ) -> float:
-    """The mean squared error on the validation windows; test windows are not read.
+    """The mean squared or absolute error on the validation windows; test windows are not read.
 
     Args:
         config: Every setting.
         series: What to learn.
+        measure: "mse" or "mae".
         after_epoch: Told the number of each epoch and the error of the networks after it; may end
             the trial by an error.
 
     Raises:
         TrainingError: These settings cannot be used.
     """
-    follower = EpochFollower("mse", after_epoch)
+    follower = EpochFollower(measure, after_epoch)
     plan = make_plan(series, config)
-    return train_plan(plan, Replicas(), None, Console(quiet=True), (follower,)).validation_mse
+    trained = train_plan(plan, Replicas(), None, Console(quiet=True), (follower,))
+    return trained.validation[measure]

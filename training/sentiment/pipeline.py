@@ -22,6 +22,7 @@ from training.sentiment.fitting import fit_network, fitted_shares, read_texts, w
 from training.sentiment.network.combination import combine
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import TEXT_RULES, SentimentRun
+from training.sentiment.targets.distilled import DistilledTarget, Teacher, require_words
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
 from training.sentiment.targets.unequal import for_unequal_classes
@@ -37,6 +38,7 @@ def train_sentiment(
     resume: bool = False,
     data: SentimentData | None = None,
     given: Mapping[str, Any] | None = None,
+    teacher: Teacher | None = None,
 ) -> SentimentRun:
     """Train a classifier and write its run directory.
 
@@ -50,6 +52,7 @@ def train_sentiment(
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         data: Of these settings where they have been read, and their notes shown.
         given: Of data that no setting names, what `config.json` is to say of them.
+        teacher: What to distil. There is no checkpoint then, as `resume` would not know it.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -76,7 +79,9 @@ def train_sentiment(
         if data is None:
             with console.status("reading the data ..."):
                 data = load_data(config)
-        start = None if continued is None else Start(SentimentRun.open(continued.from_run))
+        start = None
+        if continued is not None and teacher is None:
+            start = Start(SentimentRun.open(continued.from_run))
         with console.status("learning words ...") as status:
             read = read_texts(data, config, writer.path.parent, status.update, start=start)
         vocabulary, parts = read.words.vocabulary, read.rows
@@ -86,13 +91,19 @@ def train_sentiment(
         target = make_target(data, config, None if start is None else start.scale)
         _describe(data, shown, console)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
+        learned = target
+        if teacher is not None:
+            require_words(teacher, vocabulary.tokens)
+            learned = DistilledTarget(target, teacher, config.training.seed)
         model, result = fit_network(
             data,
             read,
-            target,
+            learned,
             config,
             console,
-            checkpoint=lambda variables: writer.checkpoint(variables, digest),
+            checkpoint=None
+            if teacher is not None
+            else lambda variables: writer.checkpoint(variables, digest),
             followers=tracked.begin(writer.final, _tracked(data)),
             start=start,
         )
@@ -108,7 +119,7 @@ def train_sentiment(
                     len(vocabulary),
                     None if start is None else start.penalty,
                 )
-        floors = _baselines(target, parts, ngrams, console)
+        floors = fit_baselines(target, parts, ngrams, console)
         alone = None
         if combined and ngrams is not None:
             with console.status("combining ..."):
@@ -133,6 +144,7 @@ def train_sentiment(
                     alone,
                     result,
                     config,
+                    None if teacher is None else teacher.lineage,
                     start,
                 ),
                 floors,
@@ -163,9 +175,10 @@ def _alone(
     return Alone(logits, shares, ngrams.penalty)
 
 
-def _baselines(
+def fit_baselines(
     target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None, console: Console
 ) -> list[baselines.BaselineResult]:
+    """The simple models beside a network; those of n-grams where these were fitted."""
     rows = parts["train"], parts["validation"], parts["test"]
     with console.status("fitting the baselines ..."):
         if target.kind == "labels":

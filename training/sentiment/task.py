@@ -1,17 +1,19 @@
 """Sentiment as a task; see `training.task`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from training.classification.origin import model_name
 from training.continuing.beside import print_beside
 from training.continuing.config import ContinueConfig
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.tables.text_columns import TEXT_COLUMNS
-from training.task import Command, Criterion, Task, Verdict
+from training.task import Command, Criterion, EnsembleNames, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +71,10 @@ class SentimentTask(Task):
         settings = for_unequal_classes(config, data)[0].training
         metric = chosen_metric(settings.metric, data.kind, data.classes)
         return Criterion(
-            metric.name, metric.higher_is_better, ".2%" if metric.higher_is_better else ".4g"
+            metric.name,
+            metric.higher_is_better,
+            ".2%" if metric.higher_is_better else ".4g",
+            metric.name,
         )
 
     def contents(self, data: "SentimentData") -> "Iterable[str | np.ndarray]":
@@ -80,12 +85,32 @@ class SentimentTask(Task):
         self,
         config: SentimentConfig,
         data: "SentimentData",
+        criterion: Criterion,  # noqa: ARG002  it follows from settings that no search varies
         after_epoch: Callable[[int, float], None],
     ) -> float:
         """Train a classifier and measure it on the validation rows."""
         from training.sentiment.trial import try_settings
 
         return try_settings(config, data, after_epoch)
+
+    def reseeded(self, config: SentimentConfig, seed: int) -> SentimentConfig:
+        """The settings with another seed, drawing the rows as before."""
+        if seed == config.training.seed:
+            return config
+        drawn = config.data.drawn_with(config.training.seed)
+        return replace(
+            config,
+            data=replace(config.data, split_seed=drawn),
+            training=replace(config.training, seed=seed),
+        )
+
+    def average(
+        self, runs: "Sequence[SentimentRun]", names: EnsembleNames, console: Console
+    ) -> "list[SentimentRun]":
+        """Average classifiers of one data set and one split of it."""
+        from training.sentiment.ensembles.pipeline import average_runs
+
+        return average_runs(runs, names, console)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print how good the model and the baselines are."""
@@ -168,8 +193,8 @@ def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of what was trained, by what it is called."""
     model = metrics["model"]
     if "gru_alone" in metrics:
-        return {"GRU and n-grams": model, "GRU alone": metrics["gru_alone"]}
-    return {"GRU and n-grams" if "shares" in metrics else "GRU": model}
+        return {model_name(metrics): model, "GRU alone": metrics["gru_alone"]}
+    return {model_name(metrics): model}
 
 
 TASK: Task = SentimentTask()

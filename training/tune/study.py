@@ -161,8 +161,9 @@ class Study:
                 continue
             self.study.set_user_attr(f"ended {each.number}", reason)
             self.study.tell(each.number, state=state)
-            if again and each.params:
-                self.study.enqueue_trial(each.params)
+            settings = each.params or each.system_attrs.get("fixed_params")
+            if again and settings:
+                self.study.enqueue_trial(settings)
 
     def _trial(self, trial: FrozenTrial) -> Trial:
         value = trial.value if trial.state is TrialState.COMPLETE else None

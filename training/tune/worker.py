@@ -6,6 +6,7 @@ its process, and a trial that needs too much of it must not end the search.
 
 import os
 import pickle
+import signal
 import socket
 import sys
 from dataclasses import dataclass
@@ -47,12 +48,40 @@ def worker_name(process: int) -> str:
     return f"{socket.gethostname()}:{process}"
 
 
+class _Termination:
+    """Ends the process by SIGTERM, but not between the start of a trial and its worker's name.
+
+    A trial without a name could not be told from one of another machine, and would seem to run on.
+    """
+
+    def __init__(self) -> None:
+        self._naming, self._came = True, False
+        signal.signal(signal.SIGTERM, self._end)
+
+    def _end(self, *_: object) -> None:
+        self._came = True
+        if not self._naming:
+            os._exit(128 + signal.SIGTERM)
+
+    def name(self, trial: optuna.Trial) -> None:
+        """Say whose trial this is."""
+        trial.set_user_attr("worker", worker_name(os.getpid()))
+        self._naming = False
+        if self._came:
+            os._exit(128 + signal.SIGTERM)
+
+    def trial_ends(self) -> None:
+        """From here on the next trial may start."""
+        self._naming = True
+
+
 def run_trials(job: Job, count: int) -> None:
     """Run some trials, one after the other, unless the process that asked for them ends."""
     task, parent = find_task(job.task), os.getppid()
+    termination = _Termination()
 
     def objective(trial: optuna.Trial) -> float:
-        trial.set_user_attr("worker", worker_name(os.getpid()))
+        termination.name(trial)
 
         def after_epoch(epoch: int, value: float) -> None:
             if os.getppid() != parent:
@@ -64,10 +93,13 @@ def run_trials(job: Job, count: int) -> None:
 
         values = {name: choice.suggest(trial, name) for name, choice in job.space.choices.items()}
         try:
-            return task.try_settings(job.space.with_values(values), job.data, after_epoch)
+            settings = job.space.with_values(values)
+            return task.try_settings(settings, job.data, job.criterion, after_epoch)
         except TrainingError as error:
             trial.set_user_attr("reason", str(error))
             raise
+        finally:
+            termination.trial_ends()
 
     job.open_study().study.optimize(objective, n_trials=count, catch=(TrainingError,))
 

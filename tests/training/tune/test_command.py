@@ -60,7 +60,12 @@ def test_test_rows_are_not_read(monkeypatch):
     space = search_space(TuneConfig("sentiment", vary=("units=4,8",), only=True), config, ())
     small = space.with_values({"units": 4, "epochs": 1, "embedding_size": 4, "dropout": 0.0})
     seen = []
-    value = task.try_settings(small, data, lambda epoch, value: seen.append((epoch, value)))
+    value = task.try_settings(
+        small,
+        data,
+        task.criterion(config, data),
+        lambda epoch, value: seen.append((epoch, value)),
+    )
     assert seen == [(1, value)]
     del monkeypatch
 

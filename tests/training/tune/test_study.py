@@ -1,5 +1,6 @@
 """Studies in a file that processes share."""
 
+import signal
 import subprocess
 import sys
 import textwrap
@@ -15,7 +16,7 @@ from training.tune.search_space import SearchSpace
 from training.tune.study import Study
 from training.tune.worker import worker_name
 
-ACCURACY = Criterion("accuracy", True, ".1%")
+ACCURACY = Criterion("accuracy", True, ".1%", "accuracy")
 SPACE = SearchSpace.of(SentimentConfig(), ["subwords", "word_ratios", "pooling"])
 
 
@@ -56,7 +57,7 @@ def test_the_first_trial_has_the_defaults_and_the_best_is_found(tmp_path):
 
 
 def test_of_errors_the_lowest_is_best(tmp_path):
-    study = opened(tmp_path, Criterion("mean squared error", False, ".4f"))
+    study = opened(tmp_path, Criterion("mean squared error", False, ".4f", "mse"))
     for _ in range(5):
         run_trial(study, near_96_units)
     assert study.best().value == min(trial.value for trial in study.trials())
@@ -113,6 +114,33 @@ def test_trials_of_an_interrupted_process_are_tried_again(tmp_path):
     assert (first.state, first.reason, second.state) == ("failed", "interrupted", "running")
     run_trial(study, near_96_units)
     assert study.trials()[2].settings == first.settings
+
+
+def test_a_trial_interrupted_before_it_has_read_its_settings_is_tried_again(tmp_path):
+    study = opened(tmp_path)
+    study.claim({"task": "sentiment"}, SPACE.defaults())
+    begun_trial(study).set_user_attr("worker", worker_name(1))
+    study.release([worker_name(1)], TrialState.FAIL, "interrupted", again=True)
+    run_trial(study, near_96_units)
+    assert [dict(trial.settings) for trial in study.trials()] == [{}, SPACE.defaults()]
+
+
+def test_a_process_is_not_ended_before_its_trial_has_its_name(tmp_path):
+    """The trial seemed to run on after Ctrl-C, for nobody knew whose it was."""
+    program = textwrap.dedent("""
+        import os, signal, sys
+        from pathlib import Path
+        from tests.training.tune.test_study import ACCURACY, SPACE
+        from training.tune.sampler import NumberedSampler
+        from training.tune.worker import Job, run_trials
+        # Called when a trial has begun, before it is given to the objective.
+        NumberedSampler.before_trial = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+        run_trials(Job("sentiment", SPACE, None, ACCURACY, Path(sys.argv[1]), "median"), 1)
+    """)
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
+    assert process.wait(60) == 128 + signal.SIGTERM
+    (trial,) = opened(tmp_path).trials()
+    assert (trial.state, trial.worker) == ("running", worker_name(process.pid))
 
 
 def test_the_report_says_what_was_found(tmp_path):

@@ -1,5 +1,6 @@
 """What a combination is made of, and what a run records of it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,12 +37,12 @@ class Combination:
 
     model: keras.Model
     """From standardised windows (B, L, C) to (B, H, K, Q or 1)."""
-    result: FitResult
-    """How the training of the networks went."""
+    result: FitResult | None
+    """How the training of the networks went; None for an average of others."""
     shares: tuple[Share, ...]
     """Its parts, those without weight among them: the networks, then the simple forecasters."""
-    validation_mse: float
-    """Of what is delivered, on the validation windows."""
+    validation: Mapping[str, float]
+    """"mse" and "mae" of what is delivered, on the validation windows."""
     criterion: str = ""
     """What the weights of the parts make small, for people."""
 

@@ -66,7 +66,7 @@ def train_plan(
         plan.data, plan.config, replicas, writer, console, followers=followers
     )
     best = next(each for each in result.epochs if each.epoch == result.best_epoch)
-    return Combination(model, result, (), best.validation["mse"])
+    return Combination(model, result, (), best.validation)
 
 
 def train_combination(
@@ -118,8 +118,9 @@ def train_combination(
         )
     ]
     model = assembled(plan.data.shape, networks, models, linear, weights)
-    mse = float(((errors @ weights) ** 2).mean())
-    return Combination(model, result, tuple(shares), mse, criterion.name)
+    joint = errors @ weights
+    validation = {"mse": float((joint**2).mean()), "mae": float(np.abs(joint).mean())}
+    return Combination(model, result, tuple(shares), validation, criterion.name)
 
 
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:

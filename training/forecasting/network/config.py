@@ -63,6 +63,11 @@ class ForecasterConfig:
         return (*tails, 0.5, *(round(1 - tail, 9) for tail in reversed(tails)))
 
     @property
+    def measure(self) -> Literal["mse", "mae"]:
+        """What forecasts are judged by: the absolute error where medians are learned."""
+        return "mae" if self.loss in ("mae", "quantile") else "mse"
+
+    @property
     def streams(self) -> bool:
         """Whether the model can answer tick by tick: nothing it reads depends on later ticks."""
         causal = self.normalisation in ("none", "difference")

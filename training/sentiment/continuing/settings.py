@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from training.continuing.config import ContinueConfig
 from training.continuing.settings import continued_settings
+from training.errors import ConfigError
 from training.sentiment.config import SentimentConfig
 from training.sentiment.run import SentimentRun
 
@@ -13,7 +14,12 @@ def continuation(run: SentimentRun, wanted: ContinueConfig) -> SentimentConfig:
 
     Raises:
         DataError: There is no file of new rows.
+        ConfigError: The run averages others.
     """
+    if "ensemble" in run.metrics:
+        raise ConfigError(
+            f"{run.path} averages several runs; continue each of those, then average them again"
+        )
     old = run.config
     changed = continued_settings(old, wanted)
     data = replace(

@@ -55,6 +55,14 @@ def test_a_network_worse_than_naive_is_said_loudly(metrics):
     assert "DOES NOT BEAT" not in write_markdown(metrics)
     metrics["beats_seasonal_naive"] = False
     assert "DOES NOT BEAT SEASONAL NAIVE" in write_markdown(metrics).split("\n")[2]
+    own, naive = (
+        metrics["model"]["validation"],
+        metrics["baselines"]["seasonal naive"]["validation"],
+    )
+    assert f"MSE is {own['mse']:.4f}" in not_better_than_naive(metrics)
+    of_medians = not_better_than_naive(metrics | {"measure": "mae"})
+    assert f"MAE is {own['mae']:.4f}" in of_medians
+    assert f"season {naive['mae']:.4f}" in of_medians
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""A search judges forecasters by what the loss is for, and by one measure throughout."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.training.conftest import tiny_forecasting_config, write_waves
+from training.forecasting.pipeline import train_forecasting
+from training.task import find_task
+
+
+def with_loss(config, loss):
+    return replace(config, model=replace(config.model, loss=loss))
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """The settings of a search for medians."""
+    folder = tmp_path_factory.mktemp("search")
+    data = write_waves(folder / "waves.csv")
+    return with_loss(tiny_forecasting_config(folder / "runs", data=data), "mae")
+
+
+@pytest.mark.parametrize("tried", ["mae", "mse"])
+def test_every_trial_has_the_measure_of_the_search(searched, tried):
+    """Searches with `--loss mae` compared squared errors."""
+    task, seen = find_task("forecasting"), []
+    data = task.check(searched).data
+    criterion = task.criterion(searched, data)
+    assert criterion.name == "mean absolute error"
+    settings = with_loss(searched, tried)
+    value = task.try_settings(settings, data, criterion, lambda _, value: seen.append(value))
+    run = train_forecasting(settings)
+    assert value == pytest.approx(run.metrics["model"]["validation"]["mae"], rel=1e-5)
+    assert seen
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"), [("mse", "mean squared error"), ("quantile", "mean absolute error")]
+)
+def test_means_are_judged_by_squares_and_medians_by_absolute_errors(searched, loss, name):
+    assert find_task("forecasting").criterion(with_loss(searched, loss), None).name == name
