@@ -37,7 +37,7 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         problems.errors += error.messages
     except DataError as error:
         problems.error(str(error))
-    if config.pretraining.unlabelled is not None:
+    if config.pretraining.unlabelled is not None and config.continued is None:
         try:
             require_prose(config.pretraining.unlabelled)
         except DataError as error:

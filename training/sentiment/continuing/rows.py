@@ -11,7 +11,7 @@ from training.data.problems import Problems, counted
 from training.errors import DataError, TrainingError
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData, labelled_data, read_rows, split_parts
-from training.sentiment.rows import Row, SentimentRows, Target, text_key
+from training.sentiment.rows import Row, SentimentRows, Target, numbers_of, text_key
 from training.sentiment.run import SentimentRun
 from training.sentiment.sources.label_problems import require_targets
 from training.sentiment.sources.labelled_file import read_labelled_files
@@ -140,19 +140,15 @@ def _require_varied(parts: Parts, new: SentimentRows, where: str) -> None:
     """Raise DataError where new rows alone are too few to learn from."""
     if not parts.validation:
         raise DataError(f"{where}: expected enough rows to hold some out for validation, got few")
-    there = {label for row in parts.train for label in _numbers(row)}
-    held = replace(new, classes=tuple(new.classes[number] for number in sorted(there)))
-    if new.kind == "class" and len(held.classes) < 2:
-        raise DataError(
-            f"{where}: expected rows of at least two classes with --only-new, got only "
-            f"{', '.join(map(repr, held.classes))}"
-        )
     if new.kind == "number":
         require_targets(parts.train, new, where, 1)
-
-
-def _numbers(row: Row) -> tuple[float, ...]:
-    return row.label if isinstance(row.label, tuple) else (row.label,)
+        return
+    there = sorted({number for row in parts.train for number in numbers_of(row)})
+    if new.kind == "class" and len(there) < 2:
+        raise DataError(
+            f"{where}: expected rows of at least two classes with --only-new, got only "
+            f"{', '.join(repr(new.classes[number]) for number in there)}"
+        )
 
 
 def _old_rows(run: SentimentRun) -> tuple[SentimentRows, Parts]:
@@ -242,7 +238,7 @@ def _without(new: SentimentRows, old: Parts, problems: Problems) -> SentimentRow
 
 def _split(new: SentimentRows, old: Parts, config: SentimentConfig, problems: Problems) -> Parts:
     """The new rows by part; a group of which there are old rows stays in their part."""
-    place = {
+    place: dict[str | None, int] = {
         row.group: number
         for number, part in enumerate(old)
         for row in part
@@ -252,6 +248,6 @@ def _split(new: SentimentRows, old: Parts, config: SentimentConfig, problems: Pr
     free = [row for row in new.train if row.group not in place]
     if not free:
         return Parts(*fixed)
-    rng = np.random.default_rng(config.training.seed)
+    rng = np.random.default_rng(config.data.drawn_with(config.training.seed))
     drawn = split(replace(new, train=free), config.data, rng, problems)
     return Parts(*(some + more for some, more in zip(fixed, drawn, strict=True)))

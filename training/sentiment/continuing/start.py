@@ -119,7 +119,7 @@ def _set_vectors(layer: Any, old: Any) -> None:
     for name in ("fixed", "trained"):
         table = getattr(layer, name)
         if table is not None:
-            table.assign(grown_table(getattr(old, name).numpy(), len(table)))
+            table.assign(grown_table(getattr(old, name).numpy(), table.shape[0]))
     if layer.pieces is not None:
         layer.piece_vectors.assign(old.piece_vectors)
 
