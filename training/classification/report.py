@@ -87,7 +87,7 @@ def write_markdown(
                 f"| {cell(row['text'])} |"
             )
     if doubtful:
-        lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics["doubtful_labels"])]
+        lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics)]
     if gates:
         lines += ["", "## Gates", "", *_GATES]
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
@@ -228,11 +228,12 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     return [*lines, "", "![confidence against accuracy](calibration.png)"]
 
 
-def _doubtful(rows: Sequence[Mapping[str, Any]], count: int) -> list[str]:
+def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> list[str]:
+    which = "new training rows" if "continued" in metrics else "training rows"
     lines = [
-        f"{count:,} training rows have a label that a bag of words, trained on the other rows, "
-        "finds improbable (confident learning; Northcutt et al. 2021). All of them, the most "
-        "doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just unusual.",
+        f"{metrics['doubtful_labels']:,} {which} have a label that a bag of words, trained on "
+        "the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of them, "
+        "the most doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just unusual.",
         "",
         "| row | label | suggested | text |",
         "|---|---|---|---|",
