@@ -232,8 +232,9 @@ def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> 
     which = "new training rows" if "continued" in metrics else "training rows"
     lines = [
         f"{metrics['doubtful_labels']:,} {which} have a label that a bag of words, trained on "
-        "the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of them, "
-        "the most doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just unusual.",
+        "the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of "
+        "them, the most doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just "
+        "unusual.",
         "",
         "| row | label | suggested | text |",
         "|---|---|---|---|",
