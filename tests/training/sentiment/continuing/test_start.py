@@ -27,31 +27,39 @@ from training.words.ngram_model import NgramModel
 from training.words.vocabulary import UNKNOWN, token_ids
 
 
-def make_runs(folder):
+def make_run(folder, name):
     data = SentimentDataConfig(data=write(folder / "old.csv", tickets(240, 0)), min_count=2)
-    train_sentiment(config(folder, "plain", data, pooling="attention", ngrams=False))
-    train_sentiment(config(folder, "pieces of words", data, subwords=True, layers=2, chunk=4))
-    fixed = config(folder, "vectors", data, ngrams=False)
     vectors = PretrainingConfig(word_vectors=True, vector_size=3, topic_size=2)
-    train_sentiment(replace(fixed, pretraining=vectors))
-    train_sentiment(config(folder, "byte pairs", replace(data, pieces=120), bidirectional=True))
+    made = {
+        "plain": lambda: config(folder, name, data, pooling="attention", ngrams=False),
+        "subwords": lambda: config(folder, name, data, subwords=True, layers=2, chunk=4),
+        "vectors": lambda: replace(config(folder, name, data, ngrams=False), pretraining=vectors),
+        "pieces": lambda: config(folder, name, replace(data, pieces=120)),
+    }
+    train_sentiment(made[name]())
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return made_once(tmp_path_factory, "continued_starts", make_runs)
+def run_of(tmp_path_factory):
+    def opened(name):
+        folder = made_once(
+            tmp_path_factory, f"continued_{name}", lambda folder: make_run(folder, name)
+        )
+        return SentimentRun.open(folder / name)
+
+    return opened
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["plain", "pieces of words", "vectors", "byte pairs"])
-def test_old_texts_get_the_same_logits(runs, name, tmp_path):
-    run = SentimentRun.open(runs / name)
+@pytest.mark.parametrize("name", ["plain", "subwords", "vectors", "pieces"])
+def test_old_texts_get_the_same_logits(run_of, name, tmp_path):
+    run = run_of(name)
     wanted = settings(run, write(tmp_path / "new.csv", tickets(90, 1, NEW_WORDS)))
     data, start = load_data(wanted), Start(run)
     read = read_texts(data, wanted, tmp_path, start=start)
     known = run.vocabulary.tokens
     assert read.words.vocabulary.tokens[: len(known)] == known
-    grows = name != "byte pairs"
+    grows = name != "pieces"
     assert ("password" in read.words.vocabulary.tokens) == grows
     vocabulary, vectors, trained, pieces = read.words
     model = build_sentiment_model(
@@ -63,7 +71,7 @@ def test_old_texts_get_the_same_logits(runs, name, tmp_path):
     texts = [text for part in data.parts().values() for text in part.texts[:60]]
     of_old = predict_logits(_gru(run.load_model()), token_ids(run.preprocessor(), texts))
     of_new = predict_logits(model, token_ids(read.preprocessor, texts))
-    if name == "pieces of words":  # a new word has its own pieces, so that texts with it differ
+    if name == "subwords":  # a new word has its own pieces, so that texts with it differ
         ids = token_ids(read.preprocessor, texts)
         same = np.array([row.max() < len(known) for row in ids])
         of_old, of_new = of_old[same], of_new[same]
@@ -81,8 +89,8 @@ def _gru(model):
 
 
 @pytest.mark.slow
-def test_new_words_begin_with_the_unknown_words_vector(runs, tmp_path):
-    run = SentimentRun.open(runs / "plain")
+def test_new_words_begin_with_the_unknown_words_vector(run_of, tmp_path):
+    run = run_of("plain")
     wanted = settings(run, write(tmp_path / "new.csv", tickets(90, 1, NEW_WORDS)))
     data, start = load_data(wanted), Start(run)
     words = start.words(data.train.texts, wanted)
