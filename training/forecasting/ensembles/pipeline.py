@@ -84,7 +84,10 @@ def _write_average(
     )
     with console.status("fitting the baselines ..."):
         baselines = fit_baselines(plan.data.plain)
-    validation = float(np.mean([run.metrics["model"]["validation"]["mse"] for run in runs]))
+    validation = {
+        measure: float(np.mean([run.metrics["model"]["validation"][measure] for run in runs]))
+        for measure in ("mse", "mae")
+    }
     made = Forecaster(
         replace(plan, config=config),
         plan.data,
