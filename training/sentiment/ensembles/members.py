@@ -16,8 +16,8 @@ from training.sentiment.evaluation.measured import measured
 from training.sentiment.run import SentimentRun
 
 DISTILLED = (
-    "It has the settings of the first run and learned, beside the labels, what the average answers "
-    "to the training rows and to variants of them."
+    "It has the settings of the first run and learned, beside the labels, what the networks of the "
+    "runs answer on average to the training rows and to variants of them."
 )
 _READ_ONLY = ("cleaning", "spacing", "pieces", "max_vocabulary", "min_count", "max_tokens")
 """Settings that do not change the rows."""
