@@ -64,7 +64,7 @@ def train_forecasting(
     to the same weights, and what the next training of this name removes.
     """
     console = console or Console(quiet=True)
-    started = time.perf_counter()
+    started, asked = time.perf_counter(), config
     replicas = make_replicas(config.training.distribute)
     if not replicas.writes:
         train_plan(plan or _plan(series, config), replicas, None, Console(quiet=True))
@@ -78,7 +78,7 @@ def train_forecasting(
     name = run_name(config, "forecasting", config.data.data or built_in)
     with (
         Tracked(config, "forecasting", console, resume) as tracked,
-        TrainingRunWriter(config, "forecasting", name, resume, given) as writer,
+        TrainingRunWriter(config, "forecasting", name, resume, given, asked) as writer,
     ):
         show_data(data, () if series is None else series.notes, console)
         show_plan(plan, console)

@@ -49,6 +49,8 @@ class TrainingRunWriter(RunWriter):
         name: Name of the new run, from `run_name`.
         resume: Whether to go on from a checkpoint; else there must be none.
         given: What is known of data that no setting names, as JSON values.
+        asked: The settings as they were given, where `config` says what they left open: those that
+            `resume` goes on with, to decide the same again.
     """
 
     def __init__(
@@ -58,11 +60,13 @@ class TrainingRunWriter(RunWriter):
         name: str,
         resume: bool,
         given: Mapping[str, Any] | None = None,
+        asked: TaskConfig | None = None,
     ):
         super().__init__(config.run.runs_dir, name)
         self._settings = {"task": task, "keras_gru": package_version(), **to_dict(config)}
         if given is not None:
             self._settings["given"] = dict(given)
+        self._asked = self._settings if asked is None else {**self._settings, **to_dict(asked)}
         self._named = config.run.name is not None
         self._resume = resume
         self._place(self.final)
@@ -118,7 +122,7 @@ class TrainingRunWriter(RunWriter):
             variables: All that training changes.
             data: Digest of what is trained on.
         """
-        return Checkpoint(self._checkpoint, self._settings, variables, data=data)
+        return Checkpoint(self._checkpoint, self._asked, variables, data=data)
 
     def write_model(self, model: "keras.Model", result: FitResult | None) -> None:
         """Write the model and how its training went, epoch by epoch, if it was trained."""

@@ -9,6 +9,7 @@ import pytest
 from tests.training.conftest import write_waves
 from training.__main__ import main
 from training.forecasting.run import ForecastingRun
+from training.loop.checkpoint import Checkpoint
 
 TINY = ["--epochs", "1", "--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6",
         "--validation-fraction", "0.25", "--no-combine", "--no-refit"]  # fmt: skip
@@ -35,6 +36,29 @@ def test_trains_and_says_what_came_of_it(tmp_path, capsys):
     assert main(command) == 0
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert names[1].startswith("forecasting-waves-20")
+
+
+def test_killed_and_resumed_equals_uninterrupted(tmp_path, capsys, monkeypatch):
+    """What the settings left open was decided by what had been decided: networks read more."""
+    data = write_waves(tmp_path / "waves.csv", rows=500)
+    monkeypatch.setattr("training.forecasting.combination.plan._LONGEST_NETWORK", 24)
+    command = ["forecasting", "--data", str(data), "--horizon", "6", "--epochs", "3", "--units", "4",
+               "--networks", "1", "--no-refit", "--runs-dir", str(tmp_path / "runs")]  # fmt: skip
+    assert main([*command, "--name", "whole"]) == 0
+    save = Checkpoint.save
+
+    def save_and_end(*args):
+        save(*args)
+        signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_and_end)
+        assert main([*command, "--name", "broken"]) == 130
+    assert main(["resume", str(tmp_path / "runs" / "broken")]) == 0
+    whole, broken = (ForecastingRun.open(tmp_path / "runs" / name) for name in ("whole", "broken"))
+    assert whole.config.data.lookback > whole.combination["network_lookback"]
+    assert broken.combination == whole.combination
+    assert broken.metrics["model"] == whole.metrics["model"]
 
 
 def csv(tmp_path, text):
