@@ -120,7 +120,7 @@ bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax wher
 	$(BIN)/python -m benchmarks.layer
 
 lock: $(UV)  ## resolve requirements.lock anew for all supported Pythons
-	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	$(UV) pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
 	    --output-file requirements.lock
 
