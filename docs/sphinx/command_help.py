@@ -14,6 +14,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -21,7 +22,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 # Help is wrapped to the terminal, and there may be none: the same lines everywhere.
-_TERMINAL = {"COLUMNS": "88", "LINES": "40", "NO_COLOR": "1", "TERM": "dumb"}
+_TERMINAL = {"COLUMNS": "80", "LINES": "40", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 class CommandHelp(SphinxDirective):
@@ -29,7 +30,7 @@ class CommandHelp(SphinxDirective):
 
     required_arguments = 2
     final_argument_whitespace = True
-    option_spec = {"commands": directives.unchanged_required}
+    option_spec: ClassVar = {"commands": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """The help of the program, then the sections."""
@@ -52,9 +53,12 @@ class CommandHelp(SphinxDirective):
 def help_text(main: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> str:
     """What a program prints that is asked for help; an error if it prints something else."""
     printed = io.StringIO()
-    with _environment(_TERMINAL), contextlib.redirect_stdout(printed):
-        with contextlib.suppress(SystemExit):  # so argparse ends
-            main(arguments)
+    with (
+        _environment(_TERMINAL),
+        contextlib.redirect_stdout(printed),
+        contextlib.suppress(SystemExit),  # so argparse ends
+    ):
+        main(arguments)
     text = "\n".join(line.rstrip() for line in printed.getvalue().splitlines()).strip("\n")
     if not text.startswith("usage:"):
         raise ValueError(f"expected help from {' '.join(arguments)}; got {text!r}")

@@ -1,4 +1,4 @@
-"""Sphinx' settings for the site; `docs/sphinx/build.py` builds it."""
+"""Sphinx' settings for the site; `docs/sphinx/build_site.py` builds it."""
 
 import sys
 import tomllib
@@ -27,6 +27,8 @@ templates_path: list[str] = []
 
 # The pages are written for CommonMark as GitHub reads it; anchors are the ones GitHub makes.
 myst_heading_anchors = 6
+myst_enable_extensions = ["deflist"]
+smartquotes = False  # "--flag" stays so
 highlight_language = "text"
 pygments_style = "default"
 
@@ -50,6 +52,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": []}
 html_theme_options = {
     "logo": {"text": project},

@@ -63,10 +63,10 @@ def _complain(app: Sphinx, env: BuildEnvironment) -> None:
         imported = importlib.import_module(module)
         for name in public_names(imported):
             if f"{module}.{name}" not in found:
-                _warn(f"{module}.{name}: a public name in no page, or without a docstring", location)
+                _warn(f"{module}.{name}: a public name in no page or without docstring", location)
             value = getattr(imported, name)
             for method in silent_methods(value) if inspect.isclass(value) else ():
-                _warn(f"{module}.{name}.{method}: a public name without a docstring", location)
+                _warn(f"{module}.{name}.{method}: a public name without docstring", location)
 
 
 def _warn(text: str, location: str) -> None:

@@ -1,4 +1,4 @@
-"""The documentation as a site: `python docs/sphinx/build.py` writes the folder `site`.
+"""The documentation as a site: `python docs/sphinx/build_site.py` writes the folder `site`.
 
 Pages are taken as they lie in the repository, at the same paths, so that their links work in both
 places. Only the pages that put them in order, and those that Sphinx makes from the code, are here,
@@ -24,6 +24,7 @@ PAGES = (
     "keras_gru/DERIVATION.md",
 )
 _LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")
+_LINK_TO_FOLDER = re.compile(r"\[([^]]+)\]\(([^):\s]+/)\)")
 
 
 def stage(source: Path) -> None:
@@ -37,10 +38,20 @@ def stage(source: Path) -> None:
     for name in PAGES:
         _copy(name, source)
     for page in list(source.rglob("*.md")):
-        for link in _LINK.findall(page.read_text("utf-8")):
+        text = page.read_text("utf-8")
+        for link in _LINK.findall(text):
             name = (page.parent / link).resolve()
             if name.is_relative_to(source):
                 _copy(str(name.relative_to(source)), source)
+        page.write_text(_without_folders(text, ROOT / page.parent.relative_to(source)), "utf-8")
+
+
+def _without_folders(text: str, here: Path) -> str:
+    """A page without its links to folders: a site does not list them."""
+    for label, folder in _LINK_TO_FOLDER.findall(text):
+        if (here / folder).is_dir():
+            text = text.replace(f"[{label}]({folder})", label)
+    return text
 
 
 def _copy(name: str, source: Path) -> None:
