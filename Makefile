@@ -101,7 +101,7 @@ browser-test: $(STAMP)  ## try the pages in Chromium; installs it on Debian wher
 	@cat build/browser-test.txt
 
 docs: $(STAMP)  ## build the documentation as a site, strictly, in site/
-	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python docs/sphinx/build_site.py
+	$(BIN)/python docs/sphinx/build_site.py
 
 robustness: $(STAMP)  ## the long form of the tests that try to break the server; figures on screen
 	@mkdir -p build && rm -f build/robustness.txt

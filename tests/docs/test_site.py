@@ -45,7 +45,7 @@ def run(code, *arguments):
     """Run Python where the site's modules can be imported; no terminal, and a narrow one."""
     environment = {**os.environ, "PYTHONPATH": str(SPHINX), "COLUMNS": "40"}
     return subprocess.run(
-        [sys.executable, "-c", f"import sys; from pathlib import Path\n{code}", *map(str, arguments)],
+        [sys.executable, "-c", f"import sys; from pathlib import Path\n{code}", *arguments],
         cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
@@ -86,7 +86,11 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(site):
-    return {path: Links(path.read_text("utf-8")) for path in site.rglob("*.html")}
+    return {
+        path: Links(path.read_text("utf-8"))
+        for path in site.rglob("*.html")
+        if "_static" not in path.parts  # templates of the theme
+    }
 
 
 def test_every_page_of_the_repository_is_in_it(site):
@@ -108,7 +112,7 @@ def test_links_and_anchors_lead_somewhere(pages):
             if parts.fragment and target in pages:
                 assert unquote(parts.fragment) in pages[target].anchors | {""}, (page, link)
             count += 1
-    assert count > 5000
+    assert count > 1000
 
 
 def test_nothing_is_fetched_from_elsewhere(site, pages):
@@ -127,11 +131,8 @@ def test_reference_has_every_public_name(site):
     for module in MODULES:
         for name in module.__all__:
             assert {f"{module.__name__}.{name}", f"module-{module.__name__}.{name}"} & anchors, name
-    assert {
-        "keras_gru.GRU.call",
-        "training.Forecaster.fit",
-        "serving.client.Client.predict",
-    } <= anchors
+    methods = {"keras_gru.GRU.call", "training.Forecaster.fit", "serving.client.Client.predict"}
+    assert methods <= anchors
 
 
 def test_reference_has_every_command(site):
@@ -164,8 +165,8 @@ def test_faults_are_found(tmp_path):
     faults = [line for line in done.stderr.splitlines() if "source/" in line and "WARNING" in line]
     for fault in (
         r"docs/layer\.md:\d+: .*'nowhere\.md'",
-        r"docs/layer\.md:\d+: .*'nowhere'.*",
-        r"docs/layer\.md:\d+: .*'#nowhere'",
+        r"docs/layer\.md:\d+: .*'docs/fitting': 'nowhere'",
+        r"docs/layer\.md:\d+: .*not found: 'nowhere'",
         r"docs/layer\.md:\d+: .*nowhere/",
         r"docs/layer\.md:\d+: .*nowhere\.png",
         r"docs/alone\.md: .*toctree",
