@@ -15,6 +15,7 @@ from rich.console import Console
 
 from training.check_command import CheckConfig, run_check
 from training.compare.command import COMPARE
+from training.ensemble.command import ENSEMBLE
 from training.errors import CheckpointError, InterruptedRun, InterruptedWork, TrainingError
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import PREDICT
@@ -39,6 +40,7 @@ def run_command(arguments: Sequence[str]) -> int:
     further = [
         PREDICT,
         COMPARE,
+        ENSEMBLE,
         REPORT,
         *(command for task in tasks.values() for command in task.commands),
     ]

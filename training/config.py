@@ -197,10 +197,10 @@ def require_rate(flag: str, value: float) -> None:
         raise ConfigError(f"{flag} must be at least 0 and below 1, got {value}")
 
 
-def require_seed(value: int) -> None:
+def require_seed(value: int, flag: str = "--seed") -> None:
     """Raise ConfigError if `value` is not a valid seed."""
     if not 0 <= value < 2**32:
-        raise ConfigError(f"--seed must be at least 0 and below 2^32, got {value}")
+        raise ConfigError(f"{flag} must be at least 0 and below 2^32, got {value}")
 
 
 def require_split(validation_fraction: float, test_fraction: float) -> None:

@@ -71,6 +71,10 @@ class Extent(NamedTuple):
         capacity = _capacity(steps, block_rows * units) if pads_steps else steps
         return cls(rows, steps, block_rows, capacity, plan.blocks, pads_rows, pads_steps)
 
+    def is_small(self, units: int) -> bool:
+        """Whether a state is known to have few elements."""
+        return isinstance(self.rows, int) and self.rows * units <= SMALL_STATE
+
     def steps_by_block(self) -> list[Tensor]:
         """Steps to take in each block, a scalar: none where all its rows are padding."""
         steps = tf.convert_to_tensor(self.steps)

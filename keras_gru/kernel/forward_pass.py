@@ -174,8 +174,11 @@ def run_forward(
     rows = cut_rows(operands._replace(inputs=inputs), constants, extent)
     recall = keep_saved and constants.plan.recall
     # XLA takes two passes to transpose and TensorFlow one, but that is an operation of its own.
-    # And layers with and without outputs can share what XLA compiles.
-    later = keep_outputs and (extent.blocks > 1 or (keep_saved and constants.plan.compiles_blocks))
+    # And layers with and without outputs can share what XLA compiles. Where the work is next to
+    # nothing, two operations more would be a tenth of a step.
+    shares = keep_saved and constants.plan.compiles_blocks
+    shares = shares and not extent.is_small(operands.initial_state.shape[-1])
+    later = keep_outputs and (extent.blocks > 1 or shares)
     keep = Keep(keep_outputs and not later, keep_saved or later, keep_saved and not recall)
     shared_by_block = [shared._replace(steps=steps) for steps in extent.steps_by_block()]
     runs = [

@@ -166,13 +166,15 @@ def forward(rows: Rows, shared: Shared, mode: Mode, keep: Keep) -> Trajectory:
     final, states, saved = run_steps(
         shared.steps, take_step, (h0, states, saved), mode.unroll, direction
     )
-    stacked = states[0].stack() if states else None
-    outputs = None
-    if keep.outputs:
-        outputs = batch_major(states_of(stacked, mode.after) if keep.states else stacked)
+    stacked: Any = states[0].stack() if states else None
+    outputs = stacked
+    if keep.outputs and keep.states:
+        outputs = states_of(stacked, mode.after)
+        if shared.direction is not None:  # not a slice from there on: XLA would compile each
+            outputs = tf.where(shared.direction > 0, stacked[1:], stacked[:-1])
     return Trajectory(
         final=final,
-        outputs=outputs,
+        outputs=batch_major(outputs) if keep.outputs else None,
         states=stacked if keep.states else None,
         saved=tuple(array.stack() for array in saved),
     )

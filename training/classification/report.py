@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training.classification.accuracy_by_length import wilson_interval
+from training.classification.origin import curves_lines, epoch_and_time, model_name
+from training.runs.lineage_table import lineage_lines
 
 _GATES = (
     "The most confident answers to short test rows, right and wrong, by class. Each column of a "
@@ -45,7 +47,7 @@ def write_markdown(
         "",
         "| accuracy | validation | test |",
         "|---|---:|---:|",
-        _accuracy_row("**GRU and n-grams**" if "gru_alone" in metrics else "**GRU**", model),
+        _accuracy_row(f"**{model_name(metrics)}**", model),
     ]
     if "gru_alone" in metrics:
         lines.append(_accuracy_row("GRU alone", metrics["gru_alone"]))
@@ -56,18 +58,13 @@ def write_markdown(
     low, high = wilson_interval(model["test"]["accuracy"], rows["test"])
     lines += [
         "",
-        f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). The "
-        f"best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
-        "validation rows; so are the baselines' penalties. The test rows were used once, at the "
-        "end.",
-        "",
-        f"Training and testing took {metrics['seconds']:,.0f} s; an epoch "
-        f"{metrics['speed']['seconds_per_epoch']:.1f} s (median without the first), "
-        f"{metrics['speed']['tokens_per_second']:,.0f} training tokens per second.",
+        f"The model's test accuracy has the 95 % interval {low:.2%} to {high:.2%} (Wilson). "
+        + epoch_and_time(metrics),
     ]
     lines += further_lines(metrics)
     lines += _twins(metrics["same_words"])
-    lines += ["", "![loss and accuracy](curves.png)", "", "![confusion](confusion_matrix.png)", ""]
+    lines += curves_lines(metrics, "loss and accuracy")
+    lines += ["", "![confusion](confusion_matrix.png)", ""]
     lines += class_table(metrics["per_class"], data["balance"])
     test = model["test"]
     for kind in ("macro", "weighted"):
@@ -124,6 +121,7 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
+    lines += lineage_lines(metrics)
     if metrics.get("advice"):
         lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
     return lines

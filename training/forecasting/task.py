@@ -1,6 +1,7 @@
 """Forecasting as a task; see `training.task`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,7 +12,7 @@ from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
-from training.task import Command, Criterion, Task, Verdict
+from training.task import Command, Criterion, EnsembleNames, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,6 +78,25 @@ class ForecastingTask(Task):
         from training.forecasting.pipeline import train_forecasting
 
         return train_forecasting(config, console, resume, data)
+
+    def train_like(
+        self, run: "ForecastingRun", config: ForecastingConfig, console: Console, resume: bool
+    ) -> "ForecastingRun | None":
+        """Train by the plan of a run."""
+        from training.forecasting.ensembles.members import plan_of
+        from training.forecasting.pipeline import train_forecasting
+
+        with console.status("reading the series and fitting simple forecasters ..."):
+            plan = replace(plan_of(run), config=config)
+        return train_forecasting(config, console, resume, plan=plan)
+
+    def average(
+        self, runs: "Sequence[ForecastingRun]", names: EnsembleNames, console: Console
+    ) -> "list[ForecastingRun]":
+        """Average forecasters of one series."""
+        from training.forecasting.ensembles.pipeline import average_runs
+
+        return average_runs(runs, names, console)
 
     def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:  # noqa: ARG002
         """The squared or absolute error, by the loss, of standardised values."""

@@ -113,7 +113,8 @@ class SentimentTrainingConfig(TrainingConfig):
     """In each step, move the vectors of the batch's words only (lazy Adam): faster with a large
     vocabulary, and on small data less accurate."""
     seed: int = 0
-    """Seed of the generated reviews, the split, the initial weights, dropout and shuffling."""
+    """Seed of the initial weights, dropout and shuffling; without --split-seed also of generated
+    reviews and of the split."""
 
 
 @dataclass(frozen=True)

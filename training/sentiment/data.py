@@ -73,7 +73,8 @@ def load_sentiment_data(
 
     Args:
         config: Where the rows are, and how to split them.
-        seed: Of generated reviews and of the split.
+        seed: Of the training; also of generated reviews and of the split, where the settings name
+            no other for these.
         table: The rows, where they are not to be read.
 
     Raises:
@@ -94,7 +95,7 @@ def read_rows(
 
     Args:
         config: What to read.
-        seed: Of generated rows.
+        seed: As of `load_sentiment_data`.
         problems: Told of what is wrong with the user's own rows.
         table: The rows, where they are not to be read.
 
@@ -106,7 +107,7 @@ def read_rows(
             raise DataError("--data and --phrases are for files; the rows are given as a table")
         return read_table(table, config, problems)
     if config.data is None:
-        reviews = generate_reviews(config.reviews, seed)
+        reviews = generate_reviews(config.reviews, config.drawn_with(seed))
         rows = [Row(review.text, review.label, str(review.group)) for review in reviews]
         return SentimentRows("grammar", CLASSES, rows, made_up=True)
     if not config.data.exists():
@@ -148,7 +149,8 @@ def split_rows(
     where = str(config.data or name)
     given = (source.validation is not None) + (source.test is not None)
     require_targets(source.train, source, where, 3 - given if given else 3)
-    parts = split(source, config, np.random.default_rng(seed), problems)
+    rng = np.random.default_rng(config.drawn_with(seed))
+    parts = split(source, config, rng, problems)
     for part, rows in (("validation", parts.validation), ("test", parts.test)):
         if not rows:
             raise DataError(

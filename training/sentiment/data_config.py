@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 import tyro
 
-from training.config import OptionalFlag, OptionalName, require_at_least, require_split
+from training.config import (
+    OptionalFlag,
+    OptionalName,
+    require_at_least,
+    require_seed,
+    require_split,
+)
 from training.data.label_cells import TargetKind
 from training.errors import ConfigError
 
@@ -67,6 +73,9 @@ class SentimentDataConfig:
     """Share of the rows held out for the final test, if there is no official split."""
     fold: Annotated[int | None, tyro.conf.arg(metavar="0..9")] = None
     """Cross-validation, if there is no official split: test on this tenth, validate on the next."""
+    split_seed: int | None = None
+    """Seed of the generated reviews and of the split, so that --seed varies the training alone;
+    default: --seed."""
     cleaning: OptionalFlag = None
     """Before reading words, normalise Unicode, and undo HTML, web addresses and what joins emoji;
     default: for data of your own."""
@@ -98,8 +107,14 @@ class SentimentDataConfig:
             raise ConfigError("--text-column, --label-column and --phrases need --data")
         if self.data is None and (self.more_data or self.validation or self.test):
             raise ConfigError("--more-data, --validation and --test need --data")
+        if self.split_seed is not None:
+            require_seed(self.split_seed, "--split-seed")
         self._check_split()
         self._check_labels()
+
+    def drawn_with(self, seed: int) -> int:
+        """The seed of generated reviews and of the split, in a training with this seed."""
+        return seed if self.split_seed is None else self.split_seed
 
     def _check_split(self) -> None:
         """Refuse ways of splitting that exclude each other."""

@@ -111,13 +111,14 @@ def fit_network(
     balanced = settings.balanced_batches
     batches = {
         name: LengthBucketedBatches(
-            read.rows[name].ids,
-            read.rows[name].labels,
+            rows.ids,
+            rows.labels,
             size,
             settings.seed,
-            shares=_shares(read.rows[name]) if name == "train" and balanced else None,
+            shares=_shares(rows) if name == "train" and balanced else None,
         )
         for name, size in (("train", settings.batch_size), ("validation", EVALUATION_BATCH))
+        for rows in (target.learned_from(name, read.rows[name]),)
     }
     result = train(
         model,

@@ -20,6 +20,7 @@ from training.sentiment.fitting import fit_network, fitted_shares, read_texts, w
 from training.sentiment.network.combination import combine
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import TEXT_RULES, SentimentRun
+from training.sentiment.targets.distilled import DistilledTarget, Teacher, require_words
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
 from training.sentiment.targets.unequal import for_unequal_classes
@@ -35,6 +36,7 @@ def train_sentiment(
     resume: bool = False,
     data: SentimentData | None = None,
     given: Mapping[str, Any] | None = None,
+    teacher: Teacher | None = None,
 ) -> SentimentRun:
     """Train a classifier and write its run directory.
 
@@ -48,6 +50,7 @@ def train_sentiment(
         resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
         data: Of these settings where they have been read, and their notes shown.
         given: Of data that no setting names, what `config.json` is to say of them.
+        teacher: What to distil. There is no checkpoint then, as `resume` would not know it.
 
     Returns:
         The run, complete on disk. After SIGINT it holds the best epoch until then and
@@ -81,20 +84,26 @@ def train_sentiment(
         target = make_target(data, config)
         _describe(data, shown, console)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
+        learned = target
+        if teacher is not None:
+            require_words(teacher, vocabulary.tokens)
+            learned = DistilledTarget(target, teacher, config.training.seed)
         model, result = fit_network(
             data,
             read,
-            target,
+            learned,
             config,
             console,
-            checkpoint=lambda variables: writer.checkpoint(variables, digest),
+            checkpoint=None
+            if teacher is not None
+            else lambda variables: writer.checkpoint(variables, digest),
             followers=tracked.begin(writer.final, _tracked(data)),
         )
         ngrams, combined = None, with_ngrams(config, data)
         if combined or config.run.ngram_baseline:
             with console.status("fitting the n-gram regression ..."):
                 ngrams = target.fit_ngrams(parts["train"], parts["validation"], len(vocabulary))
-        floors = _baselines(target, parts, ngrams, console)
+        floors = fit_baselines(target, parts, ngrams, console)
         alone = None
         if combined and ngrams is not None:
             with console.status("combining ..."):
@@ -119,6 +128,7 @@ def train_sentiment(
                     alone,
                     result,
                     config,
+                    None if teacher is None else teacher.lineage,
                 ),
                 floors,
                 run_summary(result, config.training.seed, started),
@@ -147,9 +157,10 @@ def _alone(
     return Alone(logits, fitted_shares(rows, logits["validation"], counted, target, config))
 
 
-def _baselines(
+def fit_baselines(
     target: Target, parts: Mapping[str, TokenRows], ngrams: NgramModel | None, console: Console
 ) -> list[baselines.BaselineResult]:
+    """The simple models beside a network; those of n-grams where these were fitted."""
     rows = parts["train"], parts["validation"], parts["test"]
     with console.status("fitting the baselines ..."):
         if target.kind == "labels":

@@ -1,15 +1,17 @@
 """Sentiment as a task; see `training.task`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from training.classification.origin import model_name
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.tables.text_columns import TEXT_COLUMNS
-from training.task import Command, Criterion, Task, Verdict
+from training.task import Command, Criterion, EnsembleNames, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,6 +84,25 @@ class SentimentTask(Task):
         from training.sentiment.trial import try_settings
 
         return try_settings(config, data, after_epoch)
+
+    def reseeded(self, config: SentimentConfig, seed: int) -> SentimentConfig:
+        """The settings with another seed, drawing the rows as before."""
+        if seed == config.training.seed:
+            return config
+        drawn = config.data.drawn_with(config.training.seed)
+        return replace(
+            config,
+            data=replace(config.data, split_seed=drawn),
+            training=replace(config.training, seed=seed),
+        )
+
+    def average(
+        self, runs: "Sequence[SentimentRun]", names: EnsembleNames, console: Console
+    ) -> "list[SentimentRun]":
+        """Average classifiers of one data set and one split of it."""
+        from training.sentiment.ensembles.pipeline import average_runs
+
+        return average_runs(runs, names, console)
 
     def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
         """Print how good the model and the baselines are."""
@@ -162,8 +183,8 @@ def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of what was trained, by what it is called."""
     model = metrics["model"]
     if "gru_alone" in metrics:
-        return {"GRU and n-grams": model, "GRU alone": metrics["gru_alone"]}
-    return {"GRU and n-grams" if "shares" in metrics else "GRU": model}
+        return {model_name(metrics): model, "GRU alone": metrics["gru_alone"]}
+    return {model_name(metrics): model}
 
 
 TASK: Task = SentimentTask()

@@ -89,8 +89,7 @@ def _train_best(
         of_seed = name if config.seeds == 1 else f"{name}-seed{seed}"
         console.print(f"\nfinal training {number + 1} of {config.seeds}, seed {seed}")
         chosen = replace(
-            settings,
-            training=replace(settings.training, seed=seed),
+            task.reseeded(settings, seed),
             run=replace(settings.run, name=_free(settings.run.runs_dir, of_seed)),
         )
         run = task.train(chosen, console, False, data)

@@ -21,7 +21,7 @@ _MOST_VALIDATION_ROWS = 4096
 def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     """Windows of all columns together, to train on and to validate on."""
     settings, data = plan.config.training, plan.data
-    windows = data.windows("train", plan.training_lookback)
+    windows = _to_learn(plan)
     stride = settings.train_stride or max(1, len(windows) // (MOST_STEPS * settings.batch_size))
     scale = count_scale(plan.config.model.loss, data)
     batches = WindowBatches(
@@ -40,7 +40,7 @@ def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
 def series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     """Windows of single columns, drawn over columns and times."""
     settings, data = plan.config.training, plan.data
-    windows = data.windows("train", plan.training_lookback)
+    windows = _to_learn(plan)
     size = _SERIES_PER_WINDOW * settings.batch_size
     rows = len(windows) * len(data.shape.targets) // (settings.train_stride or 1)
     steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
@@ -56,3 +56,9 @@ def series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
 def compared(plan: Plan) -> Windows:
     """The validation windows, as long as training reads them."""
     return replace(plan.validation(), lookback=plan.training_lookback)
+
+
+def _to_learn(plan: Plan) -> Windows:
+    """The training windows, with the forecasts of a teacher if there is one."""
+    windows = plan.data.windows("train", plan.training_lookback)
+    return windows if plan.teacher is None else plan.teacher.teach(windows, plan.data)

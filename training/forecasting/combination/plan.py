@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -52,6 +52,16 @@ class _Tried(NamedTuple):
     """What the loss is, for people."""
 
 
+class Teaching(Protocol):
+    """A model that networks also learn from; `training.forecasting.ensembles.teacher`."""
+
+    def teach(self, windows: Windows, data: ForecastingData) -> Windows:
+        """The training windows of these data, with what it forecasts."""
+
+    def of_all_rows(self) -> "Teaching":
+        """The same, trained on all rows."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is trained."""
@@ -69,6 +79,8 @@ class Plan:
     """Steps that a network reads; the run reads as many as the longest of all."""
     training_lookback: int = 0
     """Steps that training reads: those of the network, or of the regression under it."""
+    teacher: Teaching | None = None
+    """What the networks also learn from."""
 
     @property
     def combines(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from training.forecasting.baselines.simple import SEASONAL_NAIVE
+from training.runs.lineage_table import lineage_lines
 
 TOLERANCE = 0.03
 """How far measured coverage may be from nominal before the report remarks on it."""
@@ -70,12 +71,14 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
         lines += [
             "",
             "All figures here are those of the training on the training rows. What forecasts and "
-            f"exports use was trained once more, on all {refit['rows']:,} rows, for "
-            f"{refit['epochs']} epochs, with the same weights of its parts and the same intervals.",
+            f"exports use was trained once more, on all {refit['rows']:,} rows"
+            + ("" if refit["epochs"] is None else f", for {refit['epochs']} epochs")
+            + ", with the same weights of its parts and the same intervals.",
         ]
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
+    lines += lineage_lines(metrics)
     lines += ["", "## What comes next", "", "![the steps after the series](future.png)"]
     if metrics.get("known_inputs"):
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]
@@ -84,7 +87,9 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
     lines += ["## Intervals", "", *_intervals(metrics), "", "![coverage](coverage.png)", ""]
     lines += ["## Errors", "", "![by horizon](errors_by_horizon.png)", ""]
     lines += ["![by column](errors_by_column.png)", "", *_columns(metrics), ""]
-    lines += ["![residuals](residuals.png)", "", "## Learning", "", "![curves](curves.png)", ""]
+    lines += ["![residuals](residuals.png)", ""]
+    if "epochs" in metrics:
+        lines += ["## Learning", "", "![curves](curves.png)", ""]
     lines += ["## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
     lines[-1] += ", ".join(f"{name} {number}" for name, number in metrics["versions"].items()) + "."
     return "\n".join(lines) + "\n"
@@ -165,11 +170,15 @@ def _reading(metrics: Mapping[str, Any]) -> list[str]:
         f"{errors['test']['mse']:.4f} on test)"
         for lookback, errors in tried.items()
     )
+    chosen = "The look-back of the ridge regression is chosen on the validation windows, of "
+    if "epochs" in metrics:
+        chosen = (
+            f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on "
+            "the validation windows; so is the look-back of the ridge regression, of "
+        )
     return [
-        f"The best of {metrics['epochs']} epochs is number {metrics['best_epoch']}, chosen on the "
-        "validation windows; so is the look-back of the ridge regression, of "
-        f"{ridges}. The scale is that of the training rows. The test windows were used once, at "
-        "the end."
+        f"{chosen}{ridges}. The scale is that of the training rows. The test windows were used "
+        "once, at the end."
     ]
 
 

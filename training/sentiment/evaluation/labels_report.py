@@ -8,6 +8,7 @@ import numpy as np
 
 from training.classification.averages import mean_average_precision, per_class
 from training.classification.measures import labels_agreement
+from training.classification.origin import curves_lines, epoch_sentence
 from training.classification.precision_recall import draw_precision_recall
 from training.classification.report import cell, class_table, further_lines, why_lines
 from training.runs.directory import RunWriter
@@ -150,12 +151,10 @@ def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]])
         lines.append(_row(name, {key: of[f"test_{key}"] for key in _MEASURES}))
     lines += [
         "",
-        f"The test rows have {metrics['cardinality']['test']:.2f} labels for each text. Epoch "
-        f"{metrics['best_epoch']} of {metrics['epochs']} was the best by {metrics['metric']} on "
-        f"the validation rows. Training and testing took {metrics['seconds']:,.0f} s.",
+        f"The test rows have {metrics['cardinality']['test']:.2f} labels for each text."
+        + epoch_sentence(metrics),
         *further_lines(metrics),
-        "",
-        "![loss and measure](curves.png)",
+        *curves_lines(metrics, "loss and measure"),
         "",
         *class_table(metrics["per_class"], data["balance"]),
         "",

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from training.classification.measures import number_measures
+from training.classification.origin import curves_lines, epoch_sentence
 from training.classification.report import cell, further_lines
 from training.plots.picture import save_figure
 from training.runs.directory import RunWriter
@@ -108,13 +109,11 @@ def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]])
         lines.append(_row(name, {key: of[f"test_{key}"] for key in _MEASURES}))
     lines += [
         "",
-        f"Epoch {metrics['best_epoch']} of {metrics['epochs']} was the best by "
-        f"{metrics['metric']} on the validation rows. Training and testing took "
-        f"{metrics['seconds']:,.0f} s. Curves and `history.json` are in standard deviations of "
-        "the training rows.",
+        epoch_sentence(metrics).strip()
+        + " Curves and `history.json` are in standard deviations of the training rows."
+        * ("epochs" in metrics),
         *further_lines(metrics),
-        "",
-        "![loss and error](curves.png)",
+        *curves_lines(metrics, "loss and error"),
         "",
         "![estimates](estimates.png)",
         "",

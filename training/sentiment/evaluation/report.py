@@ -12,6 +12,7 @@ from training.sentiment.evaluation.baselines import BaselineResult
 from training.sentiment.evaluation.calibrated import calibrate
 from training.sentiment.evaluation.class_report import class_results
 from training.sentiment.evaluation.labels_report import labels_results
+from training.sentiment.evaluation.measured import measured
 from training.sentiment.evaluation.metrics import baseline_summary, data_summary
 from training.sentiment.evaluation.number_report import number_results
 from training.sentiment.evaluation.results import Results
@@ -55,18 +56,20 @@ def write_report(
         **summary,
     }
     metrics = {**shared, **results.metrics, **own}
+    if trained.lineage is not None:
+        metrics[trained.lineage.key] = trained.lineage.figures(measured(metrics))
     writer.write_text(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in results.predictions),
     )
     answered = {floor.name: np.asarray(floor.test_predictions).tolist() for floor in floors}
     writer.write_json("test_baselines.json", answered)
-    result = trained.result
-    learning_curves.draw_curves(
-        result.epochs,
-        result.best_epoch,
-        ("loss", trained.target.objective().shown),
-        writer.path / "curves.png",
-    )
+    if trained.result is not None:
+        learning_curves.draw_curves(
+            trained.result.epochs,
+            trained.result.best_epoch,
+            ("loss", trained.target.objective().shown),
+            writer.path / "curves.png",
+        )
     writer.write_text("report.md", results.markdown(metrics))
     writer.write_json("metrics.json", metrics)

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from training.loop.fit import FitResult
+from training.runs.lineage import Lineage
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
 from training.sentiment.targets.target import Target
@@ -38,11 +39,16 @@ class TrainedClassifier:
     """With the weights of the best epoch."""
     alone: Alone | None
     """Of a combined model."""
-    result: FitResult
+    result: FitResult | None
+    """How it was trained; None for an average of others."""
     config: SentimentConfig
+    lineage: Lineage | None = None
+    """Of an average or a distilled network."""
 
     def speed(self) -> dict[str, float]:
         """Of an epoch, validation included; of those after the first, in which XLA compiles."""
+        if self.result is None:
+            return {}
         epochs = self.result.epochs
         seconds = float(np.median([epoch.seconds for epoch in epochs[1:] or epochs]))
         tokens = sum(len(ids) for ids in self.rows["train"].ids)

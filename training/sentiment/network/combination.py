@@ -7,6 +7,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from training.classification.calibration import negative_log_likelihood
+from training.sentiment.network.average import own_name
 from training.words.ngram_model import NgramLogits, NgramModel
 
 Loss = Callable[[np.ndarray, np.ndarray], float]
@@ -82,9 +83,12 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
 
 
 def shares_of(model: keras.Model) -> tuple[float, float]:
-    """The weights of both logits in a model of `combine`; of a GRU alone 1 and 0."""
+    """The weights of both logits in a model of `combine`; of a GRU alone 1 and 0.
+
+    The model may be a member of an average.
+    """
     found = {"logits": 1.0, "ngrams": 0.0}
     for layer in model.layers:
         if isinstance(layer, keras.layers.Rescaling):
-            found[layer.input._keras_history.operation.name] = float(layer.scale)
+            found[own_name(layer.input._keras_history.operation.name)] = float(layer.scale)
     return found["logits"], found["ngrams"]

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from keras_gru import GRU, functional
+from training.sentiment.network.average import Member, members_of
 from training.sentiment.network.chunks import InChunks
 from training.sentiment.network.pooling import Pooling
 from training.words.ngram_model import NgramLogits
@@ -37,38 +38,30 @@ class SentimentSteps:
     """A trained classifier, opened.
 
     Args:
-        model: Of `training.sentiment.network.model.build_sentiment_model`.
+        model: Of `training.sentiment.network.model.build_sentiment_model`, of `combine` or of
+            `average`.
         whole: What answers word ids (B, T) as the model does, such as a graph of it that others
             call, too; None: the model.
     """
 
     def __init__(self, model: keras.Model, whole: Callable[[Any], Any] | None = None):
-        self._model = model
         self._whole = partial(model, training=False) if whole is None else whole
-        self._embedding = model.get_layer("embedding")
-        self._logits = model.get_layer("logits")
-        self._layers = [
-            layer
-            for layer in model.layers
-            if isinstance(layer, GRU | keras.layers.Bidirectional | InChunks)
-        ]
-        self._pooling: Pooling = model.get_layer("pooling")
-        self._width = self._directions(self._layers[-1])[0].units
+        self._members = [(each.weight, _Reader(each)) for each in members_of(model)]
+        self._classes = int(model.output_shape[-1])
 
     @property
     def streams(self) -> bool:
-        """Whether the model can answer token by token: a GRU alone, in one direction."""
-        forward = all(isinstance(layer, GRU) for layer in self._layers)
-        return forward and not any(isinstance(one, NgramLogits) for one in self._model.layers)
+        """Whether the model can answer token by token: GRUs alone, in one direction."""
+        return all(reader.streams for _, reader in self._members)
 
     @property
     def state_size(self) -> int:
         """Size S of the state that `advance` carries, of a model that streams.
 
-        The state of each layer, and what the pooling carries. Zeros are a new beginning.
+        Of each member the state of each layer, and what the pooling carries. Zeros are a new
+        beginning.
         """
-        pooled = self._pooling.carry_size(self._width)
-        return int(sum(layer.units for layer in self._layers) + pooled)
+        return sum(reader.state_size for _, reader in self._members)
 
     def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
         """Read further tokens; for models that stream.
@@ -80,6 +73,69 @@ class SentimentSteps:
         Returns:
             Logits (B, C) of all that was read so far, and the state after it (B, S).
         """
+        carried = tf.split(state, [reader.state_size for _, reader in self._members], axis=-1)
+        logits, after = [], []
+        for (weight, reader), of_member in zip(self._members, carried, strict=True):
+            answer, then = reader.advance(token_ids, of_member)
+            logits.append(weight * answer)
+            after.append(then)
+        return tf.add_n(logits), tf.concat(after, axis=-1)
+
+    def unroll(self, token_ids: Any) -> Unrolled:
+        """Run whole texts and show every step.
+
+        A model that reads in both directions is run anew for every beginning of the text, as its
+        answer to the text so far depends on where the text ends: time and memory grow with T².
+
+        Args:
+            token_ids: (B, T) int32, padded with 0 at the end.
+
+        Returns:
+            Of an average the gates and states of the first member, and its own answers.
+        """
+        mask = tf.not_equal(token_ids, PADDING)
+        (weight, first), *others = self._members
+        update, reset, state, read = first.opened(token_ids)
+        if self.streams:
+            so_far = [weight * first.so_far(read, mask)]
+            for weight, reader in others:
+                *_, read = reader.opened(token_ids)
+                so_far.append(weight * reader.so_far(read, mask))
+            logits = tf.add_n(so_far)
+        else:
+            logits = self._by_prefix(token_ids)
+        kept = tf.cast(mask, logits.dtype)[..., tf.newaxis]
+        return Unrolled(update, reset, state, logits * kept)
+
+    def _by_prefix(self, token_ids: Any) -> Any:
+        length = tf.shape(token_ids)[1]
+        seen = tf.linalg.band_part(tf.ones((length, length), token_ids.dtype), -1, 0)
+        return tf.map_fn(
+            lambda row: self._whole(row[tf.newaxis] * seen),
+            token_ids,
+            fn_output_signature=tf.TensorSpec((None, self._classes), tf.float32),
+        )
+
+
+class _Reader:
+    """The layers of one member."""
+
+    def __init__(self, member: Member):
+        layers = member.model.layers
+        self._embedding, self._logits = member.layer("embedding"), member.layer("logits")
+        kinds = GRU | keras.layers.Bidirectional | InChunks
+        self._layers = [layer for layer in layers if isinstance(layer, kinds)]
+        self._pooling: Pooling = member.layer("pooling")
+        self._width = directions_of(self._layers[-1])[0].units
+        forward = all(isinstance(layer, GRU) for layer in self._layers)
+        self.streams = forward and not any(isinstance(one, NgramLogits) for one in layers)
+
+    @property
+    def state_size(self) -> int:
+        pooled = self._pooling.carry_size(self._width)
+        return int(sum(layer.units for layer in self._layers) + pooled)
+
+    def advance(self, token_ids: Any, state: Any) -> tuple[Any, Any]:
         sizes = [layer.units for layer in self._layers]
         *carried, pooled = tf.split(state, [*sizes, self._pooling.carry_size(self._width)], axis=-1)
         mask = tf.not_equal(token_ids, PADDING)
@@ -93,48 +149,31 @@ class SentimentSteps:
         pooled, carry = self._pooling.resume(x, mask, pooled)
         return self._logits(pooled), tf.concat([*after, carry], axis=-1)
 
-    def unroll(self, token_ids: Any) -> Unrolled:
-        """Run whole texts and show every step.
-
-        A model that reads in both directions is run anew for every beginning of the text, as its
-        answer to the text so far depends on where the text ends: time and memory grow with T².
-
-        Args:
-            token_ids: (B, T) int32, padded with 0 at the end.
-        """
+    def opened(self, token_ids: Any) -> tuple[Any, Any, Any, Any]:
+        """Update gate, reset gate and state of every step, (B, T, L, R, U) each; what is pooled."""
         mask = tf.not_equal(token_ids, PADDING)
         x = self._embedding(token_ids)
         shown: list[list[Any]] = [[], [], []]
         for layer in self._layers:
-            directions = self._directions(layer)
-            opened = [_open_chunks(layer, direction, x, mask) for direction in directions]
+            opened = [_open_chunks(layer, one, x, mask) for one in directions_of(layer)]
             for kind, of_layer in zip(shown, zip(*opened, strict=True), strict=True):
                 kind.append(tf.stack(of_layer, axis=2))  # (B, T, R, U)
             x = tf.concat([states for _, _, states in opened], axis=-1)
-        if self.streams:
-            logits = self._logits(self._pooling.so_far(x, mask))
-        else:
-            logits = self._by_prefix(token_ids)
-        kept = tf.cast(mask, logits.dtype)[..., tf.newaxis]
         update, reset, state = (tf.stack(kind, axis=2) for kind in shown)
-        return Unrolled(update, reset, state, logits * kept)
+        return update, reset, state, x
 
-    def _by_prefix(self, token_ids: Any) -> Any:
-        length = tf.shape(token_ids)[1]
-        seen = tf.linalg.band_part(tf.ones((length, length), token_ids.dtype), -1, 0)
-        return tf.map_fn(
-            lambda row: self._whole(row[tf.newaxis] * seen),
-            token_ids,
-            fn_output_signature=tf.TensorSpec((None, self._logits.units), tf.float32),
-        )
+    def so_far(self, read: Any, mask: Any) -> Any:
+        """Logits (B, T, C) of the text up to each token, of a member that streams."""
+        return self._logits(self._pooling.so_far(read, mask))
 
-    @staticmethod
-    def _directions(layer: Any) -> list[GRU]:
-        if isinstance(layer, InChunks):
-            layer = layer.layer
-        if isinstance(layer, GRU):
-            return [layer]
-        return [layer.forward_layer, layer.backward_layer]
+
+def directions_of(layer: Any) -> list[GRU]:
+    """The GRUs of a layer, the forward one first."""
+    if isinstance(layer, InChunks):
+        layer = layer.layer
+    if isinstance(layer, GRU):
+        return [layer]
+    return [layer.forward_layer, layer.backward_layer]
 
 
 def _open_chunks(layer: Any, direction: GRU, x: Any, mask: Any) -> tuple[Any, Any, Any]:

@@ -1,0 +1,1 @@
+"""Several runs averaged into one: `gru-train ensemble`. Knows no task."""

@@ -1,0 +1,1 @@
+"""Averages of forecasters, and forecasters that are distilled from them."""

@@ -1,0 +1,1 @@
+"""Averages of text classifiers, and networks that are distilled from them."""

@@ -1,0 +1,98 @@
+"""From runs of one split to their average, and to a network that is distilled from it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import keras
+from rich.console import Console
+
+from training.runs.summary import run_summary
+from training.runs.writer import TrainingRunWriter
+from training.sentiment.config import SentimentRunConfig
+from training.sentiment.ensembles.members import Members
+from training.sentiment.evaluation.report import write_report
+from training.sentiment.evaluation.trained import TrainedClassifier
+from training.sentiment.network.average import average
+from training.sentiment.network.logits import predict_logits
+from training.sentiment.pipeline import fit_baselines, train_sentiment
+from training.sentiment.run import TEXT_RULES, SentimentRun
+from training.sentiment.targets.distilled import Teacher
+from training.sentiment.targets.made import make_target
+from training.sentiment.targets.unequal import for_unequal_classes
+from training.task import EnsembleNames
+from training.words.token_rows import TokenRows
+from training.words.vocabulary import token_ids
+
+
+def average_runs(
+    runs: Sequence[SentimentRun], names: EnsembleNames, console: Console
+) -> list[SentimentRun]:
+    """As of `training.task.Task.average`."""
+    with console.status("reading the data and the runs ..."):
+        members = Members(runs)
+        model = average(members.models, members.weights)
+    whole = _write_average(members, model, names, console)
+    if names.distilled is None:
+        return [whole]
+    console.print("\ndistilling the average into one network", highlight=False)
+    return [whole, _distil(members, model, whole, names.distilled, console)]
+
+
+def _write_average(
+    members: Members, model: keras.Model, names: EnsembleNames, console: Console
+) -> SentimentRun:
+    started = time.perf_counter()
+    first, data = members.first, members.data
+    config = replace(first.config, run=_placed(first.config.run, names.runs_dir, names.average))
+    given, _ = for_unequal_classes(config, data)
+    target, preprocessor = make_target(data, given), first.preprocessor()
+    with TrainingRunWriter(config, "sentiment", names.average, resume=False) as writer:
+        rows = {
+            name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
+            for name, part in data.parts().items()
+        }
+        floors = fit_baselines(target, rows, None, console)
+        writer.write_json(TEXT_RULES, {"cleaned": first.cleaned, "reading": first.reading})
+        first.vocabulary.save(writer.path / "vocabulary.txt")
+        writer.write_json("classes.json", list(data.classes))
+        writer.write_model(model, None)
+        with console.status("writing the report ..."):
+            write_report(
+                writer,
+                TrainedClassifier(
+                    data, target, rows, preprocessor, len(first.vocabulary), model,
+                    None, None, given, members.lineage(),
+                ),
+                floors,
+                run_summary(None, config.training.seed, started),
+            )  # fmt: skip
+        return SentimentRun.open(writer.publish())
+
+
+def _placed(settings: SentimentRunConfig, runs_dir: Path, name: str) -> SentimentRunConfig:
+    """The place of a run that is made of others; nobody follows it."""
+    return SentimentRunConfig(
+        runs_dir, name, settings.debug, ngram_baseline=settings.ngram_baseline
+    )
+
+
+def _distil(
+    members: Members, model: keras.Model, whole: SentimentRun, name: str, console: Console
+) -> SentimentRun:
+    """A network of the first run's settings that learns what the average answers."""
+    settings = members.first.config
+    teacher = Teacher(
+        partial(predict_logits, model),
+        members.first.vocabulary.tokens,
+        members.lineage(whole.metrics),
+    )
+    config = replace(
+        settings,
+        # Its targets are answers of all classes at once, which no row is drawn by.
+        training=replace(settings.training, balanced_batches=False),
+        run=_placed(settings.run, whole.path.parent, name),
+    )
+    return train_sentiment(config, console, data=members.data, teacher=teacher)

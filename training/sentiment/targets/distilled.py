@@ -1,0 +1,154 @@
+"""The answers of a teacher as a target: distillation.
+
+Hinton, Vinyals and Dean (2015), "Distilling the Knowledge in a Neural Network" (arXiv:1503.02531),
+section 2: the student learns the teacher's softened probabilities, and beside them the labels. Of
+the rows it was trained on a teacher is too sure to show more than their labels do. So it is also
+asked about variants of them, after Tang et al. (2019), "Distilling Task-Specific Knowledge from
+BERT into Simple Neural Networks" (arXiv:1903.12136), section 3.3.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from training.errors import DataError
+from training.loop.fit import PerRowFunction
+from training.runs.lineage import Lineage
+from training.sentiment.targets.target import Target
+from training.words.ngram_model import NgramModel
+from training.words.token_rows import TokenRows
+from training.words.vocabulary import UNKNOWN
+
+TEMPERATURE = 2.0
+"""Softens the teacher's and the student's probabilities."""
+TEACHER_SHARE = 0.9
+"""Of the loss of a row with a label; the rest is that of the label."""
+VARIANTS = 3
+"""Of each training row."""
+_MASKED, _CUT, _LONGEST = 0.1, 0.25, 5
+"""Probabilities that a word is masked and that a span is cut out; most words of a span."""
+
+
+class Teacher(NamedTuple):
+    """A model to learn from."""
+
+    logits: Callable[[Sequence[np.ndarray]], np.ndarray]
+    """(N, C) of N rows of word ids."""
+    tokens: Sequence[str]
+    """The words of its ids."""
+    lineage: Lineage
+    """Of what is distilled."""
+
+
+def require_words(teacher: Teacher, tokens: Sequence[str]) -> None:
+    """Raise DataError unless a student reads texts as the same ids as its teacher."""
+    if list(tokens) != list(teacher.tokens):
+        raise DataError(
+            f"expected the {len(teacher.tokens):,} words of the runs to distil, got "
+            f"{len(tokens):,}; have the files that words or vectors are learned from changed?"
+        )
+
+
+class DistilledTarget(Target):
+    """What a student learns: C answers of the teacher to each row, and the row's own target.
+
+    Args:
+        inner: The target of the data.
+        teacher: With answers to the same classes, labels or number.
+        seed: Of the variants.
+    """
+
+    def __init__(self, inner: Target, teacher: Teacher, seed: int):
+        super().__init__(inner.names, inner.metric)
+        self._inner, self._teacher, self._seed = inner, teacher, seed
+        self.kind = inner.kind
+        own = inner.outputs if inner.kind == "labels" else 1
+        self.signature = tf.TensorSpec((None, 1 + own + inner.outputs), tf.float32)
+
+    def learned_from(self, part: str, rows: TokenRows) -> TokenRows:
+        """Rows with the teacher's answers; of training rows also variants, which have no label.
+
+        Targets are (N, 1 + own + C) float32: whether there is a label, it, and the logits.
+        """
+        ids, labels = list(rows.ids), rows.labels.reshape(len(rows.ids), -1)
+        known = np.ones((len(ids), 1), np.float32)
+        if part == "train":
+            rng = np.random.default_rng(self._seed)
+            more = [variant(row, rng) for _ in range(VARIANTS) for row in rows.ids]
+            labels = np.concatenate([labels, np.zeros((len(more), labels.shape[1]))])
+            known = np.concatenate([known, np.zeros((len(more), 1), np.float32)])
+            ids += more
+        answers = self._teacher.logits(ids)
+        return TokenRows(ids, np.concatenate([known, labels, answers], axis=1, dtype=np.float32))
+
+    def loss(self, targets: Any, logits: Any) -> Any:
+        """The teacher's share and the label's."""
+        known, answers = targets[:, 0], targets[:, -self.outputs :]
+        hard = tf.cast(self._inner.loss(self._own(targets), logits), logits.dtype)
+        soft = _to_teacher(self.kind, answers, logits)
+        return TEACHER_SHARE * soft + (1 - TEACHER_SHARE) * known * hard
+
+    def row_metrics(self) -> dict[str, PerRowFunction]:
+        """Those of the data; of a variant what the teacher says counts as right."""
+        return {name: self._of_own(of) for name, of in self._inner.row_metrics().items()}
+
+    def members(self, targets: np.ndarray) -> np.ndarray:
+        """As of the data."""
+        return self._inner.members(targets)
+
+    def mean_loss(self, targets: np.ndarray, logits: np.ndarray) -> float:
+        """As of the data."""
+        return self._inner.mean_loss(targets, logits)
+
+    def fit_ngrams(
+        self, train: TokenRows, validation: TokenRows, vocabulary_size: int
+    ) -> NgramModel:
+        """As of the data."""
+        return self._inner.fit_ngrams(train, validation, vocabulary_size)
+
+    def in_units(self, targets: np.ndarray) -> np.ndarray:
+        """The targets of the data, of those that `learned_from` makes."""
+        own = targets[:, 1 : -self.outputs]
+        if self.kind == "class":
+            return np.asarray(own[:, 0], np.int32)
+        return self._inner.in_units(own if self.kind == "labels" else own[:, 0])
+
+    def _of_own(self, measure: PerRowFunction) -> PerRowFunction:
+        return lambda targets, logits: measure(self._own_or_answered(targets), logits)
+
+    def _own(self, targets: Any) -> Any:
+        own = targets[:, 1 : -self.outputs]
+        if self.kind == "labels":
+            return own
+        return tf.cast(own[:, 0], tf.int32) if self.kind == "class" else own[:, 0]
+
+    def _own_or_answered(self, targets: Any) -> Any:
+        own, known, answers = self._own(targets), targets[:, 0] > 0, targets[:, -self.outputs :]
+        if self.kind == "class":
+            return tf.where(known, own, tf.argmax(answers, axis=1, output_type=tf.int32))
+        if self.kind == "labels":
+            return tf.where(known[:, tf.newaxis], own, tf.cast(answers > 0, own.dtype))
+        return own
+
+
+def variant(row: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A row of word ids with words masked, and in a part of the cases a span of it alone."""
+    masked = np.where(rng.random(len(row)) < _MASKED, np.int32(UNKNOWN), row)
+    if rng.random() >= _CUT:
+        return masked
+    length = int(rng.integers(1, min(_LONGEST, len(row)) + 1))
+    start = int(rng.integers(0, len(row) - length + 1))
+    return masked[start : start + length]
+
+
+def _to_teacher(kind: str, answers: Any, logits: Any) -> Any:
+    """How far a student's logits (B, C) are from a teacher's, (B,)."""
+    if kind == "number":
+        return tf.reduce_mean(tf.square(answers - logits), axis=1)
+    wanted, given = answers / TEMPERATURE, logits / TEMPERATURE
+    if kind == "labels":
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(tf.math.sigmoid(wanted), given)
+        return TEMPERATURE**2 * tf.reduce_mean(losses, axis=1)
+    return TEMPERATURE**2 * tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(wanted), given)
