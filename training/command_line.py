@@ -15,14 +15,22 @@ from rich.console import Console
 
 from training.check_command import CheckConfig, run_check
 from training.compare.command import COMPARE
+from training.continuing.config import ContinueConfig
 from training.ensemble.command import ENSEMBLE
-from training.errors import CheckpointError, InterruptedRun, InterruptedWork, TrainingError
+from training.errors import (
+    CheckpointError,
+    InterruptedRun,
+    InterruptedWork,
+    RunDirectoryError,
+    TrainingError,
+)
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.predict.command import PREDICT
 from training.presets import preset_in
 from training.quiet import quiet
 from training.report_command import REPORT
 from training.resume_config import ResumeConfig
+from training.runs.directory import RunDirectory
 from training.runs.run_config import read_config
 from training.task import TASKS, Command, Task, find_task
 from training.termination import remembered_interrupts
@@ -92,6 +100,7 @@ def _parse(
     commands.append(Annotated[TuneConfig, tyro.conf.subcommand("tune")])
     commands.append(Annotated[CheckConfig, tyro.conf.subcommand("check")])
     commands.append(Annotated[ResumeConfig, tyro.conf.subcommand("resume")])
+    commands.append(Annotated[ContinueConfig, tyro.conf.subcommand("continue")])
     for command in further:
         commands.append(Annotated[command.config_type, tyro.conf.subcommand(command.name)])
     options: dict[str, Any] = {
@@ -113,6 +122,8 @@ def _run(
     """Run the command whose settings these are."""
     if isinstance(config, ResumeConfig):
         return _resume(config, tasks, arguments)
+    if isinstance(config, ContinueConfig):
+        return _continue(config, tasks, arguments)
     for name, task in tasks.items():
         if isinstance(config, task.config_type):
             return _train(name, task, config, arguments)
@@ -164,6 +175,16 @@ def _resume(config: ResumeConfig, tasks: dict[str, Task], arguments: Sequence[st
     run = replace(settings.run, runs_dir=config.run_path.parent, name=config.run_path.name)
     settings = replace(settings, run=replace(run, debug=config.debug))
     return _train(written["task"], tasks[written["task"]], settings, arguments, resume=True)
+
+
+def _continue(config: ContinueConfig, tasks: dict[str, Task], arguments: Sequence[str]) -> int:
+    name = RunDirectory.open(config.run_path).task
+    if name not in tasks:
+        raise RunDirectoryError(
+            f"{config.run_path}: expected a run of {' or '.join(tasks)}, got task {name!r}"
+        )
+    settings = tasks[name].continuation(tasks[name].open_run(config.run_path), config)
+    return _train(name, tasks[name], settings, arguments)
 
 
 def _load_tensorflow(console: Console, debug: bool) -> None:

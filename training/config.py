@@ -153,9 +153,16 @@ def _from_json(name: str, hint: Any, value: Any) -> Any:
         return from_dict(typing.cast(type, hint), value)
     choices = typing.get_args(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType) and type(None) in choices:
-        literal = next((one for one in choices if typing.get_origin(one) is Literal), None)
-        if literal is not None:
-            return None if value is None else _from_json(name, literal, value)
+        nested = next(
+            (
+                one
+                for one in choices
+                if typing.get_origin(one) is Literal or dataclasses.is_dataclass(one)
+            ),
+            None,
+        )
+        if nested is not None:
+            return None if value is None else _from_json(name, nested, value)
     if typing.get_origin(hint) is Literal:
         if value in typing.get_args(hint):
             return value

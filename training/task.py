@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import tyro
 from rich.console import Console
 
-from training.errors import TrainingError
+from training.continuing.config import ContinueConfig
+from training.errors import ConfigError, TrainingError
 from training.presets import preset_in
 
 if TYPE_CHECKING:
@@ -131,6 +132,21 @@ class Task(Protocol):
         Returns:
             The run; None in a process of several that train together which writes none.
         """
+
+    def continuation(self, run: Any, wanted: ContinueConfig) -> Any:  # noqa: ARG002
+        """The settings of a training that goes on from a run with new rows; `train` takes them.
+
+        Args:
+            run: Of `open_run`.
+            wanted: What is asked for.
+
+        Raises:
+            TrainingError: Runs of this task, or this run, cannot be continued so.
+        """
+        raise ConfigError(
+            f"{run.path}: gru-train continue knows runs of texts, got one of the task {run.task}; "
+            "train anew on all rows"
+        )
 
     def criterion(self, config: Any, data: Any) -> Criterion:
         """What `try_settings` returns for these settings and data, of `check`."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from training.classification.accuracy_by_length import wilson_interval
 from training.classification.origin import curves_lines, epoch_and_time, model_name
+from training.continuing.beside import beside_lines
 from training.runs.lineage_table import lineage_lines
 
 _GATES = (
@@ -86,7 +87,7 @@ def write_markdown(
                 f"| {cell(row['text'])} |"
             )
     if doubtful:
-        lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics["doubtful_labels"])]
+        lines += ["", "## Doubtful labels", "", *_doubtful(doubtful, metrics)]
     if gates:
         lines += ["", "## Gates", "", *_GATES]
     lines += ["", "## Made with", "", f"Seed {metrics['seed']}; settings in `config.json`; "]
@@ -121,6 +122,8 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
     if metrics["interrupted"]:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in metrics["data"]["notes"]]
+    if "continued" in metrics:
+        lines += beside_lines(metrics["continued"])
     lines += lineage_lines(metrics)
     if metrics.get("advice"):
         lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
@@ -225,11 +228,13 @@ def _calibration(calibration: Mapping[str, Any]) -> list[str]:
     return [*lines, "", "![confidence against accuracy](calibration.png)"]
 
 
-def _doubtful(rows: Sequence[Mapping[str, Any]], count: int) -> list[str]:
+def _doubtful(rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Any]) -> list[str]:
+    which = "new training rows" if "continued" in metrics else "training rows"
     lines = [
-        f"{count:,} training rows have a label that a bag of words, trained on the other rows, "
-        "finds improbable (confident learning; Northcutt et al. 2021). All of them, the most "
-        "doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just unusual.",
+        f"{metrics['doubtful_labels']:,} {which} have a label that a bag of words, trained on "
+        "the other rows, finds improbable (confident learning; Northcutt et al. 2021). All of "
+        "them, the most doubtful first, are in `doubtful_labels.csv`. Some are wrong, others just "
+        "unusual.",
         "",
         "| row | label | suggested | text |",
         "|---|---|---|---|",

@@ -1,6 +1,8 @@
 """`gru-train ensemble`; imports nothing heavy before its arguments are checked."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import join
@@ -40,19 +42,9 @@ def check_ensemble(config: EnsembleConfig, _: Console) -> EnsembleConfig:
 def run_ensemble(config: EnsembleConfig, console: Console) -> None:
     """Train what is missing, average, distil if asked, and print what came of it."""
     task = find_task(_opened(config.run_paths)[0].task)
-    runs = [task.open_run(path) for path in ordered(config.run_paths, None)]
-    if config.seeds is not None:
-        runs += _of_further_seeds(task, runs[0], config.seeds, console)
     names = ensemble_names(config)
-    try:
-        made = task.average(runs, names, console)
-    except KeyboardInterrupt:
-        if (names.runs_dir / names.average).exists():
-            raise InterruptedWork(
-                f"interrupted; the average is there, {names.runs_dir / names.average}, but no "
-                "distilled run was written"
-            ) from None
-        raise
+    with _without_warnings(config.debug):
+        made = _made(task, config, names, console)
     for run in made:
         console.print(f"\n{run.path.name}", style="bold", markup=False)
         task.print_results(run.metrics, console)
@@ -63,6 +55,37 @@ def run_ensemble(config: EnsembleConfig, console: Console) -> None:
         console.print(f"report  {run.path / 'report.html'}", markup=False, highlight=False)
     export = join(["gru-serve", "export", str(made[-1].path), "--to", f"models/{made[-1].task}"])
     console.print(f"next    {export}", markup=False, highlight=False)
+
+
+def _made(
+    task: Task, config: EnsembleConfig, names: EnsembleNames, console: Console
+) -> "Sequence[TaskRun]":
+    """The average, and the distilled run behind it if one is wanted."""
+    runs = [task.open_run(path) for path in ordered(config.run_paths, None)]
+    if config.seeds is not None:
+        runs += _of_further_seeds(task, runs[0], config.seeds, console)
+    try:
+        return task.average(runs, names, console)
+    except KeyboardInterrupt:
+        if (names.runs_dir / names.average).exists():
+            raise InterruptedWork(
+                f"interrupted; the average is there, {names.runs_dir / names.average}, but no "
+                "distilled run was written"
+            ) from None
+        raise
+
+
+@contextmanager
+def _without_warnings(debug: bool) -> Iterator[None]:
+    """Without TensorFlow's that functions are traced again, as those of each training are."""
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    if not debug:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 ENSEMBLE = Command("ensemble", EnsembleConfig, run_ensemble, check_ensemble)

@@ -16,6 +16,15 @@ class Batch(NamedTuple):
     """(B,) or (B, C)."""
 
 
+class Replay(NamedTuple):
+    """Rows that were learned from before, of which each epoch reads a few."""
+
+    rows: int
+    """The first so many of all."""
+    share: float
+    """Of them, drawn for each epoch anew."""
+
+
 class LengthBucketedBatches:
     """Batches over rows of different length, with little padding.
 
@@ -31,6 +40,7 @@ class LengthBucketedBatches:
         pool: Batches per pool: more means less padding and less mixing.
         shares: (N,), how often each row is drawn, relative to the others; an epoch then has as many
             rows, drawn with replacement. By default it has every row once.
+        replay: Rows of which an epoch reads only some; none by default.
     """
 
     def __init__(
@@ -41,24 +51,38 @@ class LengthBucketedBatches:
         seed: int = 0,
         pool: int = 50,
         shares: np.ndarray | None = None,
+        replay: Replay | None = None,
     ):
         self._rows, self._targets = rows, targets
         self._batch_size, self._seed, self._pool = batch_size, seed, pool
-        self._shares = None if shares is None else shares / shares.sum()
+        self._shares, self._replay = shares, replay
         self._lengths = np.array([len(row) for row in rows])
 
     def __len__(self) -> int:
         """Batches per epoch."""
-        return math.ceil(len(self._rows) / self._batch_size)
+        return math.ceil(self._count / self._batch_size)
+
+    @property
+    def _count(self) -> int:
+        """Rows per epoch."""
+        return len(self._rows) - (0 if self._replay is None else self._replay.rows - self._replayed)
+
+    @property
+    def _replayed(self) -> int:
+        return 0 if self._replay is None else round(self._replay.share * self._replay.rows)
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
-        count = len(self._rows)
+        rows = np.arange(len(self._rows))
+        if self._replay is not None:
+            drawn = rng.choice(self._replay.rows, self._replayed, replace=False)
+            rows = np.concatenate([drawn, rows[self._replay.rows :]])
         if self._shares is None:
-            order = rng.permutation(count)
+            order = rng.permutation(rows)
         else:
-            order = rng.choice(count, count, p=self._shares)
+            shares = self._shares[rows]
+            order = rng.choice(rows, len(rows), p=shares / shares.sum())
         size = self._batch_size * self._pool
         batches: list[np.ndarray] = []
         for start in range(0, len(order), size):
@@ -73,7 +97,8 @@ class LengthBucketedBatches:
 
         Their sizes differ by at most one row; a small last batch would be compiled for separately.
         """
-        for indices in np.array_split(self.length_order(), len(self)):
+        count = math.ceil(len(self._rows) / self._batch_size)
+        for indices in np.array_split(self.length_order(), count):
             yield self._batch(indices)
 
     def length_order(self) -> np.ndarray:

@@ -8,6 +8,8 @@ import numpy as np
 
 _LOWER = ("mae", "rmse", "log_loss", "mse", "mase")
 """Measures of which less is better."""
+_LEAST = 0.1
+"""Of the runs' standard deviation: of a smaller gain no share is told."""
 PARTS = ("validation", "test")
 Measured = Mapping[str, Mapping[str, float]]
 """Measures by part and name."""
@@ -60,7 +62,9 @@ class Lineage:
             "gain_of_average": whole,
             "kept": {
                 part: {
-                    name: kept[part][name] / value if value > 0 else None
+                    name: kept[part][name] / value
+                    if value > _LEAST * found["deviation"][part][name]
+                    else None
                     for name, value in of.items()
                 }
                 for part, of in whole.items()

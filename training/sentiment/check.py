@@ -10,7 +10,8 @@ from training.data.check import DataCheck, DataTable
 from training.data.problems import DataProblemsError, Problems
 from training.errors import DataError, ForeignDataError
 from training.sentiment.config import SentimentConfig
-from training.sentiment.data import SentimentData, read_rows, split_rows
+from training.sentiment.continuing.rows import read_data
+from training.sentiment.data import SentimentData
 from training.sentiment.rows import SentimentRows, numbers_of
 from training.sentiment.sources.unlabelled import require_prose
 
@@ -24,20 +25,19 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         ForeignDataError: The columns of the file are not those of labelled texts.
     """
     settings = config.data
-    problems = Problems(str(settings.data or "made-up reviews"), settings.drop_bad)
+    where = settings.data if config.continued is None else config.continued.new_data
+    problems = Problems(str(where or "made-up reviews"), settings.drop_bad)
     source: SentimentRows | None = None
     data: SentimentData | None = None
     try:
-        source = read_rows(settings, config.training.seed, problems)
-        if not problems.errors:
-            data = split_rows(source, settings, config.training.seed, problems)
+        source, data = read_data(config, problems)
     except ForeignDataError:
         raise
     except DataProblemsError as error:
         problems.errors += error.messages
     except DataError as error:
         problems.error(str(error))
-    if config.pretraining.unlabelled is not None:
+    if config.pretraining.unlabelled is not None and config.continued is None:
         try:
             require_prose(config.pretraining.unlabelled)
         except DataError as error:

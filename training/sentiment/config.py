@@ -14,6 +14,7 @@ from training.config import (
     require_at_least,
     require_rate,
 )
+from training.continuing.config import Continuation
 from training.errors import ConfigError
 from training.search_ranges import Floats, Integers, OneOf
 from training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
@@ -153,6 +154,8 @@ class SentimentConfig:
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: SentimentRunConfig = field(default_factory=SentimentRunConfig)
     """Where the result goes and what is reported beside it."""
+    continued: Annotated[Continuation | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """Of a run of `gru-train continue`: what it went on from."""
 
     def __post_init__(self) -> None:
         if self.data.pieces is not None:

@@ -1,7 +1,7 @@
 """Labelled texts, split into training, validation and test rows that share no text."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from training.sentiment.sources.corpora import CLASSES, read_corpus
 from training.sentiment.sources.grammar import generate_reviews
 from training.sentiment.sources.label_problems import require_targets
 from training.sentiment.sources.labelled_file import read_labelled_files, read_table
-from training.sentiment.split import split
+from training.sentiment.split import Parts, split
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,19 @@ class SentimentData:
     """Whether the texts were generated."""
     own: bool = False
     """Whether they are the user's, and no known set."""
+    earlier: Mapping[str, int] = field(default_factory=dict)
+    """Of a run that goes on from another: how many rows of each part, the first ones, were in that
+    part before."""
+    replay: float = 1.0
+    """Share of the earlier training rows that the network reads in each epoch."""
 
     def parts(self) -> dict[str, LabelledTexts]:
         """The parts by name: train, validation, test."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
+
+    def fresh(self, part: str) -> slice:
+        """The rows of a part that were not there before: of a first training all."""
+        return slice(self.earlier.get(part, 0), None)
 
     def contents(self) -> Iterator[str | np.ndarray]:
         """All that the data say, for a digest."""
@@ -145,8 +154,14 @@ def split_rows(
     Raises:
         DataError: Too few classes, or too few rows for each part.
     """
-    name, classes = source.name, source.classes
-    where = str(config.data or name)
+    return labelled_data(source, split_parts(source, config, seed, problems), problems)
+
+
+def split_parts(
+    source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
+) -> Parts:
+    """The rows of each part, of `split_rows`."""
+    where = str(config.data or source.name)
     given = (source.validation is not None) + (source.test is not None)
     require_targets(source.train, source, where, 3 - given if given else 3)
     rng = np.random.default_rng(config.drawn_with(seed))
@@ -158,6 +173,12 @@ def split_rows(
                 "many texts the same, or is --text-column the wrong one?"
             )
     require_targets(parts.train, source, f"what is left of {where} for training", 1)
+    return parts
+
+
+def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> SentimentData:
+    """Rows with what is known of their source, and the notes on them."""
+    name, classes = source.name, source.classes
     train, validation, test = (
         LabelledTexts(
             tuple(row.text for row in rows),

@@ -9,12 +9,13 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-from training.loop.batches import LengthBucketedBatches
+from training.loop.batches import LengthBucketedBatches, Replay
 from training.loop.checkpoint import Checkpoint
 from training.loop.fit import FitResult, Progress
 from training.loop.sparse_adam import SparseAdam
 from training.loop.train import train
 from training.sentiment.config import SentimentConfig
+from training.sentiment.continuing.start import Start, log_odds
 from training.sentiment.data import SentimentData
 from training.sentiment.network.combination import fit_shares
 from training.sentiment.network.logits import EVALUATION_BATCH
@@ -43,6 +44,7 @@ def read_texts(
     folder: Path,
     progress: Callable[[str], None] = lambda _: None,
     parts: Sequence[str] = ("train", "validation", "test"),
+    start: Start | None = None,
 ) -> ReadTexts:
     """Learn the words of the training texts, and read texts as ids of these.
 
@@ -52,6 +54,7 @@ def read_texts(
         folder: Where pre-trained vectors are kept.
         progress: Told what is being done.
         parts: Those to read.
+        start: What the network begins with, whose words are known already; nothing by default.
 
     Raises:
         DataError: No word is left, or the texts to pre-train on cannot be used.
@@ -60,7 +63,10 @@ def read_texts(
     if cleaned is None:
         cleaned = data.own
     reading = text_reading(data, config)
-    words = sentiment_words(data, config, folder, progress, cleaned, reading)
+    if start is None:
+        words = sentiment_words(data, config, folder, progress, cleaned, reading)
+    else:
+        words = start.words(data.train.texts, config)
     preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned, reading)
     rows = {
         name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
@@ -79,6 +85,7 @@ def fit_network(
     *,
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     followers: Sequence[Progress] = (),
+    start: Start | None = None,
 ) -> tuple[keras.Model, FitResult]:
     """Train the GRU from word ids (B, T) to logits (B, C); it keeps its best epoch.
 
@@ -90,6 +97,7 @@ def fit_network(
         console: Where to show progress.
         checkpoint: As of `training.loop.train.train`.
         followers: Likewise.
+        start: What the network begins with; nothing by default.
 
     Raises:
         DivergenceError: A loss became infinite or not a number.
@@ -105,10 +113,13 @@ def fit_network(
         pieces,
         config.pretraining.vectors_use if config.pretraining.vectors else "both",
     )
-    if config.model.word_ratios:
+    if start is not None:
+        start.set_weights(model, log_odds(target.members(read.rows["train"].labels)))
+    elif config.model.word_ratios:
         initialise_words(model, word_ratios(read.rows["train"], len(data.classes), trained))
     settings = config.training
     balanced = settings.balanced_batches
+    replay = None if start is None else Replay(data.earlier["train"], data.replay)
     batches = {
         name: LengthBucketedBatches(
             rows.ids,
@@ -116,6 +127,7 @@ def fit_network(
             size,
             settings.seed,
             shares=_shares(rows) if name == "train" and balanced else None,
+            replay=replay if name == "train" else None,
         )
         for name, size in (("train", settings.batch_size), ("validation", EVALUATION_BATCH))
         for rows in (target.learned_from(name, read.rows[name]),)

@@ -12,7 +12,9 @@ from training.data.digest import data_digest
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter, run_name
 from training.sentiment.config import SentimentConfig
-from training.sentiment.data import SentimentData, load_sentiment_data
+from training.sentiment.continuing.rows import load_data
+from training.sentiment.continuing.start import Start, log_odds
+from training.sentiment.data import SentimentData
 from training.sentiment.evaluation import baselines
 from training.sentiment.evaluation.report import write_report
 from training.sentiment.evaluation.trained import Alone, TrainedClassifier
@@ -65,7 +67,9 @@ def train_sentiment(
     console = console or Console(quiet=True)
     started = time.perf_counter()
     built_in = "grammar" if given is None or data is None else data.name
-    name = run_name(config, "sentiment", config.data.data or built_in)
+    continued = config.continued
+    source = config.data.data if continued is None else continued.new_data
+    name = run_name(config, "sentiment", source or built_in)
     with (
         Tracked(config, "sentiment", console, resume) as tracked,
         TrainingRunWriter(config, "sentiment", name, resume, given) as writer,
@@ -74,14 +78,17 @@ def train_sentiment(
         shown = () if data is None else data.notes
         if data is None:
             with console.status("reading the data ..."):
-                data = load_sentiment_data(config.data, config.training.seed)
+                data = load_data(config)
+        start = None
+        if continued is not None and teacher is None:
+            start = Start(SentimentRun.open(continued.from_run))
         with console.status("learning words ...") as status:
-            read = read_texts(data, config, writer.path.parent, status.update)
+            read = read_texts(data, config, writer.path.parent, status.update, start=start)
         vocabulary, parts = read.words.vocabulary, read.rows
         config, unequal = for_unequal_classes(config, data)
         if unequal is not None:
             data = replace(data, notes=(*data.notes, unequal))
-        target = make_target(data, config)
+        target = make_target(data, config, None if start is None else start.scale)
         _describe(data, shown, console)
         digest = data_digest([*data.contents(), *vocabulary.tokens])
         learned = target
@@ -98,11 +105,20 @@ def train_sentiment(
             if teacher is not None
             else lambda variables: writer.checkpoint(variables, digest),
             followers=tracked.begin(writer.final, _tracked(data)),
+            start=start,
         )
         ngrams, combined = None, with_ngrams(config, data)
-        if combined or config.run.ngram_baseline:
+        if combined and start is not None and not data.earlier["train"]:
+            odds = log_odds(target.members(parts["train"].labels))
+            ngrams = start.ngrams(len(vocabulary), odds)
+        elif combined or config.run.ngram_baseline:
             with console.status("fitting the n-gram regression ..."):
-                ngrams = target.fit_ngrams(parts["train"], parts["validation"], len(vocabulary))
+                ngrams = target.fit_ngrams(
+                    parts["train"],
+                    parts["validation"],
+                    len(vocabulary),
+                    None if start is None else start.penalty,
+                )
         floors = fit_baselines(target, parts, ngrams, console)
         alone = None
         if combined and ngrams is not None:
@@ -129,6 +145,7 @@ def train_sentiment(
                     result,
                     config,
                     None if teacher is None else teacher.lineage,
+                    start,
                 ),
                 floors,
                 run_summary(result, config.training.seed, started),
@@ -154,7 +171,8 @@ def _alone(
     logits = {part: predict_logits(model, parts[part].ids) for part in ("validation", "test")}
     rows = parts["validation"]
     counted = ngrams.logits(rows.ids)
-    return Alone(logits, fitted_shares(rows, logits["validation"], counted, target, config))
+    shares = fitted_shares(rows, logits["validation"], counted, target, config)
+    return Alone(logits, shares, ngrams.penalty)
 
 
 def fit_baselines(

@@ -64,7 +64,7 @@ def split(
     kept_validation = _without(validation, test, "validation", by_group, problems)
     kept_train = _without(train, [*validation, *test], "training", by_group, problems)
     if source.own:
-        kept_train = _far_from(
+        kept_train = far_from(
             kept_train, [*kept_validation, *test], config.drop_near_duplicates, problems
         )
     return Parts(kept_train, kept_validation, test)
@@ -76,9 +76,7 @@ def _long_texts(rows: Sequence[Row]) -> list[tuple[Row, str]]:
     return [(row, key) for row, key in keyed if len(key) >= _FEWEST_LETTERS]
 
 
-def _far_from(
-    rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Problems
-) -> list[Row]:
+def far_from(rows: list[Row], held_out: Sequence[Row], drop: bool, problems: Problems) -> list[Row]:
     """The training rows whose text is not almost that of a row held out; all without `drop`."""
     long, held = (_long_texts(part) for part in (rows, held_out))
     texts, others = ([key for _, key in part] for part in (long, held))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from training.classification.origin import model_name
+from training.continuing.beside import print_beside
+from training.continuing.config import ContinueConfig
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.tables.text_columns import TEXT_COLUMNS
@@ -54,6 +56,12 @@ class SentimentTask(Task):
         from training.sentiment.pipeline import train_sentiment
 
         return train_sentiment(config, console, resume, data)
+
+    def continuation(self, run: "SentimentRun", wanted: ContinueConfig) -> SentimentConfig:
+        """Old and new texts, the network of the run at a lower learning rate."""
+        from training.sentiment.continuing.settings import continuation
+
+        return continuation(run, wanted)
 
     def criterion(self, config: SentimentConfig, data: "SentimentData") -> Criterion:
         """The chosen metric."""
@@ -119,6 +127,8 @@ class SentimentTask(Task):
                 console.print(
                     f"{name:{width}}  {validation:>10{style}}  {test:>6{style}}", highlight=False
                 )
+        if "continued" in metrics:
+            print_beside(metrics["continued"], console)
 
     def verdict(self, run: "SentimentRun") -> Verdict | None:
         """That a baseline does better on the validation rows."""

@@ -42,6 +42,8 @@ class NgramModel:
     """(K, C) float32."""
     bias: np.ndarray
     """(C,) float32."""
+    penalty: float | None = None
+    """That of the regressions, where it is known."""
 
     def indicators(self, rows: Sequence[np.ndarray]) -> sp.csr_matrix:
         """Which of the n-grams each of N rows of word ids holds, (N, K) of 0 and 1."""
@@ -59,6 +61,7 @@ def fit_ngrams(
     vocabulary_size: int,
     score: Score = accuracy_score,
     row_weights: np.ndarray | None = None,
+    penalty: float | None = None,
 ) -> NgramModel:
     """Fit one logistic regression, or one per class against the rest where there are more.
 
@@ -69,32 +72,37 @@ def fit_ngrams(
         vocabulary_size: V, number of ids.
         score: Of labels and logits; the penalty of the greatest is chosen.
         row_weights: (N,) of the training rows; 1 each by default.
+        penalty: The inverse penalty, where it is chosen already.
     """
     keys = _keys_of(train, vocabulary_size)
     x = _indicators(train.ids, vocabulary_size, keys)
     x_validation = _indicators(validation.ids, vocabulary_size, keys)
     best: tuple[float, NgramModel] | None = None
-    for penalty in _INVERSE_PENALTIES:
+    for each in _INVERSE_PENALTIES if penalty is None else (penalty,):
         if classes == 2 and train.labels.ndim == 1:
-            weights, bias = _one_against_rest(x, train.labels == 1, penalty, row_weights)
+            weights, bias = _one_against_rest(x, train.labels == 1, each, row_weights)
             # Half of it for either class: their difference is the regression's own answer.
             columns, biases = np.stack([-weights, weights], 1) / 2, np.array([-bias, bias]) / 2
         else:
             fits = [
-                _one_against_rest(x, members_of(train.labels, k), penalty, row_weights)
+                _one_against_rest(x, members_of(train.labels, k), each, row_weights)
                 for k in range(classes)
             ]
             columns = np.stack([weights for weights, _ in fits], 1)
             biases = np.array([bias for _, bias in fits])
         value = score(validation.labels, x_validation @ columns + biases)
         if best is None or value > best[0]:
-            best = value, _model(vocabulary_size, keys, columns, biases)
+            best = value, _model(vocabulary_size, keys, columns, biases, each)
     assert best is not None
     return best[1]
 
 
 def fit_ngram_numbers(
-    train: TokenRows, validation: TokenRows, vocabulary_size: int, score: Score
+    train: TokenRows,
+    validation: TokenRows,
+    vocabulary_size: int,
+    score: Score,
+    penalty: float | None = None,
 ) -> NgramModel:
     """Fit a ridge regression of numbers on uni- and bigrams.
 
@@ -103,17 +111,18 @@ def fit_ngram_numbers(
         validation: Rows on which the penalty is chosen.
         vocabulary_size: V, number of ids.
         score: Of numbers and answers (N, 1); the penalty of the greatest is chosen.
+        penalty: Where it is chosen already.
     """
     keys = _keys_of(train, vocabulary_size)
     x = _indicators(train.ids, vocabulary_size, keys)
     x_validation = _indicators(validation.ids, vocabulary_size, keys)
     best: tuple[float, NgramModel] | None = None
-    for penalty in _RIDGE_PENALTIES:
-        model = Ridge(penalty, solver="sparse_cg").fit(x, train.labels)
+    for each in _RIDGE_PENALTIES if penalty is None else (penalty,):
+        model = Ridge(each, solver="sparse_cg").fit(x, train.labels)
         columns, biases = model.coef_[:, np.newaxis], np.array([model.intercept_])
         value = score(validation.labels, x_validation @ columns + biases)
         if best is None or value > best[0]:
-            best = value, _model(vocabulary_size, keys, columns, biases)
+            best = value, _model(vocabulary_size, keys, columns, biases, each)
     assert best is not None
     return best[1]
 
@@ -187,9 +196,14 @@ class NgramLogits(keras.layers.Layer):
 
 
 def _model(
-    vocabulary_size: int, keys: np.ndarray, columns: np.ndarray, biases: np.ndarray
+    vocabulary_size: int,
+    keys: np.ndarray,
+    columns: np.ndarray,
+    biases: np.ndarray,
+    penalty: float,
 ) -> NgramModel:
-    return NgramModel(vocabulary_size, keys, columns.astype(np.float32), biases.astype(np.float32))
+    weights, bias = columns.astype(np.float32), biases.astype(np.float32)
+    return NgramModel(vocabulary_size, keys, weights, bias, penalty)
 
 
 def _keys_of(train: TokenRows, vocabulary_size: int) -> np.ndarray:

@@ -117,7 +117,7 @@ def test_the_report_shows_the_runs_beside_their_average(runs):
     )
     whole_gain = figures["gain_of_average"]["validation"]["log_loss"]
     kept = figures["kept"]["validation"]["log_loss"]
-    if whole_gain > 0:
+    if whole_gain > 0.1 * figures["deviation"]["validation"]["log_loss"]:
         assert kept == pytest.approx(figures["gain"]["validation"]["log_loss"] / whole_gain)
     else:
         assert kept is None
@@ -224,7 +224,8 @@ def test_runs_that_cannot_be_averaged(runs, folder, tmp_path, capsys, tiny_run, 
     capsys.readouterr()
 
     said = refused(one, tmp_path / "other-split")
-    assert f"{tmp_path / 'other-split'}: expected the 24 test rows of {one}, got others" in said
+    assert f"{tmp_path / 'other-split'}: expected the " in said
+    assert f" test rows of {one}, got " in said
     assert "--split-seed 0" in said
     # Where a file gives the test rows, the seed still draws those for validation.
     frame.head(200).to_csv(tmp_path / "learn.csv", index=False)

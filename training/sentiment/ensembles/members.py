@@ -9,14 +9,15 @@ import keras
 
 from training.errors import RunDirectoryError
 from training.runs.lineage import Lineage
-from training.sentiment.data import LabelledTexts, SentimentData, load_sentiment_data
+from training.sentiment.continuing.rows import load_data
+from training.sentiment.data import LabelledTexts, SentimentData
 from training.sentiment.data_config import SentimentDataConfig
 from training.sentiment.evaluation.measured import measured
 from training.sentiment.run import SentimentRun
 
 DISTILLED = (
-    "It has the settings of the first run and learned, beside the labels, what the average answers "
-    "to the training rows and to variants of them."
+    "It has the settings of the first run and learned, beside the labels, what the networks of the "
+    "runs answer on average to the training rows and to variants of them."
 )
 _READ_ONLY = ("cleaning", "spacing", "pieces", "max_vocabulary", "min_count", "max_tokens")
 """Settings that do not change the rows."""
@@ -141,7 +142,7 @@ def _require_single(run: SentimentRun) -> None:
 
 
 def _rows_of(run: SentimentRun) -> SentimentData:
-    return load_sentiment_data(run.config.data, run.config.training.seed)
+    return load_data(run.config)
 
 
 def _splitting(run: SentimentRun) -> SentimentDataConfig:

@@ -1,21 +1,22 @@
 """From runs of one split to their average, and to a network that is distilled from it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import keras
+import numpy as np
 from rich.console import Console
 
+from training.classification.temperature import fit_temperature
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter
 from training.sentiment.config import SentimentRunConfig
 from training.sentiment.ensembles.members import Members
 from training.sentiment.evaluation.report import write_report
 from training.sentiment.evaluation.trained import TrainedClassifier
-from training.sentiment.network.average import average
+from training.sentiment.network.average import average, networks_of
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.pipeline import fit_baselines, train_sentiment
 from training.sentiment.run import TEXT_RULES, SentimentRun
@@ -82,17 +83,34 @@ def _placed(settings: SentimentRunConfig, runs_dir: Path, name: str) -> Sentimen
 def _distil(
     members: Members, model: keras.Model, whole: SentimentRun, name: str, console: Console
 ) -> SentimentRun:
-    """A network of the first run's settings that learns what the average answers."""
+    """A network of the first run's settings that learns what the average's networks answer.
+
+    An n-gram regression has no part in the lesson: beside a network that had learned what it says
+    it would add little, and the student gets one of its own.
+    """
     settings = members.first.config
-    teacher = Teacher(
-        partial(predict_logits, model),
-        members.first.vocabulary.tokens,
-        members.lineage(whole.metrics),
-    )
     config = replace(
         settings,
         # Its targets are answers of all classes at once, which no row is drawn by.
         training=replace(settings.training, balanced_batches=False),
         run=_placed(settings.run, whole.path.parent, name),
     )
+    teacher = Teacher(
+        _calibrated(members, networks_of(model)),
+        members.first.vocabulary.tokens,
+        members.lineage(whole.metrics),
+    )
     return train_sentiment(config, console, data=members.data, teacher=teacher)
+
+
+def _calibrated(
+    members: Members, model: keras.Model
+) -> Callable[[Sequence[np.ndarray]], np.ndarray]:
+    """What a model answers to rows of word ids, as sure as it is right on the validation rows."""
+    temperature = 1.0
+    if members.data.kind != "number":
+        rows = members.data.validation
+        logits = predict_logits(model, token_ids(members.first.preprocessor(), rows.texts))
+        target = make_target(members.data, members.first.config)
+        temperature = fit_temperature(rows.labels, logits, target.mean_loss).value
+    return lambda rows: predict_logits(model, rows) / np.float32(temperature)

@@ -129,7 +129,8 @@ def _explain(
 ) -> dict[str, list[str]]:
     """Write the surest answers with their words marked; the words that decide, by class."""
     surest = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
-    questions = [Question(row, int(predicted[row])) for row in [*surest, *range(len(predicted))]]
+    fresh = range(len(predicted))[trained.data.fresh("test")] or range(len(predicted))
+    questions = [Question(row, int(predicted[row])) for row in [*surest, *fresh]]
     explained = explain_rows(trained, calibrated.head, questions)
     shown = []
     for one in explained[: len(surest)]:
@@ -153,17 +154,18 @@ def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> li
 
 def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, Any]]:
     """Write the training rows whose label is probably wrong; those rows, too."""
-    part, rows = trained.data.train, trained.rows["train"]
-    if trained.data.made_up or len(part) > _MOST_DOUBTED:
+    part, rows, fresh = trained.data.train, trained.rows["train"], trained.data.fresh("train")
+    ids, labels = rows.ids[fresh], rows.labels[fresh]
+    if trained.data.made_up or len(ids) > _MOST_DOUBTED:
         return []
-    scores = out_of_fold_scores(word_counts(rows.ids, trained.vocabulary_size), rows.labels)
+    scores = out_of_fold_scores(word_counts(ids, trained.vocabulary_size), labels)
     if scores is None:
         return []
     found = doubtful_table(
-        doubtful_labels(rows.labels, scores),
-        part.texts,
-        part.places,
-        rows.labels,
+        doubtful_labels(labels, scores),
+        part.texts[fresh],
+        part.places[fresh],
+        labels,
         trained.data.classes,
     )
     if found:

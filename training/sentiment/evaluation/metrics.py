@@ -11,6 +11,7 @@ from training.classification.averages import per_class
 from training.classification.calibration import negative_log_likelihood, reliability
 from training.classification.measures import class_measures
 from training.classification.temperature import Temperature
+from training.data.digest import data_digest
 from training.sentiment.data import SentimentData
 from training.sentiment.evaluation.baselines import BaselineResult
 from training.words.token_rows import TokenRows
@@ -24,6 +25,7 @@ def data_summary(data: SentimentData, vocabulary_size: int) -> dict[str, Any]:
         "rows": {name: len(part) for name, part in data.parts().items()},
         "vocabulary": vocabulary_size,
         "notes": list(data.notes),
+        "digest": data_digest(data.contents()),
         "balance": balance(data),
     }
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from training.plots import learning_curves
 from training.runs.directory import RunWriter
+from training.sentiment.continuing.beside import beside_the_old
 from training.sentiment.evaluation.baselines import BaselineResult
 from training.sentiment.evaluation.calibrated import calibrate
 from training.sentiment.evaluation.class_report import class_results
@@ -55,9 +56,21 @@ def write_report(
         "baselines": baseline_summary(floors),
         **summary,
     }
+    if trained.alone is not None:
+        own["ngram_penalty"] = trained.alone.penalty
     metrics = {**shared, **results.metrics, **own}
     if trained.lineage is not None:
         metrics[trained.lineage.key] = trained.lineage.figures(measured(metrics))
+    if trained.start is not None:
+        metrics["continued"] = beside_the_old(
+            trained.start,
+            trained.config,
+            trained.data,
+            trained.rows,
+            calibrated.head,
+            logits,
+            trained.vocabulary_size,
+        )
     writer.write_text(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in results.predictions),

@@ -10,6 +10,7 @@ import numpy as np
 from training.loop.fit import FitResult
 from training.runs.lineage import Lineage
 from training.sentiment.config import SentimentConfig
+from training.sentiment.continuing.start import Start
 from training.sentiment.data import SentimentData
 from training.sentiment.targets.target import Target
 from training.words.token_rows import TokenRows
@@ -23,6 +24,8 @@ class Alone(NamedTuple):
     """Of the validation and test rows, (N, C) each."""
     shares: tuple[float, float]
     """Of the GRU and of the regression in the combined logits."""
+    penalty: float | None = None
+    """Of the regression."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class TrainedClassifier:
     config: SentimentConfig
     lineage: Lineage | None = None
     """Of an average or a distilled network."""
+    start: Start | None = None
+    """What it began with, where it goes on from a run."""
 
     def speed(self) -> dict[str, float]:
         """Of an epoch, validation included; of those after the first, in which XLA compiles."""

@@ -63,6 +63,13 @@ def members_of(model: keras.Model) -> list[Member]:
     return [Member(keras.Model(model.input, each.input), float(each.scale)) for each in layers]
 
 
+def networks_of(model: keras.Model) -> keras.Model:
+    """The mean of the logits of the members' networks, each without its n-gram regression."""
+    logits = [member.layer("logits").output for member in members_of(model)]
+    mean = logits[0] if len(logits) == 1 else keras.layers.Average()(logits)
+    return keras.Model(model.input, mean, name="networks")
+
+
 def own_name(name: str) -> str:
     """The name of a layer in a model by itself."""
     return _MEMBER.sub("", name, count=1)

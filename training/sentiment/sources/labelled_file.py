@@ -36,12 +36,16 @@ _FEWEST_ROWS = 3
 _NUMBER = "number"
 
 
-def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> SentimentRows:
+def read_labelled_files(
+    config: SentimentDataConfig, problems: Problems, known: tuple[str, ...] = ()
+) -> SentimentRows:
     """Read files of labelled texts, and leave out and merge what the settings ask for.
 
     Args:
         config: The files, their columns, and what to drop or merge.
         problems: Told of all that is wrong with the rows.
+        known: Classes or labels that there are already, of which few rows or none will do; they
+            come first.
 
     Raises:
         DataError: A file cannot be read, or a label of held-out rows is none of the classes.
@@ -58,7 +62,7 @@ def read_labelled_files(config: SentimentDataConfig, problems: Problems) -> Sent
     if config.part_column is not None:
         rows, held = _by_part(rows, config.part_column, problems)
     name = config.data.name.split(".")[0]
-    return _labelled(name, rows, held, labels.kind or "class", config, problems)
+    return _labelled(name, rows, held, labels.kind or "class", config, problems, known)
 
 
 def _read(
@@ -109,14 +113,15 @@ def _labelled(
     kind: TargetKind,
     config: SentimentDataConfig,
     problems: Problems,
+    known: tuple[str, ...] = (),
 ) -> SentimentRows:
     """The rows with the numbers of their classes; `held` has those held out, where any are."""
     given = [part for part in held.values() if part is not None]
-    rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given))
+    rows = usable_rows(rows, kind, config, problems, _FEWEST_ROWS - len(given), known)
     classes = (
-        (config.label_column or _NUMBER,)
+        known or (config.label_column or _NUMBER,)
         if kind == "number"
-        else class_order(set(label_counts(rows, kind)))
+        else (*known, *class_order(set(label_counts(rows, kind)) - set(known)))
     )
     validation, test = (
         None if part is None else _of_classes(part, classes, kind)

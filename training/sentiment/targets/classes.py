@@ -60,7 +60,11 @@ class ClassTarget(Target):
         return negative_log_likelihood(targets, logits)
 
     def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int
+        self,
+        train: TokenRows,
+        validation: TokenRows,
+        vocabulary_size: int,
+        penalty: float | None = None,
     ) -> NgramModel:
         """Logistic regressions, of each class against the rest."""
         return fit_ngrams(
@@ -70,4 +74,5 @@ class ClassTarget(Target):
             vocabulary_size,
             score=self.metric.score,
             row_weights=None if self.weights is None else self.weights[train.labels],
+            penalty=penalty,
         )

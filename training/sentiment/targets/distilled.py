@@ -103,10 +103,14 @@ class DistilledTarget(Target):
         return self._inner.mean_loss(targets, logits)
 
     def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int
+        self,
+        train: TokenRows,
+        validation: TokenRows,
+        vocabulary_size: int,
+        penalty: float | None = None,
     ) -> NgramModel:
         """As of the data."""
-        return self._inner.fit_ngrams(train, validation, vocabulary_size)
+        return self._inner.fit_ngrams(train, validation, vocabulary_size, penalty)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """The targets of the data, of those that `learned_from` makes."""

@@ -54,9 +54,18 @@ class LabelsTarget(Target):
         return label_log_loss(targets, logits)
 
     def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int
+        self,
+        train: TokenRows,
+        validation: TokenRows,
+        vocabulary_size: int,
+        penalty: float | None = None,
     ) -> NgramModel:
         """A logistic regression for each label."""
         return fit_ngrams(
-            train, validation, len(self.names), vocabulary_size, score=self.metric.score
+            train,
+            validation,
+            len(self.names),
+            vocabulary_size,
+            score=self.metric.score,
+            penalty=penalty,
         )

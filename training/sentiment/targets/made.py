@@ -10,11 +10,17 @@ from training.sentiment.data import SentimentData
 from training.sentiment.targets.classes import ClassTarget
 from training.sentiment.targets.labels import LabelsTarget
 from training.sentiment.targets.numbers import NumberTarget
+from training.sentiment.targets.scale import Scale
 from training.sentiment.targets.target import Target
 
 
-def make_target(data: SentimentData, config: SentimentConfig) -> Target:
+def make_target(data: SentimentData, config: SentimentConfig, scale: Scale | None = None) -> Target:
     """The target of these data.
+
+    Args:
+        data: What is learned from.
+        config: Every setting.
+        scale: Of a number that is to keep its units; by default those of the training rows.
 
     Raises:
         ConfigError: A metric, weight or decision is not for this kind of target.
@@ -39,5 +45,7 @@ def make_target(data: SentimentData, config: SentimentConfig) -> Target:
     ):
         if value:
             raise ConfigError(f"{flag} is for classes and labels, not for --target-type number")
+    if scale is not None:
+        return NumberTarget(names[0], metric, scale.mean, scale.deviation)
     mean, deviation = float(labels.mean(dtype=np.float64)), float(labels.std(dtype=np.float64))
     return NumberTarget(names[0], metric, mean, deviation)

@@ -53,11 +53,15 @@ class NumberTarget(Target):
         return float(np.mean((self.in_units(targets) - logits[:, 0]) ** 2))
 
     def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int
+        self,
+        train: TokenRows,
+        validation: TokenRows,
+        vocabulary_size: int,
+        penalty: float | None = None,
     ) -> NgramModel:
         """A ridge regression."""
         learned, held_out = (
             TokenRows(part.ids, self.in_units(part.labels).astype(np.float32))
             for part in (train, validation)
         )
-        return fit_ngram_numbers(learned, held_out, vocabulary_size, self.metric.score)
+        return fit_ngram_numbers(learned, held_out, vocabulary_size, self.metric.score, penalty)

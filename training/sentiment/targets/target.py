@@ -55,9 +55,20 @@ class Target(ABC):
 
     @abstractmethod
     def fit_ngrams(
-        self, train: TokenRows, validation: TokenRows, vocabulary_size: int
+        self,
+        train: TokenRows,
+        validation: TokenRows,
+        vocabulary_size: int,
+        penalty: float | None = None,
     ) -> NgramModel:
-        """A linear model on uni- and bigrams that answers with the same logits."""
+        """A linear model on uni- and bigrams that answers with the same logits.
+
+        Args:
+            train: Rows to learn from.
+            validation: Rows on which the penalty is chosen.
+            vocabulary_size: V, number of ids.
+            penalty: Where it is chosen already.
+        """
 
     def learned_from(self, part: str, rows: TokenRows) -> TokenRows:  # noqa: ARG002
         """The rows of a part as a network is trained on them, or judged after each epoch."""

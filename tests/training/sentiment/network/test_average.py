@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from training.sentiment.config import ClassifierConfig
 from training.sentiment.network.attribution import Attribution
-from training.sentiment.network.average import average, members_of
+from training.sentiment.network.average import average, members_of, networks_of
 from training.sentiment.network.combination import combine, shares_of
 from training.sentiment.network.model import build_sentiment_model
 from training.sentiment.network.steps import SentimentSteps
@@ -76,6 +76,14 @@ def test_logits_are_the_weighted_sum_of_the_members(made, tmp_path):
     for member, model in zip(found, models, strict=True):
         np.testing.assert_allclose(member.model(IDS), model(IDS), atol=1e-6)
         assert shares_of(member.model) == pytest.approx(shares_of(model))
+
+
+def test_the_networks_alone_are_averaged_for_a_student():
+    models = both_ways()
+    alone = [keras.Model(model.input, model.get_layer("logits").output) for model in models]
+    wanted = np.mean([np.asarray(model(IDS), np.float64) for model in alone], axis=0)
+    np.testing.assert_allclose(networks_of(average(models, WEIGHTS))(IDS), wanted, atol=1e-5)
+    np.testing.assert_allclose(networks_of(models[0])(IDS), alone[0](IDS), atol=1e-6)
 
 
 def test_the_members_stay_as_they_are():

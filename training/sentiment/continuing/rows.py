@@ -1,0 +1,253 @@
+"""The rows of a run that goes on from another: the old ones in their parts, and new ones."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from training.continuing.config import Continuation
+from training.data.digest import data_digest
+from training.data.problems import Problems, counted
+from training.errors import DataError, TrainingError
+from training.sentiment.config import SentimentConfig
+from training.sentiment.data import SentimentData, labelled_data, read_rows, split_parts
+from training.sentiment.rows import Row, SentimentRows, Target, numbers_of, text_key
+from training.sentiment.run import SentimentRun
+from training.sentiment.sources.label_problems import require_targets
+from training.sentiment.sources.labelled_file import read_labelled_files
+from training.sentiment.split import Parts, far_from, split
+
+_NAMES_SHOWN = 8
+
+
+def read_data(
+    config: SentimentConfig, problems: Problems
+) -> tuple[SentimentRows, SentimentData | None]:
+    """Read the rows of a training, whether it is the first or goes on from a run, and split them.
+
+    Args:
+        config: Every setting.
+        problems: Told of what is wrong with the rows.
+
+    Returns:
+        The rows before they are split, of a continuation the new ones; and the data, or None where
+        the problems keep them from being trained on.
+
+    Raises:
+        DataError: Rows cannot be used.
+    """
+    if config.continued is not None:
+        return _continued(config, config.continued, problems)
+    source = read_rows(config.data, config.training.seed, problems)
+    if problems.errors:
+        return source, None
+    parts = split_parts(source, config.data, config.training.seed, problems)
+    return source, labelled_data(source, parts, problems)
+
+
+def load_data(config: SentimentConfig) -> SentimentData:
+    """As `read_data`; problems are errors.
+
+    Raises:
+        DataError: Rows cannot be used.
+    """
+    source = config.data.data if config.continued is None else config.continued.new_data
+    problems = Problems(str(source or "grammar"), config.data.drop_bad)
+    _, data = read_data(config, problems)
+    problems.raise_errors()
+    assert data is not None
+    return data
+
+
+def _continued(
+    config: SentimentConfig, continued: Continuation, problems: Problems
+) -> tuple[SentimentRows, SentimentData | None]:
+    run = SentimentRun.open(continued.from_run)
+    new = _new_rows(run, config, continued, problems)
+    if problems.errors:
+        return new, None
+    source, parts, earlier = _joined(run, new, config, continued, problems)
+    data = labelled_data(source, parts, problems)
+    fresh = len(parts.train) - earlier["train"]
+    share = continued.replay
+    if share is None:
+        share = min(1.0, fresh / max(1, earlier["train"]))
+    return new, replace(data, earlier=earlier, replay=share)
+
+
+def _new_rows(
+    run: SentimentRun, config: SentimentConfig, continued: Continuation, problems: Problems
+) -> SentimentRows:
+    """Those of the file, with the run's classes first."""
+    settings = replace(
+        config.data,
+        data=continued.new_data,
+        more_data=(),
+        validation=None,
+        test=None,
+        phrases=False,
+        target_type=run.kind,
+    )
+    new = read_labelled_files(settings, problems, run.classes)
+    added = new.classes[len(run.classes) :]
+    if added:
+        shown = ", ".join(map(repr, added[:_NAMES_SHOWN]))
+        more = " ..." if len(added) > _NAMES_SHOWN else ""
+        what = "class" if run.kind == "class" else "label"
+        problems.note(f"{counted(len(added), f'new {what}')}: {shown}{more}")
+    name = continued.new_data.name
+    return replace(
+        new,
+        train=_placed(new.train, name),
+        validation=None if new.validation is None else _placed(new.validation, name),
+        test=None if new.test is None else _placed(new.test, name),
+    )
+
+
+def _placed(rows: Sequence[Row], name: str) -> list[Row]:
+    return [row._replace(place=f"{name} {row.place}") for row in rows]
+
+
+def _joined(
+    run: SentimentRun,
+    new: SentimentRows,
+    config: SentimentConfig,
+    continued: Continuation,
+    problems: Problems,
+) -> tuple[SentimentRows, Parts, dict[str, int]]:
+    """All rows, by part, and how many of each part are old ones, which come first."""
+    if continued.only_new:
+        old = SentimentRows(run.metrics["data"]["name"], run.classes, [], kind=run.kind)
+        old_parts = Parts([], [], _stored_test_rows(run))
+    else:
+        old, old_parts = _old_rows(run)
+    fresh = _split(_without(new, old_parts, problems), old_parts, config, problems)
+    held = [*old_parts.validation, *old_parts.test]
+    kept = far_from(fresh.train, held, config.data.drop_near_duplicates, problems)
+    fresh = fresh._replace(train=kept)
+    joined = replace(old, classes=new.classes)
+    where = str(continued.new_data)
+    if not fresh.train:
+        raise DataError(f"{where}: expected new rows to train on, got none that are not known")
+    parts = Parts(*(before + after for before, after in zip(old_parts, fresh, strict=True)))
+    if continued.only_new:
+        _require_varied(parts, new, where)
+    earlier = {name: len(rows) for name, rows in zip(Parts._fields, old_parts, strict=True)}
+    return joined, parts, earlier
+
+
+def _require_varied(parts: Parts, new: SentimentRows, where: str) -> None:
+    """Raise DataError where new rows alone are too few to learn from."""
+    if not parts.validation:
+        raise DataError(f"{where}: expected enough rows to hold some out for validation, got few")
+    if new.kind == "number":
+        require_targets(parts.train, new, where, 1)
+        return
+    there = sorted({number for row in parts.train for number in numbers_of(row)})
+    if new.kind == "class" and len(there) < 2:
+        raise DataError(
+            f"{where}: expected rows of at least two classes with --only-new, got only "
+            f"{', '.join(repr(new.classes[number]) for number in there)}"
+        )
+
+
+def _old_rows(run: SentimentRun) -> tuple[SentimentRows, Parts]:
+    """The rows that a run was trained on and tested with, read again and recognised.
+
+    Raises:
+        DataError: They are gone, or have changed.
+    """
+    way_out = "with --only-new it continues on the new rows alone"
+    if run.given is not None:
+        raise DataError(
+            f"{run.path} was trained in Python on rows in memory, which cannot be read again; "
+            f"{way_out}"
+        )
+    config = run.config
+    problems = Problems(str(config.data.data or "grammar"), config.data.drop_bad)
+    try:
+        if config.continued is not None:
+            before = SentimentRun.open(config.continued.from_run)
+            new = _new_rows(before, config, config.continued, problems)
+            problems.raise_errors()
+            source, parts, _ = _joined(before, new, config, config.continued, problems)
+        else:
+            source = read_rows(config.data, config.training.seed, problems)
+            problems.raise_errors()
+            parts = split_parts(source, config.data, config.training.seed, problems)
+    except TrainingError as error:
+        raise DataError(f"the rows of {run.path} cannot be read again ({error}); {way_out}") from (
+            error
+        )
+    if not _recognised(run, labelled_data(source, parts, problems)):
+        raise DataError(
+            f"{problems.source}: expected the rows that {run.path} was trained on, got others; "
+            f"restore them, or {way_out}"
+        )
+    return source, parts
+
+
+def _recognised(run: SentimentRun, data: SentimentData) -> bool:
+    """Whether these are the data of the run: by their digest, in older runs by test rows."""
+    recorded = run.metrics["data"]
+    if "digest" in recorded:
+        return bool(recorded["digest"] == data_digest(data.contents()))
+    counts = {name: len(part) for name, part in data.parts().items()}
+    stored = tuple(row.text for row in run.test_predictions())
+    return data.classes == run.classes and counts == recorded["rows"] and stored == data.test.texts
+
+
+def _stored_test_rows(run: SentimentRun) -> list[Row]:
+    """The test rows of a run, which it holds itself."""
+    numbers = {name: number for number, name in enumerate(run.classes)}
+
+    def target(label: object) -> Target:
+        if run.kind == "number":
+            return float(label)  # type: ignore[arg-type]
+        if isinstance(label, list):
+            return tuple(numbers[name] for name in label)
+        return numbers[str(label)]
+
+    return [Row(row.text, target(row.label)) for row in run.test_predictions()]
+
+
+def _without(new: SentimentRows, old: Parts, problems: Problems) -> SentimentRows:
+    """The new rows whose text is in no old part: the model knows those, or is tested on them."""
+    labels: dict[str, set[Target]] = {}
+    for part in old:
+        for row in part:
+            labels.setdefault(text_key(row.text), set()).add(row.label)
+    known = [row for row in new.all_rows if text_key(row.text) in labels]
+    if not known:
+        return new
+    other = sum(row.label not in labels[text_key(row.text)] for row in known)
+    problems.note(
+        f"{counted(len(known), 'new row')} dropped: the text is among the old rows"
+        + (f", {other:,} of them with another label there" if other else "")
+    )
+
+    def fresh(rows: list[Row] | None) -> list[Row] | None:
+        if rows is None:
+            return None
+        return [row for row in rows if text_key(row.text) not in labels]
+
+    return replace(
+        new, train=fresh(new.train) or [], validation=fresh(new.validation), test=fresh(new.test)
+    )
+
+
+def _split(new: SentimentRows, old: Parts, config: SentimentConfig, problems: Problems) -> Parts:
+    """The new rows by part; a group of which there are old rows stays in their part."""
+    place: dict[str | None, int] = {
+        row.group: number
+        for number, part in enumerate(old)
+        for row in part
+        if row.group is not None and config.data.group_column is not None
+    }
+    fixed = tuple([row for row in new.train if place.get(row.group) == k] for k in range(3))
+    free = [row for row in new.train if row.group not in place]
+    if not free:
+        return Parts(*fixed)
+    rng = np.random.default_rng(config.data.drawn_with(config.training.seed))
+    drawn = split(replace(new, train=free), config.data, rng, problems)
+    return Parts(*(some + more for some, more in zip(fixed, drawn, strict=True)))
