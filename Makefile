@@ -22,7 +22,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
-        test-newest-short wheel wheel-test wheel-test-short docker-test pages browser-test robustness lint lock bench-layer bench-serving clean
+        test-newest-short wheel wheel-test wheel-test-short docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -100,6 +100,9 @@ browser-test: $(STAMP)  ## try the pages in Chromium; installs it on Debian wher
 	KERAS_GRU_FIGURES=$(CURDIR)/build/browser-test.txt $(BIN)/python -m pytest tests/browser -m browser
 	@cat build/browser-test.txt
 
+docs: $(STAMP)  ## build the documentation as a site, strictly, in site/
+	$(BIN)/python docs/sphinx/build_site.py
+
 robustness: $(STAMP)  ## the long form of the tests that try to break the server; figures on screen
 	@mkdir -p build && rm -f build/robustness.txt
 	KERAS_GRU_ROBUSTNESS=full KERAS_GRU_FIGURES=$(CURDIR)/build/robustness.txt \
@@ -120,9 +123,9 @@ bench-layer: $(STAMP)  ## time the layer beside Keras, and PyTorch and Flax wher
 	$(BIN)/python -m benchmarks.layer
 
 lock: $(UV)  ## resolve requirements.lock anew for all supported Pythons
-	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	$(UV) pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
 	    --output-file requirements.lock
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -3,16 +3,16 @@
 Every function goes through `GRUWeights`, which holds one direction of one layer and says which of
 the published GRUs the arrays belong to:
 
-=============  ==================  =======  ==========================================
-framework      reset placement     z gate   biases
-=============  ==================  =======  ==========================================
-Keras          both                keeps    two per gate (reset after), else one
-PyTorch        after               keeps    two per gate
-ONNX           both                keeps    two per gate
-Flax linen     after               keeps    one per gate, two for the candidate
-Flax nnx       after               keeps    one per gate
-Sonnet 2       before              replaces one per gate
-=============  ==================  =======  ==========================================
+=============  ==================  ========  =========================================
+framework      reset placement     z gate    biases
+=============  ==================  ========  =========================================
+Keras          both                keeps     two per gate (reset after), else one
+PyTorch        after               keeps     two per gate
+ONNX           both                keeps     two per gate
+Flax linen     after               keeps     one per gate, two for the candidate
+Flax nnx       after               keeps     one per gate
+Sonnet 2       before              replaces  one per gate
+=============  ==================  ========  =========================================
 
 The reset placement cannot be converted: the two are different functions. The meaning of the update
 gate can (`GRUWeights.with_update_gate`), and so can the number of biases, because biases of one

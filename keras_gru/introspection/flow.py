@@ -36,7 +36,7 @@ class GradientFlow:
     """‖∂L/∂h_t‖ over all paths from h_t to the loss, (B, T + 1); None without a loss."""
 
     gamma_lambda: float | None
-    """γλ with γ = sup |φ′| and λ = ‖U‖₂ of a vanilla RNN; None for gated cells."""
+    """γλ with γ = sup `|φ′|` and λ = ‖U‖₂ of a vanilla RNN; None for gated cells."""
 
     @property
     def bound(self) -> Array | None:

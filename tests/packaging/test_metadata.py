@@ -26,4 +26,4 @@ def test_the_readme_names_the_extras():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `keras-gru\[([\w-]+)\]`", readme, re.M))
     # The other extras are for contributors.
-    assert table == set(PROJECT["optional-dependencies"]) - {"dev", "interop"}
+    assert table == set(PROJECT["optional-dependencies"]) - {"dev", "docs", "interop"}
