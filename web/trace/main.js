@@ -31,7 +31,13 @@ function start() {
     h("header", { class: "head" }, h("div", {}, h("h1", {}, data.title), h("p", { class: "soft" }, data.section)),
       h("div", { class: "row noprint" }, h("label", { class: "small" }, "Decimals", places), undo, themeButton())),
     problem, main, claims(), h("section", { class: "card" }, jsonBox), detail);
-  page.addEventListener("pointerover", (event) => look(event.target.closest?.("[data-name]")));
+  let pointed = null;
+  // Not pointerover: where the arrow keys scroll the page, other numbers come under a pointer at rest.
+  page.addEventListener("pointermove", (event) => {
+    const element = event.target.closest?.("[data-name]");
+    if (element !== pointed) look(element);
+    pointed = element;
+  });
   page.addEventListener("focusin", (event) => look(event.target.closest?.("[data-name]")));
   page.addEventListener("keydown", walk);
   draw();
