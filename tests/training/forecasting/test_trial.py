@@ -30,7 +30,7 @@ def test_every_trial_has_the_measure_of_the_search(searched, tried):
     assert criterion.name == "mean absolute error"
     settings = with_loss(searched, tried)
     value = task.try_settings(settings, data, criterion, lambda _, value: seen.append(value))
-    run = train_forecasting(settings)
+    run = train_forecasting(replace(settings, run=replace(settings.run, name=tried)))
     assert value == pytest.approx(run.metrics["model"]["validation"]["mae"], rel=1e-5)
     assert seen
 
