@@ -73,7 +73,7 @@ class Extent(NamedTuple):
 
     def is_small(self, units: int) -> bool:
         """Whether a state is known to have few elements."""
-        return isinstance(self.rows, int) and self.rows * units <= SMALL_STATE
+        return isinstance(self.rows, int) and self.rows * units <= SMALL_STATE // 2
 
     def steps_by_block(self) -> list[Tensor]:
         """Steps to take in each block, a scalar: none where all its rows are padding."""
