@@ -52,6 +52,10 @@ class ContinueConfig:
     many rows as there are new ones."""
     only_new: bool = False
     """Read no old row; for old data that are gone. What was learned of them may be forgotten."""
+    drop_bad: bool = False
+    """Leave out new rows that cannot be used, as in the training."""
+    drop_small_classes: bool = False
+    """Leave out new classes with fewer than three rows."""
     learning_rate: Annotated[float | None, tyro.conf.arg(metavar="RATE")] = None
     """Adam's step size; default: a quarter of the old run's."""
     epochs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None

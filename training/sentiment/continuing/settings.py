@@ -26,6 +26,8 @@ def continuation(run: SentimentRun, wanted: ContinueConfig) -> SentimentConfig:
         old.data,
         cleaning=run.cleaned,
         spacing=None if run.reading == "pieces" else run.reading == "spaced",
+        drop_bad=old.data.drop_bad or wanted.drop_bad,
+        drop_small_classes=old.data.drop_small_classes or wanted.drop_small_classes,
     )
     combined = "gru_alone" in run.metrics or "shares" in run.metrics
     model = replace(old.model, ngrams=combined)

@@ -35,6 +35,17 @@ def texts(data):
     return {name: set(part.texts) for name, part in data.parts().items()}
 
 
+def test_what_a_refusal_advises_is_taken(old, tmp_path):
+    """`--drop-bad --drop-small-classes` were named, but `gru-train continue` did not know them."""
+    rows = [*tickets(60, 1), ("what is this", "other"), ("and this", "other"), ("", "bug")]
+    new = write(tmp_path / "new.csv", rows)
+    with pytest.raises(DataError, match="without them: --drop-bad --drop-small-classes"):
+        load_data(settings(old, new))
+    data = load_data(settings(old, new, drop_bad=True, drop_small_classes=True))
+    assert data.classes == old.classes
+    assert sum(map(len, texts(data).values())) == 240 + 60
+
+
 def test_old_rows_stay_in_their_part_and_new_ones_come_behind(old, new):
     before = load_sentiment_data(old.config.data, 0)
     data = load_data(settings(old, new))
