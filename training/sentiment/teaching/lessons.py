@@ -14,8 +14,7 @@ import numpy as np
 
 from training.errors import DataError
 from training.sentiment.config import SentimentConfig
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.data import LabelledTexts, SentimentData
+from training.sentiment.data import SentimentData
 from training.sentiment.evaluation.measured import measured
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.rows import text_key
@@ -23,6 +22,7 @@ from training.sentiment.run import SentimentRun
 from training.sentiment.sources.unlabelled import read_unlabelled
 from training.sentiment.targets.distilled import DistilledTarget, Lesson
 from training.sentiment.targets.target import Target
+from training.sentiment.teaching.teacher import held_out_alike, teacher_of
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, token_ids
 
@@ -52,9 +52,8 @@ def taught(
     """
     assert config.teaching.teach is not None
     assert config.pretraining.unlabelled is not None
-    run = SentimentRun.open(config.teaching.teach)
-    require_teacher(run, data)
-    same = _held_out_alike(run, data)
+    run = teacher_of(config.teaching.teach, data)
+    same = held_out_alike(run, data)
     texts = _further_texts(config, data)
     teacher = _Teacher(run)
     further = token_ids(preprocessor, texts)
@@ -72,21 +71,6 @@ def taught(
     return Taught(DistilledTarget(target, lesson, share=0.0, weight=1.0), figures)
 
 
-def require_teacher(run: SentimentRun, data: SentimentData) -> None:
-    """Raise DataError unless a run answers with the classes of these data."""
-    if run.kind != data.kind or run.classes != data.classes:
-        raise DataError(
-            f"--teach: expected a run that answers {data.kind} {', '.join(data.classes)}, got "
-            f"{run.path}, which answers {run.kind} {', '.join(run.classes)}"
-        )
-    if run.given is not None:
-        raise DataError(
-            f"--teach: {run.path} was trained in Python on data in memory, so that nobody can tell "
-            "whether rows that are held out here were among them; write them to a file and train "
-            "with --data"
-        )
-
-
 class _Teacher:
     """Answers of a run to texts, as sure as the run is right."""
 
@@ -98,33 +82,6 @@ class _Teacher:
         """Logits (N, C) of N texts."""
         rows = token_ids(self._preprocessor, texts)
         return predict_logits(self._model, rows) / np.float32(self._temperature)
-
-
-def _held_out_alike(run: SentimentRun, data: SentimentData) -> bool:
-    """Whether a run held out the same rows as these data.
-
-    Raises:
-        DataError: It was trained on rows that are held out here.
-    """
-    theirs = load_data(run.config)
-    if _contents(theirs.validation) == _contents(data.validation) and (
-        _contents(theirs.test) == _contents(data.test)
-    ):
-        return True
-    learned = {text_key(text) for text in theirs.train.texts}
-    held_out = [*data.validation.texts, *data.test.texts]
-    known = sum(text_key(text) in learned for text in held_out)
-    if known:
-        raise DataError(
-            f"--teach: {run.path} was trained on {known:,} of the {len(held_out):,} rows that are "
-            "held out here; train it on the same split, or this run with --split-seed "
-            f"{run.config.data.drawn_with(run.config.training.seed)} as it was"
-        )
-    return False
-
-
-def _contents(rows: LabelledTexts) -> tuple[tuple[str, ...], list[Any]]:
-    return rows.texts, rows.labels.tolist()
 
 
 def _further_texts(config: SentimentConfig, data: SentimentData) -> list[str]:

@@ -25,7 +25,11 @@ from training.sentiment.targets.made import make_target
 from training.sentiment.teaching.lessons import taught
 from training.words.vocabulary import token_ids
 
-LATER = {"billing": "invoice charged voucher", "bug": "crash error stalls", "delivery": "parcel van"}
+LATER = {
+    "billing": "invoice charged voucher",
+    "bug": "crash error stalls",
+    "delivery": "parcel van",
+}
 LABELLED, UNLABELLED = 120, 400
 
 
