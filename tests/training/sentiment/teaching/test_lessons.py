@@ -23,6 +23,7 @@ from training.sentiment.pipeline import train_sentiment
 from training.sentiment.run import SentimentRun
 from training.sentiment.targets.made import make_target
 from training.sentiment.teaching.lessons import taught
+from training.sentiment.teaching.teacher import held_out_alike
 from training.words.vocabulary import token_ids
 
 LATER = {
@@ -96,10 +97,8 @@ def test_texts_that_the_teacher_knows_teach_words_that_no_labelled_row_has(folde
     found = {}
     for name in ("teacher", "student"):
         run = SentimentRun.open(folder / name)
-        probabilities = run.head()
         ids = token_ids(run.preprocessor(), ["voucher please", "stalls again", "van today"])
         logits = predict_logits(run.load_model(), ids)
-        assert probabilities is not None
         found[name] = (logits - logits.mean(axis=1, keepdims=True))[np.arange(3), np.arange(3)]
     assert np.all(found["student"] > found["teacher"])
 
@@ -120,11 +119,11 @@ def test_some_of_the_texts_can_be_drawn(folder):
 def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder):
     asked = settings(folder, "asked", teach=folder / "teacher")
     asked = replace(asked, training=replace(asked.training, seed=5))
-    with pytest.raises(DataError, match=r"was trained on \d+ of the \d+ rows that are held out"):
+    said = r"was trained on \d+ of the \d+ rows that are held out here; .* --split-seed 0$"
+    with pytest.raises(DataError, match=said):
         train_sentiment(asked)
-    split = replace(asked.data, split_seed=0)
-    run = train_sentiment(replace(asked, data=split, run=replace(asked.run, name="same-split")))
-    assert run.metrics["taught"]["texts"] == UNLABELLED
+    alike = load_data(replace(asked, data=replace(asked.data, split_seed=0)))
+    assert held_out_alike(SentimentRun.open(folder / "teacher"), alike)
 
 
 @pytest.mark.slow
