@@ -6,7 +6,7 @@ from typing import Any
 from training.classification.accuracy_by_length import wilson_interval
 from training.classification.origin import curves_lines, epoch_and_time, model_name
 from training.continuing.beside import beside_lines
-from training.runs.lineage_table import lineage_lines
+from training.runs.lineage_table import lineage_lines, taught_lines
 
 _GATES = (
     "The most confident answers to short test rows, right and wrong, by class. Each column of a "
@@ -125,6 +125,7 @@ def further_lines(metrics: Mapping[str, Any]) -> list[str]:
     if "continued" in metrics:
         lines += beside_lines(metrics["continued"])
     lines += lineage_lines(metrics)
+    lines += taught_lines(metrics)
     if metrics.get("advice"):
         lines += ["", "## What to try next", "", *(f"- {each}" for each in metrics["advice"])]
     return lines

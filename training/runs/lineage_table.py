@@ -1,6 +1,6 @@
-"""The runs behind an average or a distilled network, as Markdown and on the console."""
+"""The runs behind an average, a distilled or a taught network, as Markdown and on the console."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _HEADINGS = {
@@ -29,27 +29,41 @@ def lineage_lines(metrics: Mapping[str, Any]) -> list[str]:
     names = list(figures["mean"]["test"])
     shown = [(part, name) for name in names for part in ("validation", "test")]
 
-    def row(name: str, of: Mapping[str, Any], deviation: Mapping[str, Any] | None = None) -> str:
-        cells = [
-            format(of[part][measure], _HEADINGS[measure][1])
-            + (f" ± {format(deviation[part][measure], _HEADINGS[measure][1])}" if deviation else "")
-            for part, measure in shown
-        ]
-        return f"| {name} | {' | '.join(cells)} |"
-
     lines = [
         "",
         "## The runs it averages" if key == "ensemble" else "## What it was distilled from",
         "",
-        "| | " + " | ".join(f"{_HEADINGS[name][0]}, {part}" for part, name in shown) + " |",
-        "|---|" + "---:|" * len(shown),
-        *(row(f"`{run['name']}`", run) for run in figures["runs"]),
-        row("mean ± standard deviation of the runs", figures["mean"], figures["deviation"]),
+        *_head(shown),
+        *(_row(f"`{run['name']}`", run, shown) for run in figures["runs"]),
+        _row("mean ± standard deviation of the runs", figures["mean"], shown, figures["deviation"]),
     ]
     if key == "distilled":
-        lines.append(row("their average", figures["average"]))
-    lines.append(row("**average**" if key == "ensemble" else "**distilled**", figures["model"]))
+        lines.append(_row("their average", figures["average"], shown))
+    own = "**average**" if key == "ensemble" else "**distilled**"
+    lines.append(_row(own, figures["model"], shown))
     return [*lines, "", gain_sentence(metrics), "", figures["how"]]
+
+
+def taught_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """A section of the report on a run that also learned what another one answers."""
+    if "taught" not in metrics:
+        return []
+    figures = metrics["taught"]
+    lines = [
+        "",
+        "## What it was taught",
+        "",
+        f"Beside the labels it learned what the run `{figures['run']}` answers to "
+        f"{figures['texts']:,} texts without labels.",
+    ]
+    if "teacher" not in figures:
+        return lines
+    names = list(figures["model"]["test"])
+    shown = [(part, name) for name in names for part in ("validation", "test")]
+    lines += ["", *_head(shown)]
+    for who, of in (("its teacher", figures["teacher"]), ("**this run**", figures["model"])):
+        lines.append(_row(who, of, shown))
+    return lines
 
 
 def gain_sentence(metrics: Mapping[str, Any]) -> str:
@@ -67,6 +81,28 @@ def gain_sentence(metrics: Mapping[str, Any]) -> str:
         f"Beside the mean of the runs the {what} is better on the test rows by: "
         f"{'; '.join(gained)} (below zero where it is worse)."
     )
+
+
+def _head(shown: Sequence[tuple[str, str]]) -> list[str]:
+    """Of a table with a column for each of these parts and measures."""
+    return [
+        "| | " + " | ".join(f"{_HEADINGS[name][0]}, {part}" for part, name in shown) + " |",
+        "|---|" + "---:|" * len(shown),
+    ]
+
+
+def _row(
+    name: str,
+    of: Mapping[str, Any],
+    shown: Sequence[tuple[str, str]],
+    deviation: Mapping[str, Any] | None = None,
+) -> str:
+    cells = [
+        format(of[part][measure], _HEADINGS[measure][1])
+        + (f" ± {format(deviation[part][measure], _HEADINGS[measure][1])}" if deviation else "")
+        for part, measure in shown
+    ]
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def _key(metrics: Mapping[str, Any]) -> str | None:

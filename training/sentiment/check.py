@@ -8,12 +8,13 @@ import numpy as np
 
 from training.data.check import DataCheck, DataTable
 from training.data.problems import DataProblemsError, Problems
-from training.errors import DataError, ForeignDataError
+from training.errors import DataError, ForeignDataError, TrainingError
 from training.sentiment.config import SentimentConfig
 from training.sentiment.continuing.rows import read_data
 from training.sentiment.data import SentimentData
 from training.sentiment.rows import SentimentRows, numbers_of
 from training.sentiment.sources.unlabelled import require_prose
+from training.sentiment.teaching.teacher import teacher_of
 
 _QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 
@@ -41,6 +42,11 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         try:
             require_prose(config.pretraining.unlabelled)
         except DataError as error:
+            problems.error(str(error))
+    if config.teaching.teach is not None and data is not None:
+        try:
+            teacher_of(config.teaching.teach, data)
+        except TrainingError as error:
             problems.error(str(error))
     return DataCheck(
         problems.source,

@@ -18,6 +18,7 @@ from training.continuing.config import Continuation
 from training.errors import ConfigError
 from training.search_ranges import Floats, Integers, OneOf
 from training.sentiment.data_config import PretrainingConfig, SentimentDataConfig
+from training.sentiment.teaching.config import TeachingConfig
 
 __all__ = [
     "ClassifierConfig",
@@ -27,6 +28,7 @@ __all__ = [
     "SentimentDataConfig",
     "SentimentRunConfig",
     "SentimentTrainingConfig",
+    "TeachingConfig",
 ]
 
 
@@ -146,6 +148,8 @@ class SentimentConfig:
     """What to learn from."""
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
     """Word vectors learned from texts without their labels, before training."""
+    teaching: TeachingConfig = field(default_factory=TeachingConfig)
+    """A trained run whose answers to texts without labels are learned beside the labels."""
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
     """The network: embedding, GRU, pooling over time, dense layer."""
     decision: DecisionConfig = field(default_factory=DecisionConfig)
@@ -164,6 +168,13 @@ class SentimentConfig:
                 raise ConfigError("--pieces excludes --subwords, which is for whole words")
         if self.data.spacing:
             self._check_marks("--spacing")
+        if self.teaching.teach is not None:
+            if self.pretraining.unlabelled is None:
+                raise ConfigError("--teach needs --unlabelled PATH, texts for the run to label")
+            if self.training.balanced_batches:
+                raise ConfigError(
+                    "--teach excludes --balanced-batches: texts without labels are of no class"
+                )
 
     def _check_marks(self, flag: str) -> None:
         """Refuse what a setting excludes whose tokens are no plain words."""

@@ -22,10 +22,16 @@ from training.sentiment.fitting import fit_network, fitted_shares, read_texts, w
 from training.sentiment.network.combination import combine
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import TEXT_RULES, SentimentRun
-from training.sentiment.targets.distilled import DistilledTarget, Teacher, require_words
+from training.sentiment.targets.distilled import (
+    DistilledTarget,
+    Teacher,
+    on_variants,
+    require_words,
+)
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
 from training.sentiment.targets.unequal import for_unequal_classes
+from training.sentiment.teaching.lessons import taught
 from training.tracking.tracked import Tracked
 from training.tracking.tracker import TrackedData
 from training.words.ngram_model import NgramModel
@@ -94,7 +100,12 @@ def train_sentiment(
         learned = target
         if teacher is not None:
             require_words(teacher, vocabulary.tokens)
-            learned = DistilledTarget(target, teacher, config.training.seed)
+            learned = DistilledTarget(target, on_variants(teacher, config.training.seed))
+        told = None
+        if config.teaching.teach is not None:
+            with console.status("asking the teacher ..."):
+                told = taught(config, data, read.preprocessor, target)
+            learned = told.target
         model, result = fit_network(
             data,
             read,
@@ -146,6 +157,7 @@ def train_sentiment(
                     config,
                     None if teacher is None else teacher.lineage,
                     start,
+                    None if told is None else told.figures,
                 ),
                 floors,
                 run_summary(result, config.training.seed, started),

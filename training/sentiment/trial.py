@@ -12,6 +12,7 @@ from training.sentiment.fitting import fit_network, fitted_shares, read_texts, w
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.unequal import for_unequal_classes
+from training.sentiment.teaching.lessons import taught
 
 
 def try_settings(
@@ -31,9 +32,11 @@ def try_settings(
     keras.utils.set_random_seed(config.training.seed)
     read = read_texts(data, config, config.run.runs_dir, parts=("train", "validation"))
     config, _ = for_unequal_classes(config, data)
-    target = make_target(data, config)
+    learned = target = make_target(data, config)
+    if config.teaching.teach is not None:
+        learned = taught(config, data, read.preprocessor, target).target
     follower = EpochFollower(target.metric.name, after_epoch)
-    model, _ = fit_network(data, read, target, config, Console(quiet=True), followers=(follower,))
+    model, _ = fit_network(data, read, learned, config, Console(quiet=True), followers=(follower,))
     rows = read.rows["validation"]
     logits = predict_logits(model, rows.ids)
     if with_ngrams(config, data):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from training.continuing.config import ContinueConfig
 from training.continuing.settings import continued_settings
 from training.errors import ConfigError
-from training.sentiment.config import SentimentConfig
+from training.sentiment.config import SentimentConfig, TeachingConfig
 from training.sentiment.run import SentimentRun
 
 
@@ -31,4 +31,5 @@ def continuation(run: SentimentRun, wanted: ContinueConfig) -> SentimentConfig:
     )
     combined = "gru_alone" in run.metrics or "shares" in run.metrics
     model = replace(old.model, ngrams=combined)
-    return replace(old, data=data, model=model, **changed)
+    # What it was taught is in its weights.
+    return replace(old, data=data, teaching=TeachingConfig(), model=model, **changed)

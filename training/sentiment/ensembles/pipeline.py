@@ -12,7 +12,7 @@ from rich.console import Console
 from training.classification.temperature import fit_temperature
 from training.runs.summary import run_summary
 from training.runs.writer import TrainingRunWriter
-from training.sentiment.config import SentimentRunConfig
+from training.sentiment.config import SentimentRunConfig, TeachingConfig
 from training.sentiment.ensembles.members import Members
 from training.sentiment.evaluation.report import write_report
 from training.sentiment.evaluation.trained import TrainedClassifier
@@ -91,6 +91,7 @@ def _distil(
     settings = members.first.config
     config = replace(
         settings,
+        teaching=TeachingConfig(),
         # Its targets are answers of all classes at once, which no row is drawn by.
         training=replace(settings.training, balanced_batches=False),
         run=_placed(settings.run, whole.path.parent, name),

@@ -71,6 +71,8 @@ def write_report(
             logits,
             trained.vocabulary_size,
         )
+    if trained.taught is not None:
+        metrics["taught"] = {**trained.taught, "model": measured(metrics)}
     writer.write_text(
         "test_predictions.jsonl",
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in results.predictions),

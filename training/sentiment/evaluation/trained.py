@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -49,6 +49,8 @@ class TrainedClassifier:
     """Of an average or a distilled network."""
     start: Start | None = None
     """What it began with, where it goes on from a run."""
+    taught: Mapping[str, Any] | None = None
+    """What it learned beside its labels: `training.sentiment.teaching.lessons.Taught.figures`."""
 
     def speed(self) -> dict[str, float]:
         """Of an epoch, validation included; of those after the first, in which XLA compiles."""

@@ -1,10 +1,10 @@
-"""The answers of a teacher as a target: distillation.
+"""The answers of a teacher as a target: distillation, and self-training.
 
 Hinton, Vinyals and Dean (2015), "Distilling the Knowledge in a Neural Network" (arXiv:1503.02531),
 section 2: the student learns the teacher's softened probabilities, and beside them the labels. Of
 the rows it was trained on a teacher is too sure to show more than their labels do. So it is also
-asked about variants of them, after Tang et al. (2019), "Distilling Task-Specific Knowledge from
-BERT into Simple Neural Networks" (arXiv:1903.12136), section 3.3.
+asked about further texts: variants of the rows, or texts that nobody has labelled
+(`training.sentiment.teaching`).
 """
 
 from collections.abc import Callable, Sequence
@@ -31,8 +31,21 @@ _MASKED, _CUT, _LONGEST = 0.1, 0.25, 5
 """Probabilities that a word is masked and that a span is cut out; most words of a span."""
 
 
+class Lesson(NamedTuple):
+    """What a teacher says to the rows of one part, and to further ones."""
+
+    further: Sequence[np.ndarray]
+    """M rows of word ids, which have no label."""
+    answers: np.ndarray
+    """(N + M, C) logits: of the N rows of the part, then of these."""
+
+
+Lessons = Callable[[str, TokenRows], Lesson]
+"""From the name of a part and its rows."""
+
+
 class Teacher(NamedTuple):
-    """A model to learn from."""
+    """A model to distil."""
 
     logits: Callable[[Sequence[np.ndarray]], np.ndarray]
     """(N, C) of N rows of word ids."""
@@ -51,47 +64,75 @@ def require_words(teacher: Teacher, tokens: Sequence[str]) -> None:
         )
 
 
-class DistilledTarget(Target):
-    """What a student learns: C answers of the teacher to each row, and the row's own target.
+def on_variants(teacher: Teacher, seed: int) -> Lessons:
+    """Lessons on the rows themselves and on variants of the training rows.
+
+    After Tang et al. (2019), "Distilling Task-Specific Knowledge from BERT into Simple Neural
+    Networks" (arXiv:1903.12136), section 3.3.
 
     Args:
-        inner: The target of the data.
-        teacher: With answers to the same classes, labels or number.
+        teacher: To ask.
         seed: Of the variants.
     """
 
-    def __init__(self, inner: Target, teacher: Teacher, seed: int):
+    def lesson(part: str, rows: TokenRows) -> Lesson:
+        further: list[np.ndarray] = []
+        if part == "train":
+            rng = np.random.default_rng(seed)
+            further = [variant(row, rng) for _ in range(VARIANTS) for row in rows.ids]
+        return Lesson(further, teacher.logits([*rows.ids, *further]))
+
+    return lesson
+
+
+class DistilledTarget(Target):
+    """What a student learns: C answers of a teacher to each row, and the row's own target.
+
+    Args:
+        inner: The target of the data.
+        lessons: Of a teacher that answers with the same classes, labels or number.
+        share: Of the teacher in the loss of a row that has a label.
+        weight: Of the teacher's loss on a row that has none.
+    """
+
+    def __init__(
+        self,
+        inner: Target,
+        lessons: Lessons,
+        share: float = TEACHER_SHARE,
+        weight: float = TEACHER_SHARE,
+    ):
         super().__init__(inner.names, inner.metric)
-        self._inner, self._teacher, self._seed = inner, teacher, seed
+        self._inner, self._lessons = inner, lessons
+        self._share, self._weight = share, weight
         self.kind = inner.kind
         own = inner.outputs if inner.kind == "labels" else 1
         self.signature = tf.TensorSpec((None, 1 + own + inner.outputs), tf.float32)
 
     def learned_from(self, part: str, rows: TokenRows) -> TokenRows:
-        """Rows with the teacher's answers; of training rows also variants, which have no label.
+        """Rows with the teacher's answers, and behind them further ones that have no label.
 
-        Targets are (N, 1 + own + C) float32: whether there is a label, it, and the logits.
+        Targets are (N + M, 1 + own + C) float32: whether there is a label, it, and the logits.
         """
-        ids, labels = list(rows.ids), rows.labels.reshape(len(rows.ids), -1)
-        known = np.ones((len(ids), 1), np.float32)
-        if part == "train":
-            rng = np.random.default_rng(self._seed)
-            more = [variant(row, rng) for _ in range(VARIANTS) for row in rows.ids]
-            labels = np.concatenate([labels, np.zeros((len(more), labels.shape[1]))])
-            known = np.concatenate([known, np.zeros((len(more), 1), np.float32)])
-            ids += more
-        answers = self._teacher.logits(ids)
-        return TokenRows(ids, np.concatenate([known, labels, answers], axis=1, dtype=np.float32))
+        further, answers = self._lessons(part, rows)
+        labels = rows.labels.reshape(len(rows.ids), -1)
+        labels = np.concatenate([labels, np.zeros((len(further), labels.shape[1]))])
+        known = np.arange(len(labels))[:, np.newaxis] < len(rows.ids)
+        return TokenRows(
+            [*rows.ids, *further],
+            np.concatenate([known, labels, answers], axis=1, dtype=np.float32),
+        )
 
     def loss(self, targets: Any, logits: Any) -> Any:
         """The teacher's share and the label's."""
         known, answers = targets[:, 0], targets[:, -self.outputs :]
         hard = tf.cast(self._inner.loss(self._own(targets), logits), logits.dtype)
         soft = _to_teacher(self.kind, answers, logits)
-        return TEACHER_SHARE * soft + (1 - TEACHER_SHARE) * known * hard
+        taught = self._share * known + self._weight * (1 - known)
+        return taught * soft + (1 - self._share) * known * hard
 
     def row_metrics(self) -> dict[str, PerRowFunction]:
-        """Those of the data; of a variant what the teacher says counts as right."""
+        """Those of the data; of a further row what the teacher says counts as right."""
         return {name: self._of_own(of) for name, of in self._inner.row_metrics().items()}
 
     def members(self, targets: np.ndarray) -> np.ndarray:

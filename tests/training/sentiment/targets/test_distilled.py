@@ -14,7 +14,9 @@ from training.sentiment.targets.distilled import (
     TEMPERATURE,
     VARIANTS,
     DistilledTarget,
+    Lesson,
     Teacher,
+    on_variants,
     require_words,
     variant,
 )
@@ -70,7 +72,7 @@ def numbers():
 def test_the_loss_is_that_of_teacher_and_label_with_their_shares(made):
     inner, labels, hard, soft, student = made()
     said = answers if inner.outputs == C else lambda rows: answers(rows)[:, :1]
-    target = DistilledTarget(inner, teacher(said), 3)
+    target = DistilledTarget(inner, on_variants(teacher(said), 3))
     held_out = target.learned_from("validation", TokenRows(ROWS, labels))
     assert held_out.labels.shape == (N, target.signature.shape[1])
     found = target.loss(tf.constant(held_out.labels), tf.constant(student))
@@ -93,6 +95,16 @@ def test_the_loss_is_that_of_teacher_and_label_with_their_shares(made):
         expected = inner.row_metrics()[name](tf.constant(labels), tf.constant(student))
         got = of(tf.constant(held_out.labels), tf.constant(student))
         np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_rows_with_a_label_can_learn_it_alone_and_others_the_teacher_alone():
+    inner, labels, hard, soft, student = classes()
+    lesson = Lesson(ROWS, np.concatenate([np.full((N, C), np.float32(7)), answers(ROWS)]))
+    target = DistilledTarget(inner, lambda *_: lesson, share=0.0, weight=1.0)
+    learned = target.learned_from("train", TokenRows(ROWS, labels))
+    again = np.concatenate([student, student])
+    found = target.loss(tf.constant(learned.labels), tf.constant(again))
+    np.testing.assert_allclose(found, np.concatenate([hard, soft]), rtol=1e-5)
 
 
 def test_variants_are_masked_rows_or_spans_of_them():

@@ -1,0 +1,1 @@
+"""Learning what a trained classifier answers to texts without labels: self-training."""

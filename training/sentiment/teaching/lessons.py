@@ -1,0 +1,106 @@
+"""What a trained run answers to texts without labels, for another network to learn.
+
+Scudder (1965), "Probability of Error of Some Adaptive Pattern-Recognition Machines", section IV;
+with noise on the student's side alone (dropped words and features) as in Xie et al. (2020),
+"Self-Training with Noisy Student Improves ImageNet Classification" (arXiv:1911.04252), section 2.
+The answers are probabilities, which the student learns as in distillation. Labelled rows keep
+their labels: of rows it was trained on, a teacher has nothing else to tell.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from training.errors import DataError
+from training.sentiment.config import SentimentConfig
+from training.sentiment.data import SentimentData
+from training.sentiment.evaluation.measured import measured
+from training.sentiment.network.logits import predict_logits
+from training.sentiment.rows import text_key
+from training.sentiment.run import SentimentRun
+from training.sentiment.sources.unlabelled import read_unlabelled
+from training.sentiment.targets.distilled import DistilledTarget, Lesson
+from training.sentiment.targets.target import Target
+from training.sentiment.teaching.teacher import held_out_alike, teacher_of
+from training.words.token_rows import TokenRows
+from training.words.vocabulary import TextPreprocessor, token_ids
+
+
+class Taught(NamedTuple):
+    """What a network learned beside its labels."""
+
+    target: DistilledTarget
+    figures: dict[str, Any]
+    """For `metrics.json`: `run`, the teacher's name; `texts`, how many; `teacher`, its measures,
+    where they are of the same rows."""
+
+
+def taught(
+    config: SentimentConfig, data: SentimentData, preprocessor: TextPreprocessor, target: Target
+) -> Taught:
+    """Have the run of `--teach` answer the texts of `--unlabelled`.
+
+    Args:
+        config: With both.
+        data: What the student learns besides, and is measured on.
+        preprocessor: From texts to the student's word ids.
+        target: Of the data.
+
+    Raises:
+        TrainingError: The run cannot teach this, or the texts cannot be read.
+    """
+    assert config.teaching.teach is not None
+    assert config.pretraining.unlabelled is not None
+    run = teacher_of(config.teaching.teach, data)
+    same = held_out_alike(run, data)
+    texts = _further_texts(config, data)
+    teacher = _Teacher(run)
+    further = token_ids(preprocessor, texts)
+
+    def lesson(part: str, rows: TokenRows) -> Lesson:
+        if part == "train":
+            # Of labelled rows nothing is learned but the labels.
+            unasked = np.zeros((len(rows.ids), target.outputs), np.float32)
+            return Lesson(further, np.concatenate([unasked, teacher(texts)]))
+        return Lesson((), teacher(data.parts()[part].texts))
+
+    figures = {"run": run.path.name, "texts": len(texts)}
+    if same:
+        figures["teacher"] = measured(run.metrics)
+    return Taught(DistilledTarget(target, lesson, share=0.0, weight=1.0), figures)
+
+
+class _Teacher:
+    """Answers of a run to texts, as sure as the run is right."""
+
+    def __init__(self, run: SentimentRun):
+        self._model, self._preprocessor = run.load_model(), run.preprocessor()
+        self._temperature = 1.0 if run.kind == "number" else run.temperature.value
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """Logits (N, C) of N texts."""
+        rows = token_ids(self._preprocessor, texts)
+        return predict_logits(self._model, rows) / np.float32(self._temperature)
+
+
+def _further_texts(config: SentimentConfig, data: SentimentData) -> list[str]:
+    """Texts of `--unlabelled` that are in no part of the data, each once."""
+    assert config.pretraining.unlabelled is not None
+    seen = {text_key(text) for part in data.parts().values() for text in part.texts}
+    texts = []
+    for text in read_unlabelled(config.pretraining.unlabelled):
+        key = text_key(text)
+        if key not in seen:
+            seen.add(key)
+            texts.append(text)
+    if not texts:
+        raise DataError(
+            f"--teach: expected texts without labels in --unlabelled "
+            f"{config.pretraining.unlabelled}, got only those of the data"
+        )
+    most = config.teaching.teach_texts
+    if most is None or len(texts) <= most:
+        return texts
+    chosen = np.random.default_rng(config.training.seed).choice(len(texts), most, replace=False)
+    return [texts[k] for k in sorted(chosen)]
