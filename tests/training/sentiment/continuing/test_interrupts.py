@@ -61,7 +61,7 @@ def interrupted(arguments, line):
             if each.startswith(line):
                 process.send_signal(signal.SIGINT)
                 break
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(timeout=400)
     return process.returncode, "".join(said) + out, errors
 
 
