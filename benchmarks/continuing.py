@@ -8,6 +8,10 @@ settings; `gru-train continue` goes on from it with the new ones; another run le
 Both are tested on the same rows. All is done in one process, one after the other, so that seconds
 compare; "network" is the time to find the network's weights, compiling included, and "in all" also
 the n-grams, baselines, figures and the report.
+
+Few test rows tell two accuracies apart badly. So each row has the difference between going on and
+training anew on the same test rows with its 95 % interval (paired, normal), and at the end that of
+all seeds of a set together.
 """
 
 import argparse
@@ -33,11 +37,11 @@ from training.sentiment.pipeline import train_sentiment
 from training.sentiment.rows import text_key
 from training.sentiment.run import SentimentRun
 
-SOURCES = {"mr": ("critics",), "uci": ("amazon", "films", "yelp")}
+SOURCES = {"mr": ("critics",), "uci": ("amazon", "films", "yelp"), "sst2": ("stsa",)}
 _PARTS = np.array(["train"] * 8 + ["validation", "test"])
 _HEAD = (
     "| set | seed | network anew, s | continued, s | ratio | in all anew, s | continued, s | ratio "
-    "| test rows | accuracy before | continued | anew |"
+    "| test rows | accuracy before | continued | anew | continued minus anew, points |"
 )
 
 
@@ -70,18 +74,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", choices=sorted(SOURCES), default=sorted(SOURCES))
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
     arguments = parser.parse_args(argv)
-    found = sentences(arguments.data)
+    found = {**sentences(arguments.data), "stsa": _sentences_of_sst2(arguments.data)}
     print(f"{_HEAD}\n|---|{'---:|' * (_HEAD.count('|') - 2)}", flush=True)
     for name in arguments.sets:
         texts = [row for source in SOURCES[name] for row in found[source]]
+        differences = []
         for seed in arguments.seeds:
             with tempfile.TemporaryDirectory() as folder:
-                print(_measured(name, texts, seed, Path(folder)), flush=True)
+                line, difference = _measured(name, texts, seed, Path(folder))
+            differences.append(difference)
+            print(f"{line} {_interval(difference)} |", flush=True)
+        whole = np.concatenate(differences)
+        print(f"| {name} | all |{' |' * 6} {len(whole):,} | | | | {_interval(whole)} |", flush=True)
     return 0
 
 
-def _measured(name: str, texts: Sequence[tuple[str, str]], seed: int, folder: Path) -> str:
-    """A row of the table."""
+def _interval(difference: np.ndarray) -> str:
+    """The mean of a difference of right answers, (N,), with its 95 % interval, in points."""
+    half = 1.96 * difference.std() / len(difference) ** 0.5
+    return f"{100 * difference.mean():+.2f} ± {100 * half:.2f}"
+
+
+def _sentences_of_sst2(data: Path) -> list[tuple[str, str]]:
+    """All of SST-2's sentences, with their sign."""
+    rows = []
+    for part in ("train", "dev", "test"):
+        lines = (data / "sst2" / f"stsa.binary.{part}.txt").read_text("utf-8").splitlines()
+        for sign, text in (line.split(" ", 1) for line in lines):
+            rows.append((text, ("negative", "positive")[int(sign)]))
+    return rows
+
+
+def _measured(
+    name: str, texts: Sequence[tuple[str, str]], seed: int, folder: Path
+) -> tuple[str, np.ndarray]:
+    """A row of the table but for its end, and by how much more answers are right, (N,)."""
     new = _write_rows(texts, seed, folder)
     old = _trained(_config(folder, "old", seed))
     # The network of each is compiled on its own, so that none finds what the other has compiled.
@@ -95,7 +122,13 @@ def _measured(name: str, texts: Sequence[tuple[str, str]], seed: int, folder: Pa
         for a, c in ((anew.network, continued.network), (anew.seconds, continued.seconds))
     ]
     shares = " | ".join(f"{value:.2%}" for value in (before, continued.accuracy, anew.accuracy))
-    return f"| {name} | {seed} | {' | '.join(seconds)} | {rows:,} | {shares} |"
+    line = f"| {name} | {seed} | {' | '.join(seconds)} | {rows:,} | {shares} |"
+    right = [
+        {row.text: row.label == row.predicted for row in each.run.test_predictions()}
+        for each in (continued, anew)
+    ]
+    assert right[0].keys() == right[1].keys()
+    return line, np.array([int(right[0][text]) - right[1][text] for text in right[1]])
 
 
 def _write_rows(texts: Sequence[tuple[str, str]], seed: int, folder: Path) -> Path:

@@ -144,8 +144,8 @@ class Task(Protocol):
             TrainingError: Runs of this task, or this run, cannot be continued so.
         """
         raise ConfigError(
-            f"{run.path}: gru-train continue knows runs of texts, got one of the task {run.task}; "
-            "train anew on all rows"
+            f"{run.path}: gru-train continue does not know runs of the task {run.task}; train anew "
+            "on all rows"
         )
 
     def criterion(self, config: Any, data: Any) -> Criterion:

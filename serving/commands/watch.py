@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODEL",
         help="directory of the version that answers, or a base path for its highest",
     )
-    parser.add_argument("--model", metavar="NAME", help="of the requests (default: all models)")
+    parser.add_argument("--model", metavar="NAME", help="of the requests, where logs have several")
     parser.add_argument(
         "--hours", type=_positive, metavar="N", help="only requests of the last N hours"
     )
@@ -102,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="what was true: a .csv, .tsv, .jsonl or .parquet file with a text and a label column",
+    )
+    parser.add_argument(
+        "--label-separator", metavar="TEXT", help="between several labels in a cell of --outcomes"
     )
     parser.add_argument(
         "--label-next", type=Path, metavar="FILE", help="write texts worth labelling to a .csv file"
@@ -135,15 +138,14 @@ def _once(arguments: argparse.Namespace) -> int:
     if arguments.rows < 1:
         raise InvalidArgument(f"--rows: expected at least 1; got {arguments.rows}")
     version = find_version(arguments.version).resolve()
-    outcomes = read_outcomes(arguments.outcomes) if arguments.outcomes else {}
-    watch = Watch(version, outcomes, arguments.rows)
+    outcomes = {}
+    if arguments.outcomes:
+        outcomes = read_outcomes(arguments.outcomes, arguments.label_separator)
+    watch = Watch(version, outcomes, arguments.rows, arguments.model)
     since = time.time() - arguments.hours * 3600 if arguments.hours else 0
     with waiting(f"reading {arguments.logs}"):
         for file in log_files(arguments.logs):
-            requests = read_log(file)
-            if arguments.model is not None:
-                requests = (one for one in requests if one.model == arguments.model)
-            watch.add(requests, since)
+            watch.add(read_log(file), since)
     report = watch.report()
     if arguments.metrics:
         model = arguments.model or version.parent.name

@@ -24,24 +24,34 @@ class Accuracy(NamedTuple):
         return self.right / self.rows
 
 
+Known = Mapping[str, frozenset[str]]
+"""What is true of each text: its class, or all of its labels."""
+
+
 class Outcomes:
     """Joins answers with what turned out to be true, by the text.
 
-    A text that is asked several times counts once, with its last answer.
+    A text that is asked several times counts once, with its last answer. An answer of several
+    labels is right where all of them are, and none is missing.
 
     Args:
-        known: The true class of each text.
+        known: What is true of each text.
     """
 
-    def __init__(self, known: Mapping[str, str]) -> None:
+    def __init__(self, known: Known) -> None:
         self._known = known
         self._right: dict[str, bool] = {}
 
-    def add(self, texts: Sequence[str], answers: Sequence[str]) -> None:
-        """Take answers in, in the order in which they were given."""
+    def add(self, texts: Sequence[str], answers: Sequence[Sequence[str]]) -> None:
+        """Take answers in, in the order in which they were given.
+
+        Args:
+            texts: That were asked.
+            answers: The class of each, or its labels.
+        """
         for text, answer in zip(texts, answers, strict=True):
             if text in self._known:
-                self._right[text] = answer == self._known[text]
+                self._right[text] = frozenset(answer) == self._known[text]
 
     def accuracy(self) -> Accuracy | None:
         """Of the texts asked whose outcome is known; None where there is none."""

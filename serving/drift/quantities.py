@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -40,16 +41,13 @@ class Rows:
         numbers: (B,) each, NaN where a row has none.
         names: B each.
         texts: The texts themselves; empty where rows are series.
+        said: The names answered to each row, one or several; empty where no names are answered.
     """
 
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     texts: Sequence[str] = ()
-
-    @property
-    def answers(self) -> Sequence[str] | None:
-        """What was answered to each row; None where that is no name."""
-        return next(iter(self.names.values()), None)
+    said: Sequence[tuple[str, ...]] = ()
 
     def __len__(self) -> int:
         return max(map(len, (*self.numbers.values(), *self.names.values())), default=0)
@@ -73,6 +71,7 @@ class Quantities:
         numbers: dict[str, np.ndarray] = {}
         names: dict[str, Sequence[str]] = {}
         texts: list[str] = []
+        said: list[tuple[str, ...]] = []
         for name, array in inputs.items():
             if array.dtype == object and array.ndim == 1 and name not in _LEFT_OUT:
                 texts = [_text(value) for value in array]
@@ -88,7 +87,10 @@ class Quantities:
                 continue  # not one for each row
             if array.dtype == object:
                 numbers |= _counted(name, array)
-                names |= _named(name, array)
+                named = _named(name, array)
+                names |= named
+                if named and not said:
+                    said = [_all_names(row) for row in array]
             elif array.ndim == 1:
                 numbers[name] = array.astype(float)
             elif array.ndim == 2 and name == SCORES and array.shape[1]:
@@ -96,7 +98,7 @@ class Quantities:
             elif array.ndim == 3 and name in _NAMES_OF:
                 for column, values in self._by_column(name, array, inputs):
                     numbers[f"{name} of {column}"] = _mean(values)
-        return Rows(numbers, names, texts)
+        return Rows(numbers, names, texts, said)
 
     def _of_series(self, name: str, array: np.ndarray, inputs: Arrays) -> dict[str, np.ndarray]:
         found = {f"{name}: missing values": np.isnan(array).mean(axis=(1, 2))}
@@ -131,6 +133,11 @@ def _counted(name: str, array: np.ndarray) -> dict[str, np.ndarray]:
     if array.ndim != 2:
         return {}
     return {f"{name}: how many": np.array([sum(map(bool, row)) for row in array], float)}
+
+
+def _all_names(row: Any) -> tuple[str, ...]:
+    """Those of one row: a name, or several with empty texts behind them."""
+    return tuple(_text(value) for value in np.atleast_1d(row) if value)
 
 
 def _named(name: str, array: np.ndarray) -> dict[str, Sequence[str]]:

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from serving.drift.histogram import NameBins, NumberBins
-from serving.drift.outcomes import Accuracy, Outcomes
+from serving.drift.outcomes import Accuracy, Known, Outcomes
 from serving.drift.prediction_logs import Logged
 from serving.drift.quantities import Quantities, Rows
 from serving.drift.reference import Distribution, Reference
 from serving.drift.stability import Stability, Verdict, stability
 from serving.drift.text_reader import TextReader
 from serving.drift.worth_labelling import Worth, WorthLabelling
+from serving.errors import InvalidArgument
 
 _ORDER: Sequence[Verdict] = ("stable", "moved", "shifted")
 
@@ -87,13 +88,14 @@ class Watch:
         version: Directory of the version whose answers are watched.
         outcomes: What is known of texts by now.
         most: Texts to name for labelling, of each kind.
+        model: Whose requests count; None: the logs are of one model.
 
     Raises:
         ServingError: The version has no reference, or its files cannot be read.
     """
 
     def __init__(
-        self, version: Path, outcomes: Mapping[str, str] | None = None, most: int = 20
+        self, version: Path, outcomes: Known | None = None, most: int = 20, model: str | None = None
     ) -> None:
         self._reference = Reference.read(version)
         self._quantities = Quantities(TextReader.of_version(version), self._reference.columns)
@@ -107,6 +109,7 @@ class Watch:
         self._names: dict[str, list[str]] = {}
         self._seen = _Seen()
         self._rows = 0
+        self._model, self._models = model, set[str]()
 
     def add(self, requests: Iterable[Logged], since: float = 0) -> None:
         """Take requests in.
@@ -116,8 +119,9 @@ class Watch:
             since: Earlier ones are left out; seconds since 1970.
         """
         for request in requests:
-            if request.seconds < since:
+            if request.seconds < since or request.model != (self._model or request.model):
                 continue
+            self._models.add(request.model)
             if self._number is not None and request.version not in (0, self._number):
                 self._seen.others[request.version] += 1
                 continue
@@ -140,11 +144,20 @@ class Watch:
         self._join(rows)
 
     def _join(self, rows: Rows) -> None:
-        if rows.answers is not None and len(rows.texts) == len(rows.answers):
-            self._outcomes.add(rows.texts, rows.answers)
+        if rows.said and len(rows.texts) == len(rows.said):
+            self._outcomes.add(rows.texts, rows.said)
 
     def report(self) -> Report:
-        """What has been found so far."""
+        """What has been found so far.
+
+        Raises:
+            InvalidArgument: The requests are of several models, and none was chosen.
+        """
+        if len(self._models) > 1:
+            raise InvalidArgument(
+                f"expected requests of one model, got those of {', '.join(sorted(self._models))}; "
+                "choose one with --model"
+            )
         findings = [
             _number_finding(name, self._reference.quantities[name], np.concatenate(values))
             for name, values in self._numbers.items()

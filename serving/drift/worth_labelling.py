@@ -48,7 +48,7 @@ class WorthLabelling:
         """Take rows in; a text that was there before counts no more."""
         if not rows.texts:
             return
-        answers = rows.answers or [""] * len(rows.texts)
+        answers = [", ".join(names) for names in rows.said] or [""] * len(rows.texts)
         sure = rows.numbers.get(_SURENESS)
         far, most_unlike = self._distances(rows)
         for place, text in enumerate(rows.texts):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from serving.drift.outcomes import Accuracy
+from serving.drift.outcomes import Accuracy, Known
 from serving.drift.prediction_logs import log_files, read_log
 from serving.drift.watch import Report, Watch
 from serving.errors import NotFound
@@ -37,7 +36,7 @@ class LiveGates:
     least_rows: int = 200
     drift: bool = True
     least_accuracy: float | None = None
-    outcomes: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Known = field(default_factory=dict)
 
     def known(self, rollout: Rollout, label: str) -> frozenset[str]:
         """What has shifted under the version that a label has, and is not a new one's fault.
@@ -50,7 +49,7 @@ class LiveGates:
         if version is None:
             return frozenset()
         try:
-            return _names_shifted(self._report(rollout.directory(version)))
+            return _names_shifted(self._report(rollout, version))
         except NotFound:  # it has no reference
             return frozenset()
 
@@ -67,13 +66,12 @@ class LiveGates:
             ServingError: The log cannot be read.
         """
         assert move.after is not None
-        new = rollout.directory(move.after)
         began, deadline = time.time(), time.monotonic() + self.seconds
         rollout.say(f"watching version {move.after} for {self.seconds:g} s")
         while True:
             time.sleep(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
             over = time.monotonic() >= deadline
-            report = self._report(new, began)
+            report = self._report(rollout, move.after, began)
             if report.rows >= self.least_rows:
                 self._judge(report, known, over)
             elif over:
@@ -86,9 +84,9 @@ class LiveGates:
                 rollout.say(f"live: version {move.after} passed with {report.rows:,} rows")
                 return
 
-    def _report(self, version: Path, since: float = 0) -> Report:
+    def _report(self, rollout: Rollout, version: int, since: float = 0) -> Report:
         """Of the files that were written to since then."""
-        watch = Watch(version, self.outcomes)
+        watch = Watch(rollout.directory(version), self.outcomes, model=rollout.model)
         with suppress(NotFound):  # nothing is logged so far
             for file in log_files(self.logs):
                 if file.stat().st_mtime >= since:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binomtest
 
 _MOST_BINS, _ROWS_PER_BIN = 8, 100
 
@@ -52,7 +53,5 @@ def bin_by_length(lengths: np.ndarray, bins: int | None = None) -> LengthBins:
 
 def wilson_interval(share: float, rows: int) -> tuple[float, float]:
     """95 % confidence interval of a share observed in `rows` independent rows (Wilson, 1927)."""
-    z2 = 1.959964**2
-    centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
-    half = (z2 * (share * (1 - share) / rows + z2 / (4 * rows**2))) ** 0.5 / (1 + z2 / rows)
-    return min(share, centre - half), max(share, centre + half)  # against rounding at 0 and 1
+    found = binomtest(round(share * rows), rows).proportion_ci(0.95, "wilson")
+    return min(share, float(found.low)), max(share, float(found.high))  # against rounding

@@ -46,8 +46,13 @@ def checked(
 def check_line(continued: Mapping[str, Any]) -> str:
     """What became of the old validation rows, in one line."""
     check, style = continued["check"], continued["style"]
-    if check is None:
+    if check is None and continued["only_new"]:
         return "old validation rows: not scored, as --only-new reads no old row"
+    if check is None:
+        return (
+            f"old validation {continued['rows']}: not scored, as the training part has grown over "
+            "all of them"
+        )
     sure = "too few rows to tell" if check["p_value"] is None else f"p = {check['p_value']:.2g}"
     return (
         f"old validation {continued['rows']}: {continued['measure']} {check['before']:{style}} "
@@ -99,11 +104,10 @@ def beside_lines(continued: Mapping[str, Any]) -> list[str]:
         for name, value in continued["grown"].items()
         if value
     ]
-    read = (
-        "No old row was read."
-        if continued["only_new"]
-        else f"Each epoch read all new rows and {continued['replay']:.0%} of the old ones."
-    )
+    read = "No old row was read."
+    if not continued["only_new"]:
+        share = f"{continued['replay']:.0%} of the old ones"
+        read = f"Each epoch read all new {continued['rows']} and {share}."
     lines = [
         "",
         "## The run it goes on from",

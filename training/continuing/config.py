@@ -23,6 +23,8 @@ class Continuation:
     there are new ones."""
     only_new: bool = False
     """Whether the older rows were left alone."""
+    refit_scaler: bool = False
+    """Of series: whether scale and known inputs were fitted anew."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,21 @@ class ContinueConfig:
     """The new rows, in columns called as those of the run's own data."""
     replay: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
     """Share of the old training rows to read in each epoch, drawn anew, from 0 to 1; default: as
-    many rows as there are new ones."""
+    many rows as there are new ones, of texts at least 0.3."""
     only_new: bool = False
     """Read no old row; for old data that are gone. What was learned of them may be forgotten."""
+    refit_scaler: bool = False
+    """Of series: measure mean and deviation, and what known inputs add, on old and new training
+    rows; default: those of the old run, in which its network has learned to read."""
     drop_bad: bool = False
     """Leave out new rows that cannot be used, as in the training."""
     drop_small_classes: bool = False
     """Leave out new classes with fewer than three rows."""
     learning_rate: Annotated[float | None, tyro.conf.arg(metavar="RATE")] = None
-    """Adam's step size; default: a quarter of the old run's."""
+    """Adam's step size; default: that of the old run, of series a quarter of it."""
     epochs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Maximum number of passes over the rows; default: 4, or the old run's if that is less."""
+    """Maximum number of passes over the rows; default: 3, of series 4, or the old run's if that is
+    less."""
     patience: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Stop after this many epochs without a better validation result; default: 2."""
     name: OptionalName = None

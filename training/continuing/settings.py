@@ -7,28 +7,34 @@ from training.config import TaskConfig
 from training.continuing.config import Continuation, ContinueConfig
 from training.errors import DataError
 
-RATE = 0.25
-"""Of the old run's learning rate: the weights are good already."""
-EPOCHS, PATIENCE = 4, 2
+PATIENCE = 2
 
 
-def continued_settings(old: TaskConfig, wanted: ContinueConfig) -> dict[str, Any]:
+def require_file(wanted: ContinueConfig) -> None:
+    """Raise DataError where there is no file of new rows."""
+    if not wanted.data.is_file():
+        found = "a folder" if wanted.data.is_dir() else "nothing"
+        raise DataError(f"--data: expected a file with new rows at {wanted.data}, got {found}")
+
+
+def continued_settings(
+    old: TaskConfig, wanted: ContinueConfig, rate: float, epochs: int
+) -> dict[str, Any]:
     """What changes in the settings of a run: `training`, `run` and `continued`.
 
     Args:
         old: Of the run to go on from.
         wanted: What is asked for.
-
-    Raises:
-        DataError: There is no file of new rows.
+        rate: Share of the old run's learning rate by default; that of a run which goes on from
+            another was lowered already.
+        epochs: Most epochs by default.
     """
-    if not wanted.data.is_file():
-        found = "a folder" if wanted.data.is_dir() else "nothing"
-        raise DataError(f"--data: expected a file with new rows at {wanted.data}, got {found}")
+    lowered = getattr(old, "continued", None) is not None
     training = replace(
         old.training,
-        learning_rate=wanted.learning_rate or RATE * old.training.learning_rate,
-        epochs=wanted.epochs or min(EPOCHS, old.training.epochs),
+        learning_rate=wanted.learning_rate
+        or (1.0 if lowered else rate) * old.training.learning_rate,
+        epochs=wanted.epochs or min(epochs, old.training.epochs),
         patience=wanted.patience or PATIENCE,
     )
     run = replace(
@@ -38,5 +44,7 @@ def continued_settings(old: TaskConfig, wanted: ContinueConfig) -> dict[str, Any
         debug=wanted.debug,
     )
     replay = 0.0 if wanted.only_new else wanted.replay
-    continued = Continuation(wanted.run_path, wanted.data, replay, wanted.only_new)
+    continued = Continuation(
+        wanted.run_path, wanted.data, replay, wanted.only_new, wanted.refit_scaler
+    )
     return {"training": training, "run": run, "continued": continued}

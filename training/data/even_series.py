@@ -24,6 +24,8 @@ class ExpectedSeries(NamedTuple):
     """Pandas' name of the spacing."""
     optional: tuple[str, ...] = ()
     """Those of the columns that may be absent, and are missing values then."""
+    further: bool = False
+    """Whether series of a table in long form that are none of them come behind them."""
 
 
 class SeriesRows(NamedTuple):
@@ -59,14 +61,18 @@ def as_expected(
     if expected is None:
         return names, table, []
     places = {name: place for place, name in enumerate(names)}
-    ordered = np.full((len(table), len(expected.columns)), np.nan)
-    for column, name in enumerate(expected.columns):
-        if name in places:
-            ordered[:, column] = table[:, places[name]]
     known = set(expected.columns)
     new = [of for of in ids if known.isdisjoint(wide_columns([of], long.inputs, long.valued))]
+    columns = expected.columns
+    if expected.further:
+        columns = (*columns, *wide_columns(new, long.inputs, long.valued))
+        new = []
+    ordered = np.full((len(table), len(columns)), np.nan)
+    for column, name in enumerate(columns):
+        if name in places:
+            ordered[:, column] = table[:, places[name]]
     notes = [f"series that the model does not know: {', '.join(new[:10])}"] if new else []
-    return expected.columns, ordered, notes
+    return columns, ordered, notes
 
 
 def with_absent(

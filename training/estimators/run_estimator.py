@@ -14,7 +14,7 @@ from rich.console import Console
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from training.errors import RunDirectoryError, TrainingError
+from training.errors import CheckpointError, RunDirectoryError, TrainingError
 from training.estimators.settings import Settings
 from training.loop.checkpoint import existing_checkpoint, read_settings
 from training.quiet import quiet
@@ -195,6 +195,15 @@ def begun(path: str | os.PathLike[str], task: str, config_type: type) -> tuple[A
     config = read_config(written, {task: config_type}, checkpoint)
     place = replace(config.run, runs_dir=run.parent, name=run.name)
     return replace(config, run=place), written.get("given")
+
+
+def require_first(path: str | os.PathLike[str], config: Any, given: Any) -> None:
+    """Raise CheckpointError for a run of `partial_fit` on rows in memory, which begins anew."""
+    if config.continued is not None and given is not None:
+        raise CheckpointError(
+            f"{path} was to go on from {config.continued.from_run} with rows in memory; load that "
+            "run and call partial_fit again"
+        )
 
 
 def load_tensorflow() -> None:

@@ -101,6 +101,45 @@ def recent_rows(run: "ForecastingRun", data: Any, future: Any) -> "Recent":
     return recent
 
 
+def grown_series(
+    run: "ForecastingRun",
+    known: Series | None,
+    data: Any,
+    times: Times,
+    settings: SeriesConfig,
+) -> Series:
+    """The series of a run with newer rows behind it.
+
+    Args:
+        run: Complete.
+        known: What it was trained on, where that is at hand.
+        data: The newer rows, a table or the path of a file; it may have the known ones, too.
+        times: Of the rows.
+        settings: How rows are read.
+
+    Raises:
+        DataError: The rows cannot be used, or those of the run are nowhere.
+    """
+    from training.data.series_file import read_series
+    from training.forecasting.continuing.rows import expected_further, joined, old_rows, until_run
+
+    expected = expected_further(run)
+    long = replace(settings.long, required=run.series.panel)
+    if isinstance(data, str | os.PathLike):
+        new = read_series(Path(data), *times, expected=expected, long=long, options=settings.times)
+    else:
+        new = newer_series("data", data, times, settings, expected, long)
+    old = None if known is None else until_run(run, known)
+    if old is None and run.given is not None:
+        old = until_run(run, new)
+        if old is None:
+            raise DataError(
+                f"{run.path} was trained on a table in memory; give its rows and the newer ones "
+                "together as `data`"
+            )
+    return joined(run, old_rows(run, new) if old is None else old, new)
+
+
 def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "ForecastingData":
     """The series on which a run is tested, with its scale and its borders.
 
@@ -113,17 +152,18 @@ def tested_rows(run: "ForecastingRun", data: Any, series: Series | None) -> "For
         TrainingError: The data are not those of the run.
     """
     from training.forecasting.backtests.backtest import data_of_run
-    from training.forecasting.data import load_forecasting_data, prepare
+    from training.forecasting.continuing.rows import read_whole
+    from training.forecasting.data import prepare, read_series
 
     settings = run.config.data
     if isinstance(data, str | os.PathLike):
-        settings, series = replace(settings, data=Path(data)), None
+        settings = replace(settings, data=Path(data))
+        series = read_series(settings)
     elif data is not None:
         series = trained_series(data, Times.of_run(run.given), settings)
     elif series is None and run.given is not None:
         raise DataError(f"{run.path} was trained on a table in memory; give it again as `data`")
-    prepared = prepare(series, settings) if series else load_forecasting_data(settings)
-    return data_of_run(run, prepared)
+    return data_of_run(run, prepare(series or read_whole(run.config), settings))
 
 
 def _read(

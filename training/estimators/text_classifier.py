@@ -9,7 +9,8 @@ from training.data.frames import LABEL_KINDS, label_name, texts_of
 from training.data.label_cells import names_in
 from training.errors import ConfigError, DataError
 from training.estimators.settings import in_python, takes
-from training.estimators.text_estimator import SETTINGS, TextEstimator
+from training.estimators.text_estimator import TextEstimator
+from training.estimators.text_settings import SETTINGS
 from training.estimators.text_source import labelled
 from training.scoring.class_columns import class_columns
 

@@ -7,7 +7,8 @@ from sklearn.base import RegressorMixin
 
 from training.errors import ConfigError
 from training.estimators.settings import in_python, takes
-from training.estimators.text_estimator import SETTINGS, TextEstimator
+from training.estimators.text_estimator import TextEstimator
+from training.estimators.text_settings import SETTINGS
 from training.estimators.text_source import labelled
 
 

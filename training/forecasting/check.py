@@ -9,15 +9,15 @@ from training.data.problems import DataProblemsError, Problems
 from training.data.series import Series
 from training.errors import ConfigError, DataError, ForeignDataError
 from training.forecasting.config import ForecastingConfig
+from training.forecasting.continuing.rows import problems_of, read_whole
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.scores.support import Support
 from training.forecasting.sources.series_check import (
     calibration_problem,
-    series_problems,
     usable_series,
     window_origins,
 )
-from training.forecasting.sources.sets import PARTS, borders_of, load_series
+from training.forecasting.sources.sets import PARTS, borders_of
 
 
 def check_forecasting(config: ForecastingConfig) -> DataCheck:
@@ -26,12 +26,12 @@ def check_forecasting(config: ForecastingConfig) -> DataCheck:
     Raises:
         ForeignDataError: The columns of the file are not those of a series.
     """
-    problems = series_problems(config.data)
+    problems = problems_of(config)
     series: Series | None = None
     summary = "nothing that could be read"
     shown: Series | None = None
     try:
-        series = load_series(config.data, problems)
+        series = read_whole(config, problems)
         shown, shape, _ = usable_series(series, config.data, problems)
         summary = _summary(shown, shape, config)
         config.model.require_lookback(shape.lookback)

@@ -14,6 +14,7 @@ from training.config import (
     require_at_least,
     require_split,
 )
+from training.continuing.config import Continuation
 from training.data.long_form import LongColumns
 from training.data.time_options import Duplicates, Resample, TimeOptions
 from training.errors import ConfigError
@@ -201,3 +202,5 @@ class ForecastingConfig:
     """How the weights are found: Adam, clipped gradients, early stopping."""
     run: RunConfig = field(default_factory=RunConfig)
     """Where the result goes."""
+    continued: Annotated[Continuation | None, tyro.conf.Fixed, tyro.conf.Suppress] = None
+    """Of a run of `gru-train continue`: what it went on from."""

@@ -1,13 +1,15 @@
 """A series made ready: split by time, scaled by its training rows, cut into windows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from training.data.digest import data_digest
 from training.data.long_form import input_column, wide_columns
+from training.data.problems import Problems
 from training.data.series import Series
 from training.errors import DataError
 from training.forecasting.config import SeriesConfig
@@ -121,8 +123,22 @@ def read_series(config: SeriesConfig) -> Series:
     return series
 
 
-def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
+class Before(NamedTuple):
+    """What a series that goes on keeps of the run it goes on from."""
+
+    borders: Borders
+    """No part begins earlier than it did."""
+    scale: Callable[[Series, np.ndarray], SeriesPreprocessor] | None
+    """Makes the scale, of a series and its training rows; None: it is fitted anew."""
+
+
+def prepare(series: Series, config: SeriesConfig, before: Before | None = None) -> ForecastingData:
     """Split and scale a series that has been read.
+
+    Args:
+        series: As read.
+        config: The split, the steps and the columns to forecast.
+        before: Of a series that goes on.
 
     Raises:
         DataError: Too few rows, or a column that is constant.
@@ -131,7 +147,15 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
     series, shape, season = usable_series(series, config, problems)
     problems.raise_errors()
     borders = borders_of(series, config)
+    if before is not None:
+        train, validation, test, _ = borders
+        borders = Borders(
+            max(train, before.borders.train), max(validation, before.borders.validation), test
+        )
     rows = series.values[: borders.train]
+    if before is not None and before.scale is not None:
+        preprocessor = before.scale(series, rows)
+        return ForecastingData(_noted(series, problems), borders, shape, season, preprocessor)
     transformed, exponent = None, 0.0
     if config.transform not in ("auto", "none"):
         transformed = never_negative(series.values[: borders.validation], shape.targets)
@@ -146,12 +170,16 @@ def prepare(series: Series, config: SeriesConfig) -> ForecastingData:
         preprocessor, note = _with_known(series, config, borders, season, shape, preprocessor)
         problems.note(note)
     return ForecastingData(
-        replace(series, notes=(*series.notes, *problems.notes)),
+        _noted(series, problems),
         borders,
         shape,
         season,
         preprocessor,
     )
+
+
+def _noted(series: Series, problems: Problems) -> Series:
+    return replace(series, notes=(*series.notes, *problems.notes))
 
 
 def _with_known(

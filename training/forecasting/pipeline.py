@@ -15,7 +15,9 @@ from training.forecasting.combination.refit import refit_combination
 from training.forecasting.combination.share import Combination
 from training.forecasting.combination.training import train_plan
 from training.forecasting.config import ForecastingConfig
-from training.forecasting.data import ForecastingData, read_series
+from training.forecasting.continuing.rows import read_whole
+from training.forecasting.continuing.start import continued_plan
+from training.forecasting.data import ForecastingData
 from training.forecasting.network.training import train_network
 from training.forecasting.reports.progress import show_data, show_plan, show_shares
 from training.forecasting.run import ForecastingRun
@@ -75,7 +77,9 @@ def train_forecasting(
         data, config = _noting_unread(plan.data, plan.config), plan.config
         data = data.noting(require_calibration(data, config.model.levels))
     built_in = "co2" if given is None or series is None else series.name
-    name = run_name(config, "forecasting", config.data.data or built_in)
+    continued = config.continued
+    source = config.data.data if continued is None else continued.new_data
+    name = run_name(config, "forecasting", source or built_in)
     with (
         Tracked(config, "forecasting", console, resume) as tracked,
         TrainingRunWriter(config, "forecasting", name, resume, given, asked) as writer,
@@ -92,7 +96,16 @@ def train_forecasting(
         delivered = _refit(plan, trained, console) if replicas.count == 1 else None
         write_run_files(
             writer,
-            Forecaster(plan, data, config, trained, delivered, baselines, lineage),
+            Forecaster(
+                plan,
+                data,
+                config,
+                trained,
+                delivered,
+                baselines,
+                lineage,
+                0 if trained.result is None else None,
+            ),
             started,
             console,
         )
@@ -110,29 +123,39 @@ def _tracked(data: ForecastingData) -> TrackedData:
 
 
 def _plan(series: Series | None, config: ForecastingConfig) -> Plan:
-    return make_plan(read_series(config.data) if series is None else series, config)
+    series = read_whole(config) if series is None else series
+    return make_plan(series, config) if config.continued is None else continued_plan(config, series)
 
 
 def _refit(plan: Plan, trained: Combination, console: Console) -> keras.Model | None:
     """The model to deliver, trained on all rows; None where the training was interrupted."""
-    if not plan.config.combination.refit or trained.result is None or trained.result.interrupted:
+    result = trained.result
+    if not plan.config.combination.refit or (result is not None and result.interrupted):
         return None
-    epochs = trained.result.best_epoch
+    epochs = 0 if result is None else result.best_epoch
     rows = len(plan.data.series)
     console.print(
         f"training again on all {rows:,} rows, {epochs} epochs; 'val' is of rows learned from now",
         highlight=False,
     )
-    data = plan.data.trained_on(rows)
+    data, start = plan.data.trained_on(rows), plan.start and plan.start.of_all_rows()
+    model = None if start is None else start.model
     if plan.combines:
         weights = [share.weight for share in trained.shares]
         teacher = None if plan.teacher is None else plan.teacher.of_all_rows()
-        return refit_combination(
-            replace(plan, data=data, teacher=teacher), weights, epochs, console
-        )
+        everything = replace(plan, data=data, teacher=teacher, start=start)
+        return refit_combination(everything, weights, epochs, console, model)
     settings = replace(plan.config.training, epochs=epochs)
-    everything = replace(plan.config, training=settings)
-    model, result = train_network(data, everything, Replicas(), None, console, last_epoch=True)
+    model, result = train_network(
+        data,
+        replace(plan.config, training=settings),
+        Replicas(),
+        None,
+        console,
+        last_epoch=True,
+        start=model,
+        learned=None if start is None else start.learned,
+    )
     return None if result.interrupted else model
 
 

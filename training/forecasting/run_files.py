@@ -13,6 +13,8 @@ from training.forecasting.baselines.simple import SEASONAL_NAIVE, Baselines
 from training.forecasting.combination.plan import Plan
 from training.forecasting.combination.share import Combination, Share, as_record
 from training.forecasting.config import ForecastingConfig
+from training.forecasting.continuing.beside import beside_the_old
+from training.forecasting.continuing.start import Start
 from training.forecasting.data import ForecastingData
 from training.forecasting.future.forecast import future_times, inputs_ahead
 from training.forecasting.future.recent import FILE as LAST_WINDOW
@@ -54,7 +56,7 @@ class Forecaster:
     lineage: Lineage | None = None
     """Of an average or a distilled forecaster."""
     epochs: int | None = None
-    """Of an average: for how many its networks were trained, on average."""
+    """Where no network was trained: for how many those of an average were, on average, or 0."""
 
 
 def write_run_files(
@@ -116,6 +118,9 @@ def write_run_files(
     }
     if made.lineage is not None:
         metrics[made.lineage.key] = made.lineage.figures(measured(metrics))
+    if plan.start is not None:
+        assert isinstance(plan.start, Start)
+        metrics["continued"] = beside_the_old(plan.start, config, data, validation, test)
     writer.write_json("series.json", to_dict(description(data)))
     if shares:
         writer.write_json("combination.json", as_record(plan, trained))

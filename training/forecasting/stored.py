@@ -10,15 +10,21 @@ from training.forecasting.run import SeriesDescription, evenly
 from training.forecasting.scores.conformal import MEDIAN, quantiles
 from training.forecasting.scores.evaluation import Predictor
 
-_STORED_WINDOWS = 64
+_FEWEST, _MOST, _MOST_VALUES = 64, 512, 4_000_000
+"""Windows, and values in them."""
 
 
 def stored_windows(
     data: ForecastingData, predict: Predictor, offsets: np.ndarray, levels: Sequence[float]
 ) -> dict[str, Any]:
-    """Some test windows evenly spread, with the forecasts; see `training.forecasting.run`."""
+    """Some test windows evenly spread, with the forecasts; see `training.forecasting.run`.
+
+    As many as lie a horizon apart, or more where those would be few.
+    """
     windows = data.windows("test")
-    rows = evenly(len(windows), _STORED_WINDOWS)
+    room = _MOST_VALUES // (windows.lookback * windows.values.shape[1])
+    apart = len(windows) // windows.horizon
+    rows = evenly(len(windows), max(_FEWEST, min(_MOST, room, apart)))
     histories = windows.histories(rows)
     bounds = quantiles(predict(histories), offsets, levels)
     restored = data.preprocessor.restore(bounds, windows.effects_ahead(rows)).numpy()

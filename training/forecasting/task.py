@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 
+from training.continuing.beside import print_beside
+from training.continuing.config import ContinueConfig
 from training.errors import TrainingError
 from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
@@ -79,6 +81,12 @@ class ForecastingTask(Task):
 
         return train_forecasting(config, console, resume, data)
 
+    def continuation(self, run: "ForecastingRun", wanted: ContinueConfig) -> ForecastingConfig:
+        """Old rows and newer ones, the networks of the run at a lower learning rate."""
+        from training.forecasting.continuing.settings import continuation
+
+        return continuation(run, wanted)
+
     def train_like(
         self, run: "ForecastingRun", config: ForecastingConfig, console: Console, resume: bool
     ) -> "ForecastingRun | None":
@@ -142,6 +150,8 @@ class ForecastingTask(Task):
         warning = not_better_than_naive(metrics)
         if warning:
             console.print(f"\n{warning}", style="bold red", highlight=False)
+        if "continued" in metrics:
+            print_beside(metrics["continued"], console)
 
     def verdict(self, run: "ForecastingRun") -> Verdict | None:
         """That a baseline has a lower error on the validation part, squared unless by the loss."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -78,6 +79,21 @@ class Windows:
             yield slice(start, min(start + size, len(self)))
 
 
+class Learned(NamedTuple):
+    """What a network has learned from already, of which each epoch reads a share."""
+
+    windows: int
+    """The first so many of all."""
+    columns: int
+    """The first so many of those to forecast; all windows of the others are new."""
+    share: float
+
+    @property
+    def read(self) -> int:
+        """Windows of an epoch."""
+        return round(self.share * self.windows)
+
+
 class WindowBatches:
     """Batches of standardised windows.
 
@@ -92,6 +108,7 @@ class WindowBatches:
         stride: Use one window in this many, drawn again for each epoch.
         least_steps: An epoch of fewer batches passes over the windows several times.
         scale: (2, K), added to the futures (`training.forecasting.count_losses.with_scale`).
+        learned: Windows of which an epoch reads only some; none by default.
     """
 
     def __init__(
@@ -103,10 +120,12 @@ class WindowBatches:
         stride: int = 1,
         least_steps: int = 1,
         scale: np.ndarray | None = None,
+        learned: Learned | None = None,
     ):
-        self._scale = scale
+        self._scale, self._learned = scale, learned or Learned(0, 0, 0.0)
         self._windows, self._batch_size, self._seed = windows, batch_size, seed
-        self._count = max(1, len(windows) // stride)
+        read = len(windows) - self._learned.windows + self._learned.read
+        self._count = max(1, read // stride)
         self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
         spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
         self._standardise = tf.function(preprocessor.standardise, input_signature=[spec])
@@ -119,9 +138,17 @@ class WindowBatches:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._passes):
-            order = rng.permutation(len(self._windows))[: self._count]
+            order = rng.permutation(self._drawn(rng))[: self._count]
             for start in range(0, self._count, self._batch_size):
                 yield self._batch(order[start : start + self._batch_size])
+
+    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
+        """The windows of an epoch, (N,), all of them where none were learned from before."""
+        rows, before = np.arange(len(self._windows)), self._learned.windows
+        if not before:
+            return rows
+        known = rng.choice(before, self._learned.read, replace=False)
+        return np.concatenate([known, rows[before:]])
 
     def in_order(self) -> Iterator[Batch]:
         """All windows, for evaluation."""
@@ -156,6 +183,7 @@ class SeriesBatches:
             (`training.forecasting.count_losses.with_scale`).
         with_ids: Add a column with the number of the series, 0 to K - 1. Of some rows of an epoch
             it is K, which stands for any series.
+        learned: Windows that are less likely, by its share; none by default.
     """
 
     def __init__(
@@ -167,8 +195,9 @@ class SeriesBatches:
         seed: int = 0,
         scale: np.ndarray | None = None,
         with_ids: bool = False,
+        learned: Learned | None = None,
     ):
-        self._scale, self._with_ids = scale, with_ids
+        self._scale, self._with_ids, self._learned = scale, with_ids, learned
         self._windows, self._batch_size = windows, batch_size
         self._steps, self._seed = steps, seed
         columns = list(preprocessor.targets)
@@ -177,7 +206,11 @@ class SeriesBatches:
         ).astype(np.float32)
         if windows.effects is not None:
             self._read = self._read - windows.effects
-        self._pairs = np.flatnonzero(self._forecastable())
+        self._pairs, self._known = np.flatnonzero(self._forecastable()), np.empty(0, int)
+        if learned is not None:
+            rows, numbers = np.divmod(self._pairs, len(columns))
+            known = (rows < learned.windows) & (numbers < learned.columns)
+            self._pairs, self._known = self._pairs[~known], self._pairs[known]
 
     def __len__(self) -> int:
         """Batches per epoch."""
@@ -187,8 +220,18 @@ class SeriesBatches:
         """The batches of one epoch; they follow from seed and epoch number alone."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._steps):
-            pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
+            pairs = self._drawn(rng)
             yield self._batch(pairs, rng.random(len(pairs)) < UNKNOWN if self._with_ids else None)
+
+    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
+        """Pairs of a window and a column for one batch, (R,)."""
+        pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
+        if self._learned is None or not len(self._known):
+            return pairs
+        read = self._learned.share * len(self._known)
+        again = rng.random(self._batch_size) < read / (read + len(self._pairs))
+        known = self._known[rng.integers(len(self._known), size=self._batch_size)]
+        return np.where(again, known, pairs)
 
     def in_order(self, most: int) -> Iterator[Batch]:
         """Evenly spread rows, at most so many, for evaluation."""

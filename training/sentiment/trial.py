@@ -3,14 +3,23 @@
 from collections.abc import Callable
 
 import keras
+import numpy as np
 from rich.console import Console
 
+from training.data.digest import data_digest
 from training.loop.progress import EpochFollower
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
-from training.sentiment.fitting import fit_network, fitted_shares, read_texts, with_ngrams
+from training.sentiment.fitting import (
+    ReadTexts,
+    fit_network,
+    fitted_shares,
+    read_texts,
+    with_ngrams,
+)
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.targets.made import make_target
+from training.sentiment.targets.target import Target
 from training.sentiment.targets.unequal import for_unequal_classes
 from training.sentiment.teaching.lessons import taught
 
@@ -40,8 +49,29 @@ def try_settings(
     rows = read.rows["validation"]
     logits = predict_logits(model, rows.ids)
     if with_ngrams(config, data):
-        ngrams = target.fit_ngrams(read.rows["train"], rows, len(read.words.vocabulary))
-        counted = ngrams.logits(rows.ids)
+        counted = _counted(read, target, str(config.training.class_weight))
         gru, regression = fitted_shares(rows, logits, counted, target, config)
         logits = gru * logits + regression * counted
     return target.metric.of(target.in_units(rows.labels), logits)
+
+
+_FITTED: dict[str, np.ndarray] = {}
+"""What the n-gram regression of the last trial answers to the validation rows."""
+
+
+def _counted(read: ReadTexts, target: Target, weights: str) -> np.ndarray:
+    """(N, C): the n-grams' logits of the validation rows.
+
+    The regression depends on words, rows and their weights, which few searches vary: most trials
+    of a process share it.
+    """
+    train, rows = read.rows["train"], read.rows["validation"]
+    contents: list[str | np.ndarray] = [weights, target.metric.name, *read.words.vocabulary.tokens]
+    for part in (train, rows):
+        contents += [np.concatenate(part.ids), np.array(list(map(len, part.ids))), part.labels]
+    key = data_digest(contents)
+    if key not in _FITTED:
+        _FITTED.clear()
+        ngrams = target.fit_ngrams(train, rows, len(read.words.vocabulary))
+        _FITTED[key] = ngrams.logits(rows.ids)
+    return _FITTED[key]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from serving.errors import InvalidArgument
 
 
-def read_outcomes(path: Path) -> dict[str, str]:
-    """The label of each text; rows without a label are left out, the last one of a text counts.
+def read_outcomes(path: Path, separator: str | None = None) -> dict[str, frozenset[str]]:
+    """The labels of each text; rows without one are left out, the last one of a text counts.
+
+    Several labels of a text stand in one cell, as a list.
 
     Args:
         path: A .csv, .tsv, .jsonl (also .gz) or .parquet file with a column of texts and one of
             labels, under their usual names.
+        separator: Between several labels in a cell that is no list.
 
     Raises:
         InvalidArgument: The file cannot be read, or a column is missing.
@@ -30,11 +35,25 @@ def read_outcomes(path: Path) -> dict[str, str]:
                 raise InvalidArgument(
                     f"{path}: expected a column called {' or '.join(usual)}, got {', '.join(names)}"
                 )
-        found: dict[str, str] = {}
+        found: dict[str, frozenset[str]] = {}
         for piece in table.pieces([str(text), str(label)]):
             for of, true in zip(*(column.to_pylist() for column in piece.columns), strict=True):
                 if of is not None and true not in (None, ""):
-                    found[str(of)] = str(true)
+                    found[str(of)] = _names(true, separator)
         return found
     except TrainingError as error:
         raise InvalidArgument(str(error)) from error
+
+
+def _names(cell: Any, separator: str | None) -> frozenset[str]:
+    if isinstance(cell, list):
+        return frozenset(map(str, cell))
+    text = str(cell)
+    try:
+        listed = json.loads(text) if text.startswith("[") else None
+    except ValueError:
+        listed = None
+    if isinstance(listed, list):
+        return frozenset(map(str, listed))
+    parts = [text] if separator is None else text.split(separator)
+    return frozenset(name for part in parts if (name := part.strip()))

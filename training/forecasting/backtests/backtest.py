@@ -36,7 +36,8 @@ from training.forecasting.baselines.simple import (
     ridge_of,
 )
 from training.forecasting.combination.refit import refit_combination, stored_plan
-from training.forecasting.data import ForecastingData, load_forecasting_data
+from training.forecasting.continuing.rows import read_whole
+from training.forecasting.data import ForecastingData, prepare, read_series
 from training.forecasting.network.training import train_network
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.evaluation import Predictor, evaluate_forecasts, make_predictor
@@ -66,8 +67,12 @@ def run_backtest(config: BacktestConfig, console: Console | None = None) -> Path
             "--data"
         )
     settings = run.config.data
-    settings = replace(settings, data=config.data) if config.data else settings
-    data = data_of_run(run, load_forecasting_data(settings))
+    if config.data is None:
+        series = read_whole(run.config)
+    else:
+        settings = replace(settings, data=config.data)
+        series = read_series(settings)
+    data = data_of_run(run, prepare(series, settings))
     place = run.path.resolve()
     with RunWriter(place.parent, config.name or f"{place.name}-backtest") as writer:
         folds = backtest(run, data, config, console)

@@ -7,7 +7,7 @@ from functools import partial
 from training.forecasting.combination.plan import Plan
 from training.forecasting.network.objective import count_scale
 from training.forecasting.scores.forecast_errors import CHUNK
-from training.forecasting.windows import SeriesBatches, WindowBatches, Windows
+from training.forecasting.windows import Learned, SeriesBatches, WindowBatches, Windows
 from training.loop.batches import Batch
 from training.loop.fit import TrainingBatches
 
@@ -21,8 +21,9 @@ _MOST_VALIDATION_ROWS = 4096
 def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     """Windows of all columns together, to train on and to validate on."""
     settings, data = plan.config.training, plan.data
-    windows = _to_learn(plan)
-    stride = settings.train_stride or max(1, len(windows) // (MOST_STEPS * settings.batch_size))
+    windows, learned = _to_learn(plan)
+    read = len(windows) - (0 if learned is None else learned.windows - learned.read)
+    stride = settings.train_stride or max(1, read // (MOST_STEPS * settings.batch_size))
     scale = count_scale(plan.config.model.loss, data)
     batches = WindowBatches(
         windows,
@@ -32,6 +33,7 @@ def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
         stride,
         LEAST_STEPS,
         scale,
+        learned,
     )
     validation = WindowBatches(compared(plan), data.preprocessor, CHUNK, scale=scale)
     return batches, validation.in_order
@@ -40,13 +42,17 @@ def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
 def series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[Batch]]]:
     """Windows of single columns, drawn over columns and times."""
     settings, data = plan.config.training, plan.data
-    windows = _to_learn(plan)
+    windows, learned = _to_learn(plan)
     size = _SERIES_PER_WINDOW * settings.batch_size
-    rows = len(windows) * len(data.shape.targets) // (settings.train_stride or 1)
+    pairs = len(windows) * len(data.shape.targets)
+    if learned is not None:
+        pairs -= (learned.windows - learned.read) * learned.columns
+    rows = pairs // (settings.train_stride or 1)
     steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
     scale = count_scale(plan.config.model.loss, data)
     ids = bool(plan.config.model.channel_embedding)
-    batches = SeriesBatches(windows, data.preprocessor, size, steps, settings.seed, scale, ids)
+    parts = size, steps, settings.seed, scale, ids, learned
+    batches = SeriesBatches(windows, data.preprocessor, *parts)
     validation = SeriesBatches(
         compared(plan), data.preprocessor, size, 1, scale=scale, with_ids=ids
     )
@@ -58,7 +64,10 @@ def compared(plan: Plan) -> Windows:
     return replace(plan.validation(), lookback=plan.training_lookback)
 
 
-def _to_learn(plan: Plan) -> Windows:
-    """The training windows, with the forecasts of a teacher if there is one."""
+def _to_learn(plan: Plan) -> tuple[Windows, Learned | None]:
+    """The training windows, with the forecasts of a teacher if there is one, and those known."""
     windows = plan.data.windows("train", plan.training_lookback)
-    return windows if plan.teacher is None else plan.teacher.teach(windows, plan.data)
+    learned = None if plan.start is None else plan.start.learned(windows)
+    if plan.teacher is not None:
+        windows = plan.teacher.teach(windows, plan.data)
+    return windows, learned

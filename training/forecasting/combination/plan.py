@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from training.errors import ConfigError, DataError
 from training.forecasting.combination.components import RIDGE, LinearData, fit_components
 from training.forecasting.combination.criterion import criterion_of
 from training.forecasting.combination.linear import LinearForecaster
+from training.forecasting.combination.models_before import Beginning, Teaching
 from training.forecasting.combination.weights import stacking_weights
 from training.forecasting.config import ForecastingConfig, Transform
 from training.forecasting.count_losses import COUNT_LOSSES
@@ -52,16 +53,6 @@ class _Tried(NamedTuple):
     """What the loss is, for people."""
 
 
-class Teaching(Protocol):
-    """A model that networks also learn from; `training.forecasting.ensembles.teacher`."""
-
-    def teach(self, windows: Windows, data: ForecastingData) -> Windows:
-        """The training windows of these data, with what it forecasts."""
-
-    def of_all_rows(self) -> "Teaching":
-        """The same, trained on all rows."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """What is trained."""
@@ -81,6 +72,11 @@ class Plan:
     """Steps that training reads: those of the network, or of the regression under it."""
     teacher: Teaching | None = None
     """What the networks also learn from."""
+    networks: tuple[str, ...] | None = None
+    """What those to train are called in the delivered model; None: all that the settings ask
+    for."""
+    start: Beginning | None = None
+    """What the networks begin with; None: with weights of chance."""
 
     @property
     def combines(self) -> bool:

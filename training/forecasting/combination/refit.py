@@ -77,6 +77,7 @@ def stored_plan(
         tuple(candidates),
         network_lookback=int(combination["network_lookback"]),
         training_lookback=int(combination["training_lookback"]),
+        networks=tuple(share["network"] for share in combination["shares"] if share["network"]),
     )
 
 

@@ -31,6 +31,7 @@ from training.forecasting.combination.share import Combination, Share
 from training.forecasting.combination.weights import stacking_weights
 from training.forecasting.count_losses import COUNT_LOSSES
 from training.forecasting.losses import forecast_loss
+from training.forecasting.network.beginning import begin_with
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.network.objective import compared_steps, objective_of
 from training.forecasting.network.training import train_network
@@ -63,7 +64,14 @@ def train_plan(
     if plan.combines:
         return train_combination(plan, replicas, writer, console, followers)
     model, result = train_network(
-        plan.data, plan.config, replicas, writer, console, followers=followers
+        plan.data,
+        plan.config,
+        replicas,
+        writer,
+        console,
+        start=None if plan.start is None else plan.start.model,
+        followers=followers,
+        learned=None if plan.start is None else plan.start.learned,
     )
     best = next(each for each in result.epochs if each.epoch == result.best_epoch)
     return Combination(model, result, (), best.validation)
@@ -82,9 +90,12 @@ def train_combination(
         checkpoint = partial(writer.checkpoint, data=plan.data.digest)
     linear = [each.forecaster for each in plan.candidates]
     networks = chosen_networks(plan, linear)
-    models, joined, result = fit_networks(
-        plan, networks, replicas, console, checkpoint, followers=followers
-    )
+    start = None if plan.start is None else plan.start.model
+    models, joined, result = list[keras.Model](), None, None
+    if networks:  # none where a run goes on that gave no network a weight
+        models, joined, result = fit_networks(
+            plan, networks, replicas, console, checkpoint, start=start, followers=followers
+        )
     weights, errors, criterion = _weigh(plan, linear, joined)
     each_mse = (errors**2).mean(axis=0).tolist()
     each_loss = [criterion.loss(of_one) for of_one in errors.T]
@@ -126,7 +137,10 @@ def train_combination(
 def chosen_networks(plan: Plan, linear: Sequence[LinearForecaster]) -> tuple[Network, ...]:
     """The networks of a plan, over the ridge regression among these."""
     ridge = next(each for each in linear if each.name == RIDGE)
-    return networks_of(plan.config.model, ridge, plan.config.combination.networks)
+    found = networks_of(plan.config.model, ridge, plan.config.combination.networks)
+    if plan.networks is None:
+        return found
+    return tuple(each for each in found if each.model in plan.networks)
 
 
 def fit_networks(
@@ -167,7 +181,7 @@ def fit_networks(
         joined = side_by_side(networks, models, replace(learnt, lookback=plan.training_lookback))
     if start is not None:
         for each, model in zip(networks, models, strict=True):
-            model.set_weights(start.get_layer(each.model).get_weights())
+            begin_with(model, start.get_layer(each.model))
     result = train(
         joined,
         batches,
@@ -211,17 +225,20 @@ def _objective(plan: Plan, last_epoch: bool) -> Objective:
 
 
 def _weigh(
-    plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model
+    plan: Plan, linear: Sequence[LinearForecaster], joined: keras.Model | None
 ) -> tuple[np.ndarray, np.ndarray, Criterion]:
     """The weights of networks and simple forecasters, their errors (n, M), and what is least."""
     data, windows = plan.data, compared(plan)
-    by_network = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
-    if plan.config.model.loss == "quantile":
-        by_network = by_network[..., [plan.config.model.levels.index(MEDIAN)]]
+    by_network = list[np.ndarray]()
+    if joined is not None:
+        answers = _forecasts(joined, windows, data.preprocessor)  # (N, H, K, M)
+        if plan.config.model.loss == "quantile":
+            answers = answers[..., [plan.config.model.levels.index(MEDIAN)]]
+        by_network = [*np.moveaxis(answers, -1, 0)]
     whole = plan.validation().histories()
     read = np.asarray(data.preprocessor.standardise(whole))[..., list(data.shape.targets)]
     forecasts = [
-        *np.moveaxis(by_network, -1, 0),
+        *by_network,
         *(each(read.astype(np.float64)) for each in linear),
     ]
     errors = measured_errors(forecasts, windows, data)

@@ -31,6 +31,10 @@ def plan_of(run: ForecastingRun) -> Plan:
             f"{run.path}: expected a run whose series can be read again, got one that was trained "
             "in Python on data in memory; write them to a file and train with --data"
         )
+    if run.config.continued is not None:
+        raise RunDirectoryError(
+            f"{run.path}: expected a run that was trained anew, got one that goes on from another"
+        )
     data = prepare(read_series(run.config.data), run.config.data)
     scale = run.preprocessor()
     if to_dict(description(data)) != to_dict(run.series) or not (

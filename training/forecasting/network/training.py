@@ -1,7 +1,7 @@
 """Training a network that stands alone."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import keras
@@ -11,10 +11,11 @@ from rich.console import Console
 from training.forecasting.baselines.simple import ridge_of
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.data import ForecastingData
+from training.forecasting.network.beginning import begin_with
 from training.forecasting.network.model import build_forecaster, initialise_linear
 from training.forecasting.network.objective import compared_steps, count_scale, objective_of
 from training.forecasting.scores.forecast_errors import CHUNK
-from training.forecasting.windows import WindowBatches
+from training.forecasting.windows import Learned, WindowBatches, Windows
 from training.loop.fit import FitResult, Progress
 from training.loop.replicas import Replicas
 from training.loop.train import Objective, train
@@ -30,6 +31,7 @@ def train_network(
     last_epoch: bool = False,
     start: keras.Model | None = None,
     followers: Sequence[Progress] = (),
+    learned: Callable[[Windows], Learned] | None = None,
 ) -> tuple[keras.Model, FitResult]:
     """Train it from standardised windows (B, L, C) to (B, H, K, Q or 1).
 
@@ -42,17 +44,20 @@ def train_network(
         last_epoch: Keep the last epoch in place of the one that validates best.
         start: A model of the same settings, with whose weights it begins.
         followers: Told of steps and epochs, beside the console.
+        learned: Says which of the training windows `start` has learned from; none by default.
     """
     epochs = itertools.count()
     settings = config.training
     keras.utils.set_random_seed(settings.seed)
+    windows = data.windows("train")
     training = WindowBatches(
-        data.windows("train"),
+        windows,
         data.preprocessor,
         settings.batch_size,
         settings.seed,
         settings.train_stride or 1,
         scale=count_scale(config.model.loss, data),
+        learned=None if learned is None else learned(windows),
     )
     validation = WindowBatches(
         data.windows("validation"),
@@ -68,7 +73,7 @@ def train_network(
             model, ridge_of(data, data.shape.lookback, data.borders.trained).coefficients
         )
     if start is not None:
-        model.set_weights(start.get_weights())
+        begin_with(model, start)
     checkpoint = None  # of several replicas each would have random numbers of its own to keep
     if writer is not None and replicas.count == 1:
         checkpoint = partial(writer.checkpoint, data=data.digest)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from training.continuing.beside import beside_lines
 from training.forecasting.baselines.simple import SEASONAL_NAIVE
 from training.runs.lineage_table import lineage_lines
 
@@ -79,6 +80,8 @@ def write_markdown(metrics: Mapping[str, Any]) -> str:
         lines += ["", "**Training was interrupted**; the best epoch until then was kept."]
     lines += [f"\nNote: {note}." for note in data["notes"]]
     lines += lineage_lines(metrics)
+    if "continued" in metrics:
+        lines += beside_lines(metrics["continued"])
     lines += ["", "## What comes next", "", "![the steps after the series](future.png)"]
     if metrics.get("known_inputs"):
         lines += ["", "## What the known inputs add", "", "![known inputs](known_inputs.png)"]

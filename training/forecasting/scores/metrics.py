@@ -29,6 +29,7 @@ def data_summary(data: ForecastingData) -> dict[str, Any]:
         "windows": {part: len(data.windows(part)) for part in PARTS},
         "published_split": data.published,
         "notes": list(series.notes),
+        "digest": data.digest,
     }
 
 

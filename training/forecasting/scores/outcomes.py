@@ -35,6 +35,7 @@ from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, Foreca
 from training.forecasting.scores.naive_scale import naive_scale
 from training.forecasting.sources.series_check import series_problems
 from training.forecasting.sources.sets import Borders, load_series
+from training.forecasting.windows import Windows
 from training.outcomes import Answers, Outcomes, ratio_measure
 
 _MODEL = "model"
@@ -124,18 +125,9 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
             f"trained nor tuned on, and {run.series.lookback} rows to read before them; got "
             f"{len(data.series):,} rows from {data.series.times[0]} to {data.series.times[-1]}"
         )
-    predict, middle = make_predictor(run.load_model(), data), run.levels.index(MEDIAN)
-    scale = data.preprocessor.target_scale
-    sums = ErrorSums(data.shape.horizon, len(data.shape.targets), scale)
-    measured = data.preprocessor.measured
-    for rows in windows.chunks(CHUNK):
-        answers = quantiles(predict(windows.histories(rows)), run.offsets, run.levels)
-        effects = windows.effects_ahead(rows)
-        forecast = measured(np.asarray(answers)[..., middle], effects)
-        sums.add(measured(windows.futures(rows), effects), forecast)
     factor = _deviation(run) / _deviation(like)
     naive_error = like.test_errors()["naive_error"]
-    everyone = {_MODEL: sums.means()}
+    everyone = {_MODEL: errors_of_run(run, data, windows)}
     plain = data.plain
     for name, (forecaster, lookback) in naive_forecasters(plain).items():
         if windows.origins[0] >= lookback:
@@ -149,6 +141,26 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     return Outcomes(
         "windows", times.astype(str).to_numpy(), named.pop(_MODEL), named, run.series.horizon
     )
+
+
+def errors_of_run(run: ForecastingRun, data: ForecastingData, windows: Windows) -> ForecastErrors:
+    """Of its model, on the scale on which the run measures errors.
+
+    Args:
+        run: Any.
+        data: A series with the scale, the columns and the look-back of the run.
+        windows: Of these data.
+    """
+    predict, middle = make_predictor(run.load_model(), data), run.levels.index(MEDIAN)
+    scale = data.preprocessor.target_scale
+    sums = ErrorSums(data.shape.horizon, len(data.shape.targets), scale)
+    measured = data.preprocessor.measured
+    for rows in windows.chunks(CHUNK):
+        answers = quantiles(predict(windows.histories(rows)), run.offsets, run.levels)
+        effects = windows.effects_ahead(rows)
+        forecast = measured(np.asarray(answers)[..., middle], effects)
+        sums.add(measured(windows.futures(rows), effects), forecast)
+    return sums.means()
 
 
 def _answers(sums: Sequence[np.ndarray], count: np.ndarray) -> Answers:

@@ -2,21 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
+from typing import NamedTuple
 
 from training.continuing.config import Continuation
 from training.data.digest import data_digest
 from training.data.problems import Problems, counted
+from training.data.text_table import TextTable
 from training.errors import DataError, TrainingError
 from training.sentiment.config import SentimentConfig
+from training.sentiment.continuing.fresh import require_varied, split_fresh, without_known
 from training.sentiment.data import SentimentData, labelled_data, read_rows, split_parts
-from training.sentiment.rows import Row, SentimentRows, Target, numbers_of, text_key
+from training.sentiment.data_config import SentimentDataConfig
+from training.sentiment.rows import Row, SentimentRows, Target
 from training.sentiment.run import SentimentRun
-from training.sentiment.sources.label_problems import require_targets
-from training.sentiment.sources.labelled_file import read_labelled_files
-from training.sentiment.split import Parts, far_from, split
+from training.sentiment.sources.labelled_file import read_labelled_files, read_table
+from training.sentiment.split import Parts, far_from
 
+LEAST_REPLAY = 0.3
+"""Of the old training rows, by default; chosen on validation rows of MR."""
 _NAMES_SHOWN = 8
 
 
@@ -59,6 +62,41 @@ def load_data(config: SentimentConfig) -> SentimentData:
     return data
 
 
+class Known(NamedTuple):
+    """The rows that a run was trained on and tested with."""
+
+    source: SentimentRows
+    parts: Parts
+
+
+def continued_table(
+    config: SentimentConfig, run: SentimentRun, table: TextTable, known: Known | None
+) -> tuple[Known, SentimentData]:
+    """The data of a run that goes on with rows in memory.
+
+    Args:
+        config: Of the continuation.
+        run: To go on from.
+        table: The new rows.
+        known: Those of the run, where they are at hand; else they are read again, unless the
+            continuation is to leave them alone.
+
+    Returns:
+        All rows, for what goes on from there in turn, and the data.
+
+    Raises:
+        DataError: Rows cannot be used.
+    """
+    assert config.continued is not None
+    problems = Problems(table.name, config.data.drop_bad, unit="row")
+    new = read_table(table, _of_new_rows(run, config, config.continued), problems, run.classes)
+    _note_classes(run, new, problems)
+    problems.raise_errors()
+    parts = run, new, config, config.continued, problems
+    source, joined, data = _data(*parts, known)
+    return Known(source, joined), data
+
+
 def _continued(
     config: SentimentConfig, continued: Continuation, problems: Problems
 ) -> tuple[SentimentRows, SentimentData | None]:
@@ -66,20 +104,47 @@ def _continued(
     new = _new_rows(run, config, continued, problems)
     if problems.errors:
         return new, None
-    source, parts, earlier = _joined(run, new, config, continued, problems)
+    return new, _data(run, new, config, continued, problems)[-1]
+
+
+def _data(
+    run: SentimentRun,
+    new: SentimentRows,
+    config: SentimentConfig,
+    continued: Continuation,
+    problems: Problems,
+    known: Known | None = None,
+) -> tuple[SentimentRows, Parts, SentimentData]:
+    source, parts, earlier = _joined(run, new, config, continued, problems, known)
     data = labelled_data(source, parts, problems)
     fresh = len(parts.train) - earlier["train"]
     share = continued.replay
     if share is None:
-        share = min(1.0, fresh / max(1, earlier["train"]))
-    return new, replace(data, earlier=earlier, replay=share)
+        share = min(1.0, max(LEAST_REPLAY, fresh / max(1, earlier["train"])))
+    return source, parts, replace(data, earlier=earlier, replay=share)
 
 
 def _new_rows(
     run: SentimentRun, config: SentimentConfig, continued: Continuation, problems: Problems
 ) -> SentimentRows:
     """Those of the file, with the run's classes first."""
-    settings = replace(
+    settings = _of_new_rows(run, config, continued)
+    new = read_labelled_files(settings, problems, run.classes)
+    _note_classes(run, new, problems)
+    name = continued.new_data.name
+    return replace(
+        new,
+        train=_placed(new.train, name),
+        validation=None if new.validation is None else _placed(new.validation, name),
+        test=None if new.test is None else _placed(new.test, name),
+    )
+
+
+def _of_new_rows(
+    run: SentimentRun, config: SentimentConfig, continued: Continuation
+) -> SentimentDataConfig:
+    """How they are read."""
+    return replace(
         config.data,
         data=continued.new_data,
         more_data=(),
@@ -88,20 +153,15 @@ def _new_rows(
         phrases=False,
         target_type=run.kind,
     )
-    new = read_labelled_files(settings, problems, run.classes)
+
+
+def _note_classes(run: SentimentRun, new: SentimentRows, problems: Problems) -> None:
     added = new.classes[len(run.classes) :]
     if added:
         shown = ", ".join(map(repr, added[:_NAMES_SHOWN]))
         more = " ..." if len(added) > _NAMES_SHOWN else ""
         what = "class" if run.kind == "class" else "label"
         problems.note(f"{counted(len(added), f'new {what}')}: {shown}{more}")
-    name = continued.new_data.name
-    return replace(
-        new,
-        train=_placed(new.train, name),
-        validation=None if new.validation is None else _placed(new.validation, name),
-        test=None if new.test is None else _placed(new.test, name),
-    )
 
 
 def _placed(rows: Sequence[Row], name: str) -> list[Row]:
@@ -114,14 +174,17 @@ def _joined(
     config: SentimentConfig,
     continued: Continuation,
     problems: Problems,
+    known: Known | None = None,
 ) -> tuple[SentimentRows, Parts, dict[str, int]]:
     """All rows, by part, and how many of each part are old ones, which come first."""
-    if continued.only_new:
+    if known is not None:
+        old, old_parts = known
+    elif continued.only_new:
         old = SentimentRows(run.metrics["data"]["name"], run.classes, [], kind=run.kind)
         old_parts = Parts([], [], _stored_test_rows(run))
     else:
         old, old_parts = _old_rows(run)
-    fresh = _split(_without(new, old_parts, problems), old_parts, config, problems)
+    fresh = split_fresh(without_known(new, old_parts, problems), old_parts, config, problems)
     held = [*old_parts.validation, *old_parts.test]
     kept = far_from(fresh.train, held, config.data.drop_near_duplicates, problems)
     fresh = fresh._replace(train=kept)
@@ -131,24 +194,9 @@ def _joined(
         raise DataError(f"{where}: expected new rows to train on, got none that are not known")
     parts = Parts(*(before + after for before, after in zip(old_parts, fresh, strict=True)))
     if continued.only_new:
-        _require_varied(parts, new, where)
+        require_varied(parts, new, where)
     earlier = {name: len(rows) for name, rows in zip(Parts._fields, old_parts, strict=True)}
     return joined, parts, earlier
-
-
-def _require_varied(parts: Parts, new: SentimentRows, where: str) -> None:
-    """Raise DataError where new rows alone are too few to learn from."""
-    if not parts.validation:
-        raise DataError(f"{where}: expected enough rows to hold some out for validation, got few")
-    if new.kind == "number":
-        require_targets(parts.train, new, where, 1)
-        return
-    there = sorted({number for row in parts.train for number in numbers_of(row)})
-    if new.kind == "class" and len(there) < 2:
-        raise DataError(
-            f"{where}: expected rows of at least two classes with --only-new, got only "
-            f"{', '.join(repr(new.classes[number]) for number in there)}"
-        )
 
 
 def _old_rows(run: SentimentRun) -> tuple[SentimentRows, Parts]:
@@ -209,45 +257,3 @@ def _stored_test_rows(run: SentimentRun) -> list[Row]:
         return numbers[str(label)]
 
     return [Row(row.text, target(row.label)) for row in run.test_predictions()]
-
-
-def _without(new: SentimentRows, old: Parts, problems: Problems) -> SentimentRows:
-    """The new rows whose text is in no old part: the model knows those, or is tested on them."""
-    labels: dict[str, set[Target]] = {}
-    for part in old:
-        for row in part:
-            labels.setdefault(text_key(row.text), set()).add(row.label)
-    known = [row for row in new.all_rows if text_key(row.text) in labels]
-    if not known:
-        return new
-    other = sum(row.label not in labels[text_key(row.text)] for row in known)
-    problems.note(
-        f"{counted(len(known), 'new row')} dropped: the text is among the old rows"
-        + (f", {other:,} of them with another label there" if other else "")
-    )
-
-    def fresh(rows: list[Row] | None) -> list[Row] | None:
-        if rows is None:
-            return None
-        return [row for row in rows if text_key(row.text) not in labels]
-
-    return replace(
-        new, train=fresh(new.train) or [], validation=fresh(new.validation), test=fresh(new.test)
-    )
-
-
-def _split(new: SentimentRows, old: Parts, config: SentimentConfig, problems: Problems) -> Parts:
-    """The new rows by part; a group of which there are old rows stays in their part."""
-    place: dict[str | None, int] = {
-        row.group: number
-        for number, part in enumerate(old)
-        for row in part
-        if row.group is not None and config.data.group_column is not None
-    }
-    fixed = tuple([row for row in new.train if place.get(row.group) == k] for k in range(3))
-    free = [row for row in new.train if row.group not in place]
-    if not free:
-        return Parts(*fixed)
-    rng = np.random.default_rng(config.data.drawn_with(config.training.seed))
-    drawn = split(replace(new, train=free), config.data, rng, problems)
-    return Parts(*(some + more for some, more in zip(fixed, drawn, strict=True)))

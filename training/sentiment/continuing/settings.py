@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 from training.continuing.config import ContinueConfig
-from training.continuing.settings import continued_settings
+from training.continuing.settings import continued_settings, require_file
 from training.errors import ConfigError
 from training.sentiment.config import SentimentConfig, TeachingConfig
 from training.sentiment.run import SentimentRun
+
+RATE, EPOCHS = 1.0, 3
+"""Share of the old run's learning rate, and most epochs; chosen on validation rows of MR."""
 
 
 def continuation(run: SentimentRun, wanted: ContinueConfig) -> SentimentConfig:
@@ -14,14 +17,28 @@ def continuation(run: SentimentRun, wanted: ContinueConfig) -> SentimentConfig:
 
     Raises:
         DataError: There is no file of new rows.
-        ConfigError: The run averages others.
+        ConfigError: The run averages others, or the option is for other runs.
+    """
+    require_file(wanted)
+    return continued_config(run, wanted)
+
+
+def continued_config(run: SentimentRun, wanted: ContinueConfig) -> SentimentConfig:
+    """As `continuation`, wherever the new rows are.
+
+    Raises:
+        ConfigError: The run averages others, or the option is for other runs.
     """
     if "ensemble" in run.metrics:
         raise ConfigError(
             f"{run.path} averages several runs; continue each of those, then average them again"
         )
+    if wanted.refit_scaler:
+        raise ConfigError(
+            f"--refit-scaler is for runs of series, got {run.path}, which reads texts"
+        )
     old = run.config
-    changed = continued_settings(old, wanted)
+    changed = continued_settings(old, wanted, RATE, EPOCHS)
     data = replace(
         old.data,
         cleaning=run.cleaned,

@@ -84,7 +84,12 @@ def _read(
     return [_placed(row, "line" if first else f"{path.name} line") for row in rows], labels
 
 
-def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems) -> SentimentRows:
+def read_table(
+    table: TextTable,
+    config: SentimentDataConfig,
+    problems: Problems,
+    known: tuple[str, ...] = (),
+) -> SentimentRows:
     """As `read_labelled_files`, of rows in memory.
 
     Raises:
@@ -103,7 +108,7 @@ def read_table(table: TextTable, config: SentimentDataConfig, problems: Problems
         for name, part in (("validation", table.validation), ("test", table.test))
     }
     problems.close_rows()
-    return _labelled(table.name, rows, held, table.kind, config, problems)
+    return _labelled(table.name, rows, held, table.kind, config, problems, known)
 
 
 def _labelled(

@@ -145,10 +145,12 @@ def test_labels_and_numbers(tmp_path):
     assert (run.scale.mean, run.scale.deviation) == (old.scale.mean, old.scale.deviation)
 
 
-def test_runs_of_other_tasks_are_refused(forecasting_run, capsys):
-    arguments = ["continue", str(forecasting_run.path), "--data", str(forecasting_run.path)]
-    assert main(arguments) == 2
-    assert "gru-train continue knows runs of texts" in capsys.readouterr().err
+def test_what_is_for_other_runs_is_refused(tiny_run, tmp_path, capsys):
+    new = write(tmp_path / "new.csv", tickets(9, 1))
+    assert main(["continue", str(tiny_run.path), "--data", str(new), "--refit-scaler"]) == 2
+    assert "--refit-scaler is for runs of series" in capsys.readouterr().err
+    assert main(["continue", str(tiny_run.path), "--data", str(tmp_path)]) == 2
+    assert "expected a file with new rows" in capsys.readouterr().err
     assert main(["continue", "no/run", "--data", "a.csv"]) == 2
     assert "there is no run directory no/run" in capsys.readouterr().err
 

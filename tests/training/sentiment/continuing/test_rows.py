@@ -46,7 +46,7 @@ def test_what_a_refusal_advises_is_taken(old, tmp_path):
     assert sum(map(len, texts(data).values())) == 240 + 60
 
 
-def test_old_rows_stay_in_their_part_and_new_ones_come_behind(old, new):
+def test_old_rows_stay_in_their_part_and_new_ones_come_behind(old, new, tmp_path):
     before = load_sentiment_data(old.config.data, 0)
     data = load_data(settings(old, new))
     fresh = {text for text, _ in tickets(60, 1, NEW_WORDS)}
@@ -64,8 +64,13 @@ def test_old_rows_stay_in_their_part_and_new_ones_come_behind(old, new):
             if text in labels:
                 assert data.classes[number] == labels[text]
     assert sum(map(len, parts.values())) == 300
-    # By default as many old rows are read as there are new ones.
-    assert data.replay == pytest.approx((len(data.train) - 192) / 192, abs=0.02)
+    # By default as many old rows are read as there are new ones, or three in ten if that is more.
+    assert 0.2 < (len(data.train) - 192) / 192 < 0.3
+    assert data.replay == 0.3
+    more = write(tmp_path / "more.csv", tickets(120, 1, NEW_WORDS))
+    many = load_data(settings(old, more))
+    assert many.replay == pytest.approx((len(many.train) - 192) / 192, abs=0.02)
+    assert many.replay > 0.4
     assert "1 new class: 'login'" in data.notes
 
 
