@@ -1,4 +1,4 @@
-"""The examples of docs/layer.md run as they are, and its table names what there is."""
+"""The examples of docs/how_to/layer.md run as they are, and its table names what there is."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import keras_gru
 from keras_gru import convert, introspection
 
-PAGE = (Path(__file__).parents[2] / "docs" / "layer.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/how_to/layer.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
 
