@@ -155,8 +155,8 @@ def test_faults_are_found(tmp_path):
         "from build_site import build, stage\n"
         "work = Path(sys.argv[1])\n"
         "stage(work / 'source')\n"
-        "with (work / 'source/docs/layer.md').open('a') as page:\n"
-        "    page.write('\\n[one](nowhere.md) [two](fitting.md#nowhere) [three](#nowhere)\\n')\n"
+        "with (work / 'source/docs/how_to/layer.md').open('a') as page:\n"
+        "    page.write('\\n[one](nowhere.md) [two](../fitting.md#nowhere) [three](#nowhere)\\n')\n"
         "    page.write('\\n[four](nowhere/) ![five](nowhere.png)\\n')\n"
         "(work / 'source/docs/alone.md').write_text('# Alone\\n')\n"
         "sys.exit(build(work / 'source', work / 'html'))",
@@ -165,11 +165,11 @@ def test_faults_are_found(tmp_path):
     assert done.returncode != 0
     faults = [line for line in done.stderr.splitlines() if "source/" in line and "WARNING" in line]
     for fault in (
-        r"docs/layer\.md:\d+: .*'nowhere\.md'",
-        r"docs/layer\.md:\d+: .*'docs/fitting': 'nowhere'",
-        r"docs/layer\.md:\d+: .*not found: 'nowhere'",
-        r"docs/layer\.md:\d+: .*nowhere/",
-        r"docs/layer\.md:\d+: .*nowhere\.png",
+        r"docs/how_to/layer\.md:\d+: .*'nowhere\.md'",
+        r"docs/how_to/layer\.md:\d+: .*'docs/fitting': 'nowhere'",
+        r"docs/how_to/layer\.md:\d+: .*not found: 'nowhere'",
+        r"docs/how_to/layer\.md:\d+: .*nowhere/",
+        r"docs/how_to/layer\.md:\d+: .*nowhere\.png",
         r"docs/alone\.md: .*toctree",
         r"reference/layer\.md: .*keras_gru\.silent",
         r"reference/layer\.md: .*keras_gru\.GRU\.hush",
