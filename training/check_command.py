@@ -19,7 +19,7 @@ WOULD_FAIL = 2
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Look at data before training: everything that is wrong with them, and a summary.
+    """Check data before training: list everything that is wrong, and a summary.
 
     Any setting of the training may follow DATA and is checked with it:
 

@@ -23,8 +23,8 @@ class TuneConfig:
 
     gru-train tune forecasting --data sales.csv --target revenue --trials 40 --parallel 2
 
-    The study is kept in a folder. The same command goes on with it, after Ctrl-C or a crash as
-    well; run at the same time on several machines that share the folder, it works on one study.
+    The study is kept in a folder. The same command continues it, also after Ctrl-C or a
+    crash. Several machines that share the folder can run it at the same time.
     """
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
