@@ -120,5 +120,5 @@ def _in_bash(line):
     )  # fmt: skip
     assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     if line.lstrip().startswith("curl"):
-        assert '"error"' not in done.stdout, done.stdout
+        assert not re.match(r'\s*\{\s*"error"', done.stdout), done.stdout
     return done.stdout

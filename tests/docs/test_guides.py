@@ -45,6 +45,7 @@ SERVED = {
     "docs/reference/server.md",
 }
 """Pages that ask a server which the reader has started before."""
+MATERIALS = re.compile(r"\b(tickets|load|sales|train\.py|runs/|models/)")
 NEEDS = {"torch": "torch", "onnxruntime": "onnxruntime", "tensorflow_serving": "tensorflow_serving"}
 
 
@@ -66,9 +67,13 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def place(made, tmp_path, monkeypatch):
+def place(page, request, tmp_path, monkeypatch):
+    """The working directory: with the materials, if the page speaks of any."""
     folder = tmp_path / "place"
-    shutil.copytree(made, folder)
+    if any(MATERIALS.search(block.text) for block in blocks(page) if runs(block)):
+        shutil.copytree(request.getfixturevalue("made"), folder)
+    else:
+        folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPLBACKEND", "agg")
     return folder
@@ -87,8 +92,10 @@ def test_page_runs(page, place, tmp_path):
     try:
         if page in SERVED:
             (place / "served.config").write_text(_served(place))
+            # With TensorFlow from the start: to load it for `attribution` takes long.
             shell.serve([f"--port={shell.port}", f"--rest_api_port={shell.rest_port}",
-                         f"--model_config_file={place / 'served.config'}"])  # fmt: skip
+                         f"--model_config_file={place / 'served.config'}",
+                         "--runtime=tensorflow"])  # fmt: skip
         for block in found:
             if _is_config(block):
                 text = block.text.replace('"/models/', f'"{place}/models/')
