@@ -24,6 +24,8 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
+_SETTINGS = {"flag": 35, "default": 15, "meaning": 50}
+
 
 class Settings(SphinxDirective):
     """Sections with the settings of a task."""
@@ -37,7 +39,7 @@ class Settings(SphinxDirective):
         config = getattr(importlib.import_module(module), name)
         content: list[nodes.Node] = []
         own = [found for found in _fields(config) if not found[3]]
-        content.append(_table(("flag", "default", "meaning"), map(_row, own)))
+        content.append(_table(_SETTINGS, map(_row, own)))
         for field, text, _, part in _fields(config):
             if part is None:
                 continue
@@ -45,7 +47,7 @@ class Settings(SphinxDirective):
             section = nodes.section("", nodes.title("", title), ids=[nodes.make_id(title)])
             section += nodes.paragraph(text, text)
             rows = map(_row, _fields(part))
-            section += _table(("flag", "default", "meaning"), rows)
+            section += _table(_SETTINGS, rows)
             self.state.document.note_implicit_target(section)
             content.append(section)
         return content
@@ -67,7 +69,7 @@ class ServerMetrics(SphinxDirective):
             (_code(one.name), [nodes.Text(one.kind)], _code(*one.labels))
             for one in sorted(metrics.families(), key=lambda one: one.name)
         ]
-        return [_table(("metric", "kind", "labels"), rows)]
+        return [_table({"metric": 5, "kind": 1, "labels": 4}, rows)]
 
 
 def _fields(config: type) -> Iterator[tuple[dataclasses.Field[Any], str, Any, type | None]]:
@@ -121,9 +123,9 @@ def _code(*words: str) -> list[nodes.Node]:
     return content
 
 
-def _table(head: Sequence[str], rows: Iterator[Sequence[Any]] | Sequence[Sequence[Any]]) -> Any:
+def _table(head: dict[str, int], rows: Iterator[Sequence[Any]] | Sequence[Sequence[Any]]) -> Any:
     group = nodes.tgroup(cols=len(head))
-    group += [nodes.colspec(colwidth=1) for _ in head]
+    group += [nodes.colspec(colwidth=width) for width in head.values()]
     group += nodes.thead("", _line([[nodes.Text(word)] for word in head]))
     group += nodes.tbody("", *(_line(row) for row in rows))
     return nodes.table("", group)
