@@ -35,7 +35,7 @@ class CheckConfig:
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     """A file or folder, as --data of a training."""
     task: OptionalName = None
-    """What to train on it, as sentiment or forecasting; default: what its columns are fit for."""
+    """What to train on it, such as sentiment or forecasting; default: what its columns suit."""
     debug: bool = False
     """Show where an error arose."""
 

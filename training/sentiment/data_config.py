@@ -62,7 +62,7 @@ class SentimentDataConfig:
     drop_small_classes: bool = False
     """Leave out classes with fewer than three rows."""
     merge_labels: bool = False
-    """Make one class of labels that differ in case, blanks or the form of a number only."""
+    """Merge labels that differ only in case, blanks or the form of a number."""
     phrases: bool = False
     """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
     reviews: int = 6000
