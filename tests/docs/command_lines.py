@@ -26,9 +26,11 @@ from training.tune.config import TuneConfig
 from training.tune.run import search_space
 
 _OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ";;", "<", ">", ">>"}
+_QUOTED_SIGNS = re.compile(r"([\"'])([&|;()<>]+)\1")
+_NOT_SIGNS = "\ue000"  # before signs that were quoted, and so are no operators
 _INCOMPLETE = re.compile(
     r"arguments? are required|is required|expected one argument|required options|are empty|"
-    r"missing (argument|subcommand)|two or more run directories",
+    r"missing (argument|subcommand)|(two or more|at least two) run directories",
     re.I,
 )
 _EXAMPLES = {"TASK": "sentiment", "SEED": "1", "B,T,D,U": "32,50,100,256"}
@@ -42,7 +44,8 @@ def of_shell(text):
     lines = re.sub(r"\\\n", " ", text).splitlines()
     words = []
     for line in lines:
-        line = line.removeprefix("$ ")
+        line = _QUOTED_SIGNS.sub(lambda quoted: f"{quoted[1]}{_NOT_SIGNS}{quoted[2]}{quoted[1]}",
+                                 line.removeprefix("$ "))  # fmt: skip
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         lexer.commenters = "#"
@@ -57,6 +60,7 @@ def of_shell(text):
             now = []
         else:
             now.append(word)
+    commands = [[word.replace(_NOT_SIGNS, "") for word in command] for command in commands]
     return [found for found in map(_own, commands) if found]
 
 

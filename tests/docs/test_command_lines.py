@@ -54,11 +54,13 @@ def test_lines_of_a_shell():
         "$ A=1 gru-train sentiment --data a.csv && gru-serve inspect m | head  # both\n"
         "(gru-train report runs/a \\\n   --open)\n"
         "cat tickets.csv > gru-train\n"
+        'gru-train sentiment --label-separator ";" --units 4; ls\n'
         ".venv/bin/python -m benchmarks.m4 runs/RUN 'a b.csv'\n"
     )
     assert of_shell(text) == [
         ["gru-train", "sentiment", "--data", "a.csv"],
         ["gru-serve", "inspect", "m"],
         ["gru-train", "report", "runs/a", "--open"],
+        ["gru-train", "sentiment", "--label-separator", ";", "--units", "4"],
         ["python", "-m", "benchmarks.m4", "runs/RUN", "a b.csv"],
     ]
