@@ -36,7 +36,7 @@ SERVED = {
     "docs/reference/server.md",
 }
 """Pages that ask a server which the reader has started before."""
-MATERIALS = re.compile(r"\b(tickets|load|sales|train\.py|runs/|models/)")
+MATERIALS = re.compile(r"tickets|load[.-]|sales\.csv|train\.py|\bruns/|\bmodels/")
 NEEDS = {"torch": "torch", "onnxruntime": "onnxruntime", "tensorflow_serving": "tensorflow_serving"}
 
 
