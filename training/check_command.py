@@ -19,7 +19,7 @@ WOULD_FAIL = 2
 
 @dataclass(frozen=True)
 class CheckConfig:
-    """Look at data before training: everything that is wrong with them, and a summary.
+    """Check data before training: list everything that is wrong, and a summary.
 
     Any setting of the training may follow DATA and is checked with it:
 
@@ -35,7 +35,7 @@ class CheckConfig:
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     """A file or folder, as --data of a training."""
     task: OptionalName = None
-    """What to train on it, as sentiment or forecasting; default: what its columns are fit for."""
+    """What to train on it, such as sentiment or forecasting; default: what its columns suit."""
     debug: bool = False
     """Show where an error arose."""
 

@@ -41,8 +41,8 @@ class RunConfig:
     """Follow the training in TensorBoard, MLflow or Weights & Biases: settings, measures of each
     epoch, digest of the data, pictures; in the last two also the run itself."""
     track_to: Annotated[str | None, tyro.conf.arg(metavar="PLACE")] = None
-    """Server or store of MLflow, as http://host:5000 or sqlite:///runs.db; folder of the others.
-    Default: what MLflow's environment says; tensorboard/ or wandb/ in --runs-dir."""
+    """Server or store of MLflow, such as http://host:5000 or sqlite:///runs.db; folder of the
+    others. Default: what MLflow's environment says; tensorboard/ or wandb/ in --runs-dir."""
     track_project: OptionalName = None
     """Experiment of MLflow or project of Weights & Biases; default: keras-gru."""
     track_histograms: bool = False

@@ -14,7 +14,7 @@ from training.task import Command
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Name the page with a run's report, or write it where an older run has none.
+    """Show where the page of a run's report is; write it if an older run has none.
 
     The page is one file that needs no other, no server and no network. Works for runs and for
     the folders of gru-train compare.
@@ -23,11 +23,11 @@ class ReportConfig:
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The run, as runs/NAME, or the folder of a comparison."""
+    """The run, such as runs/NAME, or the folder of a comparison."""
     open: bool = False
     """Open the page in the browser."""
     rewrite: bool = False
-    """Write the page anew, with this version's way to show things."""
+    """Write the page again, as this version shows it."""
     debug: bool = False
     """Show the traceback of an error."""
 

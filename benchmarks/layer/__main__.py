@@ -9,7 +9,7 @@
 All contenders get the same weights and inputs. Before any timing their outputs and weight gradients
 are compared, and the path that keras_gru's layer took is checked. Then they run in turn, two calls
 before each timed one; rounds in which other processes used more than a tenth of a core are thrown
-away. docs/layer_performance.md says more. Leave the machine alone meanwhile.
+away. docs/notes/layer_performance.md says more. Leave the machine alone meanwhile.
 
 Results go to the folder: layer.json (every single time), layer.md (the tables) and layer.png (the
 ratios), written after each shape, so that Ctrl-C loses nothing that was measured.

@@ -1,4 +1,4 @@
-"""The pictures of docs/pages.md: `python docs/pages/take_pictures.py demo_output`, after a demo."""
+"""The pictures of docs/how_to/pages.md: `python docs/pages/take_pictures.py demo_output`."""
 
 import shutil
 import subprocess

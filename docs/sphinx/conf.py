@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "docstrings",
     "command_help",
+    "code_tables",
     "public_names",
 ]
 root_doc = "index"

@@ -57,8 +57,10 @@ def to_tflite(model: Any, path: str | Path | None = None, *, quantize: str | Non
 
 def _specs(model: Any) -> Any:
     """What the model is called on, in its own structure; named as its inputs."""
+    # A Sequential that was never called has no `input`; it takes a single tensor.
+    inputs = model.inputs[0] if isinstance(model, keras.Sequential) else model.input
     return keras.tree.map_structure(
-        lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype, name=tensor.name), model.input
+        lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype, name=tensor.name), inputs
     )
 
 

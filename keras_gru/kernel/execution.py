@@ -35,8 +35,8 @@ Tensor = Any
 
 # What the rule was tuned to, on two cores with AVX-512. Shapes are B,T,D,U; "recorded" says that a
 # figure was kept. Where none was, the threshold stands on runs of the main grid of
-# docs/layer_performance.md, which has the figures of the rule as a whole, and of a grid that it was
-# not tuned on.
+# docs/notes/layer_performance.md, which has the figures of the rule as a whole, and of a grid that
+# it was not tuned on.
 
 # Below that much work, a second block of rows costs more than it saves: its launch. Work is
 # B·T·U·(U + ELEMENTWISE): the recurrent products, and the rest as so many more columns. Recorded,

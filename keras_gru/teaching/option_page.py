@@ -1,6 +1,6 @@
-"""docs/layer_options.md: on which path each option of the layer runs, read off real layers.
+"""docs/reference/layer_options.md: the path of each option of the layer, read off real layers.
 
-`python -m keras_gru.teaching.option_page docs/layer_options.md` writes the page anew.
+`python -m keras_gru.teaching.option_page docs/reference/layer_options.md` writes the page anew.
 """
 
 import argparse

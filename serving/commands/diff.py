@@ -29,8 +29,8 @@ _EXAMPLES = """examples:
   gru-serve diff models/sentiment/3 models/sentiment/4
   gru-serve diff models/sentiment/3 staging/sentiment --json
 
-Both versions answer the golden requests of both. A signature whose inputs differ (a step with
-another state, for one) is named and not compared.
+Both versions answer the golden requests of both. A signature whose inputs differ (such as a
+step with another state) is named and not compared.
 
 exit status: 0 all answers equal within the tolerance; 1 they differ; 2 nothing could be compared
 """
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
         "--tolerance",
         type=float,
         default=TOLERANCE,
-        help="numbers this close are equal (%(default)g)",
+        help="largest difference that counts as equal (%(default)g)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

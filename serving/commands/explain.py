@@ -43,8 +43,8 @@ near 0 has the candidate ignore what was read before. The answer beside a token 
 answer to the text up to it.
 
 With --attribution each row is a token and its share in the answer by integrated gradients: above 0
-it speaks for the class or label, below 0 against it. The shares are in log-odds, of a number in its
-own units.
+it speaks for the class or label, below 0 against it. The shares are in log-odds, or in the
+units of the number.
 """
 
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
         "--of",
         default="",
         metavar="CLASS",
-        help="the class or label to attribute (default: answer)",
+        help="the class or label to attribute (default: the one answered)",
     )
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="write the attribution as a page, words marked"

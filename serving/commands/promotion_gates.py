@@ -21,7 +21,7 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --gate and what belongs to it."""
     group = parser.add_argument_group(
         "gates",
-        "golden and latency are asked of the loaded version before the label moves. drift and "
+        "golden and latency are checked on the loaded version before the label moves. drift and "
         "outcomes are watched in the prediction log after it has moved; where one does not pass, "
         "or Ctrl-C ends the watch, the label is put back.",
     )

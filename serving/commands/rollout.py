@@ -28,7 +28,7 @@ _COMMON = """
 Labels live in the model config file of the server (--model_config_file). The commands rewrite it
 in the order that TensorFlow Serving demands: first the new version is asked for and loaded, then
 the label moves; if the version does not load, the file is put back. Over gRPC the server is told
-to take the file over; over REST it has to poll it (--model_config_file_poll_wait_seconds).
+to reload the file; over REST it has to poll it (--model_config_file_poll_wait_seconds).
 Clients ask for a label:  gru-serve predict --model sentiment --label stable "a fine film"
 or POST /v1/models/sentiment/labels/stable:predict.
 

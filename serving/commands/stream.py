@@ -37,13 +37,13 @@ _EXAMPLES = """examples:
   tail -n +1 -f live.csv | gru-serve stream --model co2 --csv - --columns co2
   gru-serve stream --model co2 --ticks < ticks.jsonl
   gru-serve stream --model sentiment --state talk.json "Starts well"
-  gru-serve stream --model sentiment --state talk.json "but ends badly."    # goes on, later
+  gru-serve stream --model sentiment --state talk.json "but ends badly."    # continues later
 
-Words are what blanks separate. Without a text, words come from standard input as they arrive.
+Words are separated by white space. Without a text, words come from standard input as they arrive.
 With --csv, each row is one tick: the model's columns, found by their names, or those of --columns
 in the order of the model's; an empty cell is a missing value. With
---ticks, each line is one tick: a JSON list. Beside a tick stands the forecast after it: of each
-column the next step with its widest interval, and the last step.
+--ticks, each line is one tick: a JSON list. Each tick is shown with the forecast after it: for
+each column the next step with its widest interval, and the last step.
 
 The session's state is kept here, on the client's side: the server may be restarted meanwhile. When
 the version that the state belongs to is replaced, what was fed is replayed on the new one, and the
@@ -60,11 +60,16 @@ def main(argv: Sequence[str]) -> int:
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("text", nargs="?", help="words to feed; standard input when left out")
-    parser.add_argument("--ticks", action="store_true", help="lines of JSON numbers, not words")
+    parser.add_argument("text", nargs="?", help="words to feed (default: standard input)")
+    parser.add_argument(
+        "--ticks", action="store_true", help="read lines of JSON numbers instead of words"
+    )
     add_csv_arguments(parser)
     parser.add_argument(
-        "--state", type=Path, metavar="FILE", help="go on from this file, and keep the state there"
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="continue from the state in this file, and save it there",
     )
     parser.add_argument("--output", choices=("table", "json"), default="table")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gru-serve verify",
         description="Compare the answers of a version with those that the Keras model gave at "
-        "export: of the files in this process, or of a server with --url.",
+        "export: the files loaded in this process, or a server with --url.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
@@ -95,7 +95,10 @@ def _parser() -> argparse.ArgumentParser:
         help="directory of the version, or the base path for its highest",
     )
     parser.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, help="largest difference (%(default)g)"
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        help="largest difference (default: %(default)g)",
     )
     parser.add_argument(
         "--warmup", action="store_true", help="without --url: also run the warmup requests"

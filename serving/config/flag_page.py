@@ -1,7 +1,7 @@
-"""docs/server_flags.md: every flag, its effect, what differs, and the test that shows the effect.
+"""docs/reference/server_flags.md: every flag, its effect, what differs, and the test of it.
 
-`python -m serving.config.flag_page docs/server_flags.md tests/serving/config/shown_flags.toml`
-writes the page again.
+`python -m serving.config.flag_page docs/reference/server_flags.md
+tests/serving/config/shown_flags.toml` writes the page again.
 """
 
 import argparse

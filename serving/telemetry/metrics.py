@@ -59,7 +59,7 @@ class Counter:
 
     def __init__(self, name: str, labels: Sequence[str]) -> None:
         self.name = name
-        self._labels = tuple(labels)
+        self.labels = tuple(labels)
         self._lock = threading.Lock()
         self._values: dict[tuple[str, ...], float] = {}
 
@@ -78,7 +78,7 @@ class Counter:
         with self._lock:
             items = sorted(self._values.items())
         for values, count in items:
-            yield f"{self.name}{_labels(self._labels, values)} {count}"
+            yield f"{self.name}{_labels(self.labels, values)} {count}"
 
 
 class Gauge(Counter):
@@ -111,7 +111,7 @@ class Histogram:
     ) -> None:
         self.name = name
         self._digits = digits
-        self._labels = tuple(labels)
+        self.labels = tuple(labels)
         self._bounds = tuple(bounds)
         self._lock = threading.Lock()
         self._counts: dict[tuple[str, ...], list[int]] = {}
@@ -135,9 +135,9 @@ class Histogram:
         texts = [*(f"{bound:g}" for bound in self._bounds), "+Inf"]
         for values, counts, total in items:
             for text, below in zip(texts, accumulate(counts), strict=True):
-                labels = _labels((*self._labels, "le"), (*values, text))
+                labels = _labels((*self.labels, "le"), (*values, text))
                 yield f"{self.name}_bucket{labels} {below}"
-            labels = _labels(self._labels, values)
+            labels = _labels(self.labels, values)
             yield f"{self.name}_sum{labels} {total:.{self._digits}g}"
             yield f"{self.name}_count{labels} {sum(counts)}"
 

@@ -126,7 +126,7 @@ def test_rules_and_panels_name_metrics_of_the_server():
 
 def test_every_alert_is_documented_and_tested():
     (group,) = yaml.safe_load((DOCKER / "prometheus" / "alerts.yml").read_text())["groups"]
-    guide = (DOCKER.parent / "docs" / "deployment.md").read_text()
+    guide = (DOCKER.parent / "docs/reference/gateway.md").read_text()
     tests = (DOCKER / "prometheus" / "alerts_test.yml").read_text()
     for rule in group["rules"]:
         assert f"| {rule['alert']} |" in guide

@@ -1,4 +1,4 @@
-"""The examples of docs/scoring.md in docs/examples run as they are."""
+"""The examples of docs/how_to/scoring.md in docs/examples run as they are."""
 
 import os
 import shutil

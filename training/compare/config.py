@@ -39,7 +39,7 @@ class CompareConfig:
     output: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """New folder for report, picture and figures; default: beside the reference, named after it."""
     resamples: int = 9_999
-    """How often the bootstrap draws the rows anew."""
+    """Number of times that the bootstrap draws the rows."""
     seed: int = 0
     """Seed of the bootstrap."""
     debug: bool = False

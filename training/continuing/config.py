@@ -29,7 +29,7 @@ class Continuation:
 
 @dataclass(frozen=True)
 class ContinueConfig:
-    """Go on training a run with new rows, and write a new run; the old one stays as it is.
+    """Continue training a run with new rows, and write a new run; the old one stays as it is.
 
     The network begins with the weights of the old run and learns at a lower rate. In each epoch it
     reads all new rows and a share of the old ones, so that it does not forget those (--replay).
@@ -46,14 +46,15 @@ class ContinueConfig:
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The run to go on from, as runs/NAME."""
+    """The run to continue, such as runs/NAME."""
     data: Annotated[Path, tyro.conf.arg(metavar="FILE")]
-    """The new rows, in columns called as those of the run's own data."""
+    """The new rows, with the column names of the run's own data."""
     replay: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
     """Share of the old training rows to read in each epoch, drawn anew, from 0 to 1; default: as
     many rows as there are new ones, of texts at least 0.3."""
     only_new: bool = False
-    """Read no old row; for old data that are gone. What was learned of them may be forgotten."""
+    """Read no old rows, for the case that they are gone. What was learned from them may be
+    forgotten."""
     refit_scaler: bool = False
     """Of series: measure mean and deviation, and what known inputs add, on old and new training
     rows; default: those of the old run, in which its network has learned to read."""

@@ -16,8 +16,8 @@ _FEWEST = 2
 class EnsembleConfig:
     """Average runs into one run, and distil it into one network if asked.
 
-    The runs are of one task, with the same rows held out. What comes out is a run as any other: it
-    answers, is compared, exported and served, and its report shows what was gained. For example:
+    The runs are of one task, with the same rows held out. What comes out is a run like any other:
+    it answers, is compared, exported and served, and its report shows what was gained. For example:
 
     gru-train ensemble runs/seed-0 runs/seed-1 runs/seed-2
 

@@ -38,7 +38,7 @@ class SeriesConfig:
     time_column: OptionalName = None
     """Column with the time; detected if called date, time, timestamp, month, ..."""
     time_format: Annotated[str | None, tyro.conf.arg(metavar="FORMAT")] = None
-    """How times are written, as %d.%m.%Y; detected where it is unambiguous."""
+    """How times are written, such as %d.%m.%Y; detected where it is unambiguous."""
     id_column: OptionalName = None
     """Of a file with a row for each series and time, the column with the name of the series;
     detected if called unique_id, series_id or item_id."""
@@ -59,16 +59,15 @@ class SeriesConfig:
     """Of a table in long form a .csv (.gz) with a row for each series: its name, and columns of
     numbers or categories, by which the effects of known inputs may differ."""
     timezone: OptionalName = None
-    """Zone in whose local time the times are, as Europe/Berlin; they are turned into UTC, so that
-    a day with 23 or 25 hours is no gap and no repetition."""
+    """Time zone of the times, such as Europe/Berlin; they are converted to UTC, so that days with
+    23 or 25 hours have no gap and no repetition."""
     frequency: OptionalName = None
     """Spacing of the series, as pandas names it (h, 15min, D, B, W-SUN, MS, ...); times off it are
     moved to the nearest step. Default: the one that most rows have."""
     duplicates: Duplicates = "error"
-    """What counts of several rows with one time; error refuses them."""
+    """Which value to keep if several rows have the same time; error refuses them."""
     resample: Resample = "none"
-    """Put finer rows together to steps of --frequency by their mean, sum, first, last, min or
-    max."""
+    """Combine finer rows to steps of --frequency by their mean, sum, first, last, min or max."""
     drop_bad: bool = False
     """Leave out rows with repeated or unreadable times or off the spacing, and columns that never
     vary; read cells that are no numbers as missing."""
@@ -78,7 +77,7 @@ class SeriesConfig:
     """Inputs made of the times, which are known of the steps ahead: hour, weekday, month or year,
     or auto for those that suit the spacing; none. Exported models make them of a timestamp."""
     holidays: OptionalName = None
-    """Country whose public holidays are such an input, as DE, or DE-BY for a part of it."""
+    """Country whose public holidays are such an input, such as DE, or DE-BY for a part of it."""
     lookback: _OptionalCount = None
     """Steps read; default: what does best on validation windows, with --no-combine three
     seasons."""

@@ -16,7 +16,7 @@ test_errors.npz            errors of every test window, of the model and of the 
                            training.forecasting.scores.outcomes
 delivered.keras            the model trained once more, on all rows, if it was
 combination.json           of a combination: what each part is and weighs
-*.png                      forecasts, errors, coverage, residuals, learning curves, and what known
+pictures (.png)            forecasts, errors, coverage, residuals, learning curves, and what known
                            inputs add
 =========================  ====================================================================
 """

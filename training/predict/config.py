@@ -31,13 +31,13 @@ class PredictConfig:
     """
 
     run_path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The run, as runs/NAME."""
+    """The run, such as runs/NAME."""
     data: PathName
     """The rows."""
     output: PathName
     """Where the answers go; the end of the name says which kind of file."""
     text_column: OptionalName = None
-    """Column with the text; found by itself when called text, sentence, review, ..."""
+    """Column with the text; detected if called text, sentence, review, ..."""
     keep: Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")] = None
     """Columns of the file to copy to the output; '' for none. All by default."""
     overwrite: bool = False

@@ -83,11 +83,11 @@ class DecisionConfig:
     """How probabilities become answers; all of it is kept in the run and in its exports."""
 
     costs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """JSON file with the cost of answers, as {"true class": {"answer": 5}}; others cost 1. The
-    answer of the least expected cost is given."""
+    """JSON file with the cost of answers, such as {"true class": {"answer": 5}}; others cost 1. The
+    answer with the least expected cost is given."""
     target_precision: Annotated[tuple[str, ...], tyro.conf.arg(metavar="CLASS=SHARE")] = ()
-    """Answer a class only from the probability on at which this share of the validation rows
-    answered so is right, as spam=0.95."""
+    """Answer a class only from the probability at which this share of the validation rows with that
+    answer is right, such as spam=0.95."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class SentimentDataConfig:
     drop_small_classes: bool = False
     """Leave out classes with fewer than three rows."""
     merge_labels: bool = False
-    """Make one class of labels that differ in case, blanks or the form of a number only."""
+    """Merge labels that differ only in case, blanks or the form of a number."""
     phrases: bool = False
     """SST-2 only: train on the 67,349 labelled phrases instead of the 6,920 sentences."""
     reviews: int = 6000
@@ -77,13 +77,13 @@ class SentimentDataConfig:
     """Seed of the generated reviews and of the split, so that --seed varies the training alone;
     default: --seed."""
     cleaning: OptionalFlag = None
-    """Before reading words, normalise Unicode, and undo HTML, web addresses and what joins emoji;
+    """Before reading words, normalise Unicode, remove HTML, shorten web addresses and split emoji;
     default: for data of your own."""
     spacing: OptionalFlag = None
     """Tell words and signs behind a blank from those without one; default: for data of your own, if
     the network reads in both directions and has no vectors from elsewhere."""
     pieces: int | None = None
-    """Cut words into so many learned pieces (byte pairs), which keep case and blanks; default:
+    """Cut words into this many learned pieces (byte pairs), which keep case and blanks; default:
     whole words, in lower case."""
     max_vocabulary: int = 20000
     """Words kept, the most frequent first; all others are read as unknown."""

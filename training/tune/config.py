@@ -23,8 +23,8 @@ class TuneConfig:
 
     gru-train tune forecasting --data sales.csv --target revenue --trials 40 --parallel 2
 
-    The study is kept in a folder. The same command goes on with it, after Ctrl-C or a crash as
-    well; run at the same time on several machines that share the folder, it works on one study.
+    The study is kept in a folder. The same command continues it, also after Ctrl-C or a
+    crash. Several machines that share the folder can run it at the same time.
     """
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
@@ -33,21 +33,22 @@ class TuneConfig:
     """Time for the search; trials that are running at its end are stopped. Default: 30 without
     --trials, else no limit. The final training comes on top."""
     trials: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Most trials of this command; default: as many as fit into the time."""
+    """Maximum number of trials; default: as many as fit into the time."""
     parallel: int = 1
-    """Trials at the same time, each in a process of its own."""
+    """Trials to run at the same time, each in a process of its own."""
     pruner: Literal["median", "hyperband", "none"] = "median"
-    """Stop a trial early: median: that is worse than half of the trials were after as many epochs;
-    hyperband: that is not among the best third of its bracket (Li et al., 2018); none: never."""
+    """When to stop a trial early. median: if it is worse than half of the trials were after as many
+    epochs; hyperband: if it is not among the best third of its bracket (Li et al., 2018); none:
+    never."""
     vary: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SETTING=RANGE")] = ()
-    """Search this range of a setting, as units=64:256, learning_rate=1e-4:1e-2:log or
-    pooling=max,mean; beside the settings that are searched by default."""
+    """Search this range of a setting, such as units=64:256, learning_rate=1e-4:1e-2:log or
+    pooling=max,mean; in addition to the settings that are searched by default."""
     only: bool = False
-    """Search the settings of --vary alone."""
+    """Search only the settings of --vary."""
     seeds: int = 1
     """Final trainings with the best settings, each with a seed of its own; 0: none."""
     study: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder of the study, new or to go on with; default: in --runs-dir, named after the data."""
+    """Folder of the study, new or to be continued; default: in --runs-dir, named after the data."""
     name: OptionalName = None
     """Name of the final run; default: that of the study with -best."""
     debug: bool = False

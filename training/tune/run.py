@@ -89,7 +89,7 @@ def tune(
         study = search(job, config.seconds, config.trials, config.parallel, console)
     except KeyboardInterrupt:
         raise InterruptedWork(
-            f"interrupted; the study is kept in {folder}, and the same command goes on with it"
+            f"interrupted; the study is kept in {folder}, and the same command continues it"
         ) from None
     if study.best() is None:
         raise TrainingError(

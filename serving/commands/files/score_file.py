@@ -20,8 +20,8 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "files of texts",
         "The output has the columns of the file, in its order, and the answers: of a text "
-        "classifier label, probability and each class under its name. A column of the file that "
-        "is called like one of these gets input_ before its name. Empty and missing texts are "
+        "classifier label, probability and each class under its name. A column of the file "
+        "with one of these names gets the prefix input_. Empty and missing texts are "
         "answered, too. After an interruption, run the same command again to continue.",
     )
     group.add_argument(

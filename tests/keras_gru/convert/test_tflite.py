@@ -96,6 +96,12 @@ def test_several_inputs_keep_their_names():
     np.testing.assert_allclose(got, model({"x": x, "h": h}), rtol=0, atol=1e-5)
 
 
+def test_a_sequential_that_was_never_called():
+    model = keras.Sequential([keras.Input((7, D), batch_size=1), GRU(U)])
+    x, _ = sequences_with_gaps()
+    np.testing.assert_allclose(run(to_tflite(model), x[:1]), model(x[:1]), rtol=0, atol=1e-5)
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match=r"`quantize` must be one of.*'int4'"):
         to_tflite(build(GRU(U), 1, 7), quantize="int4")

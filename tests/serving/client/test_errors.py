@@ -1,4 +1,4 @@
-"""The error table of docs/clients.md, row by row, on real sockets."""
+"""The error table of docs/reference/clients.md, row by row, on real sockets."""
 
 import asyncio
 import re
@@ -20,7 +20,9 @@ from tests.serving.strange_servers import bytes_over_grpc, rpc, secure, web
 
 def table():
     """From situation to (code, text), as documented."""
-    section = (REPOSITORY / "docs" / "clients.md").read_text("utf-8").partition("## Errors")[2]
+    section = (
+        (REPOSITORY / "docs/reference/clients.md").read_text("utf-8").partition("## Errors")[2]
+    )
     rows = re.findall(
         r"^\| (.+?) \| ([A-Z_]+(?: or [A-Z_]+)?) \| (.+?) \| .+ \|$", section, re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""docs/server_flags.md lists every flag, and the tests that it names exist."""
+"""docs/reference/server_flags.md lists every flag, and the tests that it names exist."""
 
 import ast
 import tomllib
@@ -8,7 +8,7 @@ from serving.config.flag_page import DEFAULTS, DIFFERENCES, main
 from serving.config.flags import FLAGS, Honour
 
 TESTS = Path(__file__).parents[1]
-PAGE = TESTS.parents[1] / "docs" / "server_flags.md"
+PAGE = TESTS.parents[1] / "docs/reference/server_flags.md"
 LISTED = Path(__file__).with_name("shown_flags.toml")
 SHOWN = tomllib.loads(LISTED.read_text("utf-8"))
 
@@ -17,7 +17,7 @@ def test_page_is_up_to_date(tmp_path):
     main([str(tmp_path / "page.md"), str(LISTED)])
     assert PAGE.read_text("utf-8") == (tmp_path / "page.md").read_text("utf-8"), (
         "write it anew: python -m serving.config.flag_page "
-        "docs/server_flags.md tests/serving/config/shown_flags.toml"
+        "docs/reference/server_flags.md tests/serving/config/shown_flags.toml"
     )
 
 

@@ -239,7 +239,7 @@ def test_what_is_not_honoured_is_said_in_one_line():
 
 
 def test_every_flag_that_matters_is_honoured():
-    """Only flags of class C in docs/conformance.md may be without effect."""
+    """Only flags of class C in docs/reference/conformance.md may be without effect."""
     ignored = {flag.name for flag in FLAGS if flag.metadata["honour"] is Honour.IGNORED}
     assert ignored == {
         "flush_filesystem_caches", "remove_unused_fields_from_bundle_metagraph",

@@ -1,4 +1,4 @@
-"""docs/conformance.md names tests that exist, and a test for every rule."""
+"""docs/reference/conformance.md names tests that exist, and a test for every rule."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ import pytest
 
 from tests.serving.conftest import REPOSITORY
 
-DOCUMENT = (REPOSITORY / "docs" / "conformance.md").read_text("utf-8")
+DOCUMENT = (REPOSITORY / "docs/reference/conformance.md").read_text("utf-8")
 SECTIONS = (
     "Flags", "Configuration files", "REST: paths", "REST: requests and answers", "gRPC",
     "Versions and lifecycle", "Warmup", "Batching", "Metrics",

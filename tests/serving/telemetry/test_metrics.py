@@ -86,7 +86,7 @@ def test_latency_bounds():
 )
 def test_bounds_of_histograms(metric, first, second, count):
     histogram = getattr(Metrics(), metric)
-    labels = ["x"] * len(histogram._labels)
+    labels = ["x"] * len(histogram.labels)
     histogram.observe(0.5, *labels)
     buckets = [line for line in histogram.lines() if "_bucket" in line]
     assert len(buckets) == count + 1
@@ -123,7 +123,7 @@ def test_names_and_labels_of_the_contract():
         ":tensorflow:core:graph_runs": ("counter", ()),
         ":tensorflow:core:graph_run_time_usecs": ("counter", ()),
     }
-    found = {one.name: (one.kind, one._labels) for one in Metrics().families()}
+    found = {one.name: (one.kind, one.labels) for one in Metrics().families()}
     assert {name: found.get(name) for name in expected} == expected
 
 

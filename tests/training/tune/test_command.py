@@ -90,7 +90,7 @@ def test_ctrl_c_ends_every_process_and_the_study_goes_on(tmp_path):
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
     assert "interrupted" in errors
-    assert "the same command goes on with it" in errors
+    assert "the same command continues it" in errors
     for worker in workers:
         with pytest.raises(ProcessLookupError):
             os.kill(int(worker.rpartition(":")[2]), 0)

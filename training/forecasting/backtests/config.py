@@ -38,7 +38,7 @@ class BacktestConfig:
     """Rows before each fold that no model is fitted on, as if they came too late for it; they are
     read for forecasts."""
     metric: Metric = "mse"
-    """What the table and the picture show; backtest.json has all of them. The CRPS is known of the
+    """What the table and the picture show; backtest.json has all of them. The CRPS exists for the
     run's model alone."""
     adaptive: bool = False
     """Also measure intervals that learn from their misses as time goes on (adaptive conformal
