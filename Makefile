@@ -11,9 +11,13 @@ export PYTHONDONTWRITEBYTECODE :=
 
 OLDEST    := 3.11
 NEWEST    := 3.13
+PYTHONS   ?= 3.11 3.12 3.13
 ON_PYTHON := UV=$(UV) tests/on_python.sh
 TESTS     ?= tests
 DEMO      ?= demo
+# The images of docker/; say SBOM_OF="NAME ..." for others.
+IMAGES    ?= keras-gru
+SBOM_OF   ?= $(addprefix $(IMAGES)/,engine engine-light serving training gateway prometheus)
 # Every module, the layer's contract, export and serving, foreign messages, pictures.
 DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/classification/test_pictures.py \
@@ -22,7 +26,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
 .PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
-        test-newest-short wheel wheel-test wheel-test-short docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
+        test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 21
@@ -64,11 +68,14 @@ $(UV):
 	$(PYTHON) -m venv build/uv
 	$(@D)/python -m pip install --quiet --disable-pip-version-check uv
 
+# The time of the commit: whoever builds it gets the same bytes.
+wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1580601600)
 wheel: build/release  ## build the wheel and the source distribution, and check them
 	rm -rf dist
 	build/release/bin/python -m build --no-isolation --outdir dist
 	build/release/bin/twine check --strict dist/*
 	build/release/bin/check-wheel-contents dist/*.whl
+	build/release/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 build/release: pyproject.toml $(UV)
 	$(UV) venv --quiet --clear --python $(PYTHON) $@
@@ -81,7 +88,21 @@ wheel-test: wheel $(STAMP)  ## use the wheel with each extra in a fresh environm
 wheel-test-short:  ## the same, of what needs no TensorFlow
 	$(MAKE) wheel-test WHEEL_TESTS="-m 'wheel and not slow'"
 
-docker-test: $(STAMP)  ## build, start and query the containers; starts a Docker Engine if none answers
+release-check: $(STAMP)  ## what a release must pass: rebuilt alike, and each extra on each Python
+	@test -z "$$(git status --porcelain)" || \
+	    { echo "release-check: expected a tree without changes; commit them first" >&2; exit 1; }
+	$(MAKE) wheel
+	UV=$(UV) PYTHONS="$(PYTHONS)" $(BIN)/python -m pytest tests/packaging -m "wheel or not wheel" --durations=20
+
+sbom: build/sbom-tools  ## list the contents of the images in build/sbom, as CycloneDX
+	build/sbom-tools/bin/python docker/sbom.py --to build/sbom $(SBOM_OF)
+
+build/sbom-tools: pyproject.toml $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) $@
+	$(UV) pip install --quiet --python $@ --group sbom
+	@touch $@
+
+docker-test: $(STAMP) build/sbom-tools  ## build, start and query the containers; starts a Docker Engine if none answers
 	@mkdir -p build && rm -f build/docker-test.txt
 	KERAS_GRU_FIGURES=$(CURDIR)/build/docker-test.txt $(BIN)/python -m pytest tests/docker -m docker
 	@cat build/docker-test.txt

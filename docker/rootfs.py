@@ -1,7 +1,7 @@
 """Gather files and the shared libraries that they need into a new root file system.
 
 An image `FROM scratch` with such a root holds what its program uses and nothing else: no shell, no
-package manager, no setuid program.
+package manager, no setuid program. Which Debian packages it has files of is recorded.
 
 Usage: python3 docker/rootfs.py TARGET PATH ... [--scan DIRECTORY ...]
 
@@ -17,6 +17,8 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from debian_packages import record_packages
 
 USER = "nonroot:x:65532:65532:nonroot:/tmp:/nonexistent\n"
 LEFT_OUT = ("idlelib", "lib2to3", "test", "tests", "tkinter", "turtledemo")
@@ -36,6 +38,7 @@ def main() -> None:
         if not any(library.is_relative_to(directory) for directory in arguments.scan):
             take(library, arguments.target)
     furnish(arguments.target)
+    record_packages(arguments.target)
 
 
 def take(path: Path, target: Path) -> None:

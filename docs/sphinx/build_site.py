@@ -20,6 +20,7 @@ PAGES = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
+    "SECURITY.md",
     "docker/README.md",
     "keras_gru/DERIVATION.md",
 )

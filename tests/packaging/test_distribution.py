@@ -52,7 +52,9 @@ def test_the_wheel_s_metadata(wheel):
     version = about["Version"]
     assert f'__version__ = "{version}"' in (ROOT / "keras_gru" / "__init__.py").read_text()
     assert built(".whl").name == f"keras_gru-{version}-py3-none-any.whl"
-    assert metadata(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
+    for name in ("LICENSE", "NOTICE"):
+        assert metadata(wheel, f"licenses/{name}") == (ROOT / name).read_text()
+    assert about["License-Expression"] == "Apache-2.0 AND MIT"
     assert about.get_payload().strip() == (ROOT / "README.md").read_text().strip()
     base = [one for one in about.get_all("Requires-Dist") if "extra ==" not in one]
     assert [one.partition(">")[0] for one in base] == ["numpy", "rich"]

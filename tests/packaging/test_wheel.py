@@ -1,16 +1,12 @@
-"""The built wheel, installed with each extra in its own environment, and used there."""
+"""The built wheel in an environment of its own: bare, as a client, with the layer, with all."""
 
 import json
-from contextlib import contextmanager
-from subprocess import Popen
 
 import numpy as np
 import pytest
 
-from tests.packaging.fresh_environment import FreshEnvironment, requirement, uv
-from tests.ports import free_ports
-from tests.serving.conftest import Running, answers, running, wait_until
-from tests.serving.saved_models import save_affine
+from tests.packaging.fresh_environment import requirement, uv
+from tests.serving.conftest import running
 
 pytestmark = pytest.mark.wheel
 HEAVY = {"tensorflow", "keras", "pandas", "scikit-learn", "starlette", "matplotlib"}
@@ -35,57 +31,16 @@ print(json.dumps(y.tolist()))
 """
 
 
-@pytest.fixture
-def environment(tmp_path):
-    """Makes an environment with an extra."""
-    return lambda extra="": FreshEnvironment(tmp_path / (extra or "base"), extra)
-
-
-@pytest.fixture(scope="module")
-def affine(tmp_path_factory):
-    """Base path of a model."""
-    path = tmp_path_factory.mktemp("affine")
-    save_affine(path / "1")
-    return path
-
-
-@contextmanager
-def served_from(environment, model, name):
-    """A server of an environment, on free ports, until the block ends."""
-    port, rest_port = free_ports(2)
-    log = environment.work / "log"
-    flags = (f"--port={port}", f"--rest_api_port={rest_port}", f"--model_name={name}",
-             f"--model_base_path={model}")  # fmt: skip
-    with log.open("wb") as out:
-        command = [environment.folder / "bin" / "gru-serve", "serve", *flags]
-        process = Popen(
-            command, cwd=environment.work, env=environment.variables(), stdout=out, stderr=out
-        )
-    server = Running(process, port, rest_port, log)
-    try:
-        wait_until(lambda: answers(server), server)
-        yield server
-    finally:
-        process.terminate()
-        process.wait(90)
-
-
 def test_base(environment):
     """It can be imported, prints its help, and names the extra for everything else."""
     base = environment()
     assert HEAVY.isdisjoint(base.packages())
     base.python("import serving, serving.errors, training")
     assert base.run("gru-serve", "--help").stdout.startswith("usage: gru-serve COMMAND")
-    for command, extra in (
-        (("gru-train", "sentiment"), "train"),
-        (("gru-serve", "serve", "--port=1"), "serve"),
-        (("gru-serve", "predict", "a text"), "client"),
-        (("gru-serve", "export", "runs/none", "--to", "models"), "train"),
-    ):
-        done = base.run(*command)
-        assert done.returncode == 2
-        assert done.stderr.endswith(f"install it with pip install 'keras-gru[{extra}]'\n")
-        assert done.stderr.count("\n") == 1
+    base.asks_for("train", "gru-train", "sentiment")
+    base.asks_for("serve", "gru-serve", "serve", "--port=1")
+    base.asks_for("client", "gru-serve", "predict", "a text")
+    base.asks_for("train", "gru-serve", "export", "runs/none", "--to", "models")
     for module, extra in (("keras_gru", "layer"), ("serving.client", "client")):
         done = base.run("python", "-c", f"import {module}")
         assert done.stderr.endswith(f"install it with pip install 'keras-gru[{extra}]'\n")
@@ -107,11 +62,11 @@ def test_client(environment, affine, tmp_path):
             assert done.returncode == 0, done.stderr
             rows = [row["y"] for row in json.loads(done.stdout)["predictions"]]
             np.testing.assert_allclose(rows, Y, rtol=1e-5)
-    done = client.run("gru-serve", "inspect", str(affine))
-    assert done.stderr == (
-        "gru-serve inspect: needs tensorflow, which is not installed; install it with "
-        "pip install 'keras-gru[serve]'\n"
+    client.asks_for("serve", "gru-serve", "inspect", str(affine))
+    client.asks_for(
+        "tables", "gru-serve", "predict", "--model=m", "--data=in.csv", "--output=out.csv"
     )
+    client.asks_for("train", "gru-train", "sentiment")
 
 
 @pytest.mark.slow
@@ -137,8 +92,8 @@ def test_layer(environment):
         "    print(error)\n"
     )
     assert printed.endswith("pip install 'keras-gru[plot]'\n")
-    assert layer.run("python", "-m", "keras_gru", "trace", "good_movie").returncode == 0
-    uv(*layer.install, requirement("plot"))
+    layer.succeeds("python", "-m", "keras_gru", "trace", "good_movie")
+    layer.add("plot")
     layer.python(
         "import numpy as np\n"
         "from keras_gru import GRU\n"
@@ -146,31 +101,6 @@ def test_layer(environment):
         "plot_gates(gates_over_time(GRU(4), np.ones((1, 3, 2), 'float32'))).savefig('gates.png')\n"
     )
     assert (layer.work / "gates.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_train_and_serve(environment):
-    """A run of one environment is exported there and served by another, which cannot train."""
-    train = environment("train")
-    assert "starlette" not in train.packages()
-    small = ("--reviews", "300", "--epochs", "1", "--runs-dir", "runs", "--name", "small")
-    for command in (
-        ("gru-train", "sentiment", "--preset", "demo", *small),
-        ("gru-serve", "export", "runs/small", "--to", "models/small"),
-    ):
-        done = train.run(*command)
-        assert done.returncode == 0, done.stderr
-    serve = environment("serve")
-    assert {"pandas", "scikit-learn", "tyro"}.isdisjoint(serve.packages())
-    exported = train.work / "models" / "small"
-    with served_from(serve, exported, "small") as server:
-        url = f"grpc://{server.grpc}"
-        done = serve.run("gru-serve", "verify", str(exported), "--url", url)
-        assert done.returncode == 0, done.stdout + done.stderr
-    done = serve.run("gru-serve", "verify", str(exported))
-    assert done.returncode == 0, done.stdout + done.stderr
-    done = serve.run("gru-serve", "export", "runs/small", "--to", "models/small")
-    assert done.stderr.endswith("install it with pip install 'keras-gru[train]'\n")
 
 
 @pytest.mark.slow
@@ -188,7 +118,7 @@ def test_all(environment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", ["text", "tflite", "interop", "dev"])
-def test_the_other_extras_can_be_installed(environment, extra):
+@pytest.mark.parametrize("extra", ["interop", "docs", "dev"])
+def test_the_extras_for_contributors_can_be_installed(environment, extra):
     base = environment()
     uv(*base.install, "--dry-run", requirement(extra))

@@ -26,7 +26,7 @@ from serving.engine.tflite.signatures import (
     repair_tensor_names,
     tensors_by_name,
 )
-from serving.errors import Internal, InvalidArgument, NotFound
+from serving.errors import FailedPrecondition, Internal, InvalidArgument, NotFound
 from serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 MODEL_FILE = "model.tflite"
@@ -47,7 +47,8 @@ class TfliteSession:
             with all of its inputs and outputs.
 
     Raises:
-        ServingError: The file holds no model that can be run, or signatures that do not fit it.
+        ServingError: The file holds no model that can be run, or signatures that do not fit it; or
+            neither LiteRT nor TensorFlow is installed.
     """
 
     def __init__(self, path: Path, interpreters: int = 1) -> None:
@@ -237,7 +238,15 @@ def _interpreter_class() -> Any:
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError:
-        import tensorflow as tf
+        try:
+            import tensorflow as tf
+        except ModuleNotFoundError as error:
+            if error.name != "tensorflow":
+                raise
+            raise FailedPrecondition(
+                f"{MODEL_FILE} needs LiteRT, which is not installed here: "
+                "pip install 'keras-gru[tflite]'"
+            ) from None
 
         def deprecated(**options: Any) -> Any:
             with warnings.catch_warnings():

@@ -1,5 +1,6 @@
 """TensorFlow Lite files beside or instead of a graph: what they answer."""
 
+import sys
 import threading
 
 import numpy as np
@@ -73,6 +74,17 @@ def test_threads_share_the_interpreters(lite):
 def test_a_file_that_is_no_model(tmp_path):
     (tmp_path / MODEL_FILE).write_bytes(b"nonsense" * 10)
     with pytest.raises(InvalidArgument, match="Cannot build Interpreter"):
+        TfliteSession(tmp_path / MODEL_FILE)
+
+
+def test_without_an_interpreter_the_extra_is_named(tmp_path, monkeypatch):
+    """The server said: ModuleNotFoundError("No module named 'tensorflow'")."""
+    for module in ("ai_edge_litert", "tensorflow"):
+        monkeypatch.setitem(sys.modules, module, None)
+        for name in [one for one in sys.modules if one.startswith(f"{module}.")]:
+            monkeypatch.delitem(sys.modules, name)
+    (tmp_path / MODEL_FILE).touch()
+    with pytest.raises(FailedPrecondition, match=r"pip install 'keras-gru\[tflite\]'$"):
         TfliteSession(tmp_path / MODEL_FILE)
 
 
