@@ -101,7 +101,7 @@ def make_train_step(
                 penalties = [penalty / replicas.count for penalty in model.losses]
                 objective = tf.add_n([replicas.mean(row_losses, rows), *penalties])
             gradients = replicas.summed(
-                [_summed(each) for each in tape.gradient(objective, model.trainable_variables)]
+                [summed(each) for each in tape.gradient(objective, model.trainable_variables)]
             )
             gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
             replicas.apply(optimizer, gradients)
@@ -260,7 +260,7 @@ def _require_finite(name: str, mean: float, when: str) -> None:
         raise DivergenceError(f"the {name} became {mean} {when}; try a lower --learning-rate")
 
 
-def _summed(gradient: Any) -> Any:
+def summed(gradient: Any) -> Any:
     """Add up a sparse gradient's entries for the same row; otherwise its norm is wrong."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
