@@ -6,11 +6,12 @@ from pathlib import Path
 from training.data.file_content import read_utf8
 from training.data.imdb import imdb_test, imdb_unlabelled
 from training.data.problems import counted
-from training.errors import DataError, ForeignDataError
+from training.data.text_files import find_column
+from training.errors import DataError
 from training.language.config import LanguageDataConfig
 from training.tables.file_kind import KINDS
 from training.tables.table_file import open_table
-from training.tables.text_columns import TEXT_COLUMNS, column_called
+from training.tables.text_columns import TEXT_COLUMNS
 
 BUILT_IN = "python-help"
 """What the documents are called that come with Python."""
@@ -87,13 +88,7 @@ def _documents_of(path: Path, config: LanguageDataConfig) -> Iterator[str]:
         expected = ", ".join((*_TEXT, *KINDS))
         raise DataError(f"{path}: expected a folder, or a file name ending in {expected}")
     table = open_table(path)
-    column = config.text_column or column_called(TEXT_COLUMNS, table.schema.names)
-    if column not in table.schema.names:
-        looked = "column looks like the text" if column is None else f"column {column!r}"
-        raise ForeignDataError(
-            f"{path} has no {looked}; its columns are {table.schema.names}, name one with "
-            "--text-column"
-        )
+    column = find_column(path, table.schema.names, config.text_column, TEXT_COLUMNS, "text")
     for piece in table.pieces([column]):
         yield from ("" if cell is None else str(cell) for cell in piece.column(0).to_pylist())
 

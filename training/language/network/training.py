@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import keras
 from rich.console import Console
 
 from training.language.batches import DocumentChunks
@@ -142,7 +141,3 @@ class Evaluation:
         """Mean of what each token costs, the end of each document among them."""
         return evaluate(self.step, self.batches(rows))["loss"]
 
-
-def seeded(seed: int) -> None:
-    """Seed Python's, NumPy's and Keras' global random numbers."""
-    keras.utils.set_random_seed(seed)
