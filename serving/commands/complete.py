@@ -110,8 +110,7 @@ def completion(
                 f"{', '.join(sorted(outputs))}"
             )
         tokens, texts = (
-            [value.decode("utf-8", "replace") for value in outputs[name][0]]
-            for name in _WANTED[:2]
+            [value.decode("utf-8", "replace") for value in outputs[name][0]] for name in _WANTED[:2]
         )
         values = np.asarray(outputs["log_probability"][0])
         chosen = sampler.choose(tokens, values)

@@ -1,4 +1,4 @@
-"""Files of texts whose records end with a line feed and nothing else, and whose quotes mean nothing.
+"""Files whose records end with a line feed and nothing else, and whose quotes mean nothing.
 
 So known sets are written: MR and IMDB hold U+0085, which `splitlines` takes for a line end.
 """

@@ -40,9 +40,9 @@ class LanguageDataConfig:
     """Column of a table with the text; detected if called text, sentence, review, ..."""
     document: Literal["file", "line"] = "file"
     """Whether each .txt file is one document, or each of its lines. A row of a table always is."""
-    unit: Unit = "words"
+    unit: Annotated[Unit | None, tyro.conf.DisallowNone] = None
     """What is predicted one after the other: words in lower case and punctuation marks, or
-    characters as they are."""
+    characters as they are. Default: words; of Python's help texts characters."""
     max_vocabulary: int = 30000
     """Words or characters kept, the most frequent first; all others are read as unknown."""
     min_count: int = 1
@@ -68,6 +68,11 @@ class LanguageDataConfig:
             self.more_data or self.validation or self.test or self.text_column
         ):
             raise ConfigError("--more-data, --validation, --test and --text-column need --data")
+
+    @property
+    def reads(self) -> Unit:
+        """What is predicted one after the other."""
+        return self.unit or ("characters" if self.data is None else "words")
 
     def drawn_with(self, seed: int) -> int:
         """The seed of the split, in a training with this seed."""
@@ -122,7 +127,7 @@ class LanguageTrainingConfig(TrainingConfig):
     average: float = 0.0
     """Deliver, in place of the weights, their moving average, with this share of the average kept
     at each step, as 0.999."""
-    sampled: int | None = None
+    sampled: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """While training, compare each next word with so many drawn ones in place of all; 0 compares
     with all. Default: 1024 with more than 10,000 words, else 0."""
     seed: int = 0
@@ -155,8 +160,8 @@ class LanguageConfig:
     """Train a GRU language model on texts without labels and write a run directory.
 
     It learns what comes next, and its run says how well, completes texts and scores them. Without
-    --data it learns from the help texts that come with Python, character by character with
-    --preset characters. Ctrl-C ends training and keeps the best epoch so far.
+    --data it learns from the help texts that come with Python, character by character.
+    Ctrl-C ends training and keeps the best epoch so far.
     """
 
     preset: OptionalName = None

@@ -58,7 +58,7 @@ def train_language(
         if data is None:
             with console.status("reading the data ..."):
                 data = load_language_data(config.data, config.training.seed)
-        with console.status(f"learning {config.data.unit} ..."):
+        with console.status(f"learning {config.data.reads} ..."):
             read = read_tokens(data, config.data)
         counts = ", ".join(f"{part.tokens:,} {name}" for name, part in read.parts().items())
         console.print(

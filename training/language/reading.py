@@ -70,24 +70,22 @@ def read_tokens(data: LanguageData, config: LanguageDataConfig) -> ReadDocuments
     Raises:
         DataError: No word is left.
     """
-    trained = index_tokens(data.train, reading=config.unit)
+    trained = index_tokens(data.train, reading=config.reads)
     kept = build_vocabulary(trained, config.max_vocabulary, config.min_count)
     vocabulary = Vocabulary((END, *kept.tokens[len(RESERVED) :]))
-    train = _part(trained, vocabulary, config.unit, None)
+    train = _part(trained, vocabulary, config.reads, None)
     held_out = (
         _part(
-            index_tokens(documents, reading=config.unit),
+            index_tokens(documents, reading=config.reads),
             vocabulary,
-            config.unit,
+            config.reads,
             config.held_out_tokens,
         )
         for documents in (data.validation, data.test)
     )
     rare = Counter(train.unknown)
-    rare.update(
-        token for token, n in zip(trained.tokens, trained.counts, strict=True) if n == 1
-    )
-    return ReadDocuments(config.unit, vocabulary, train, *held_out, Spelling.of(rare))
+    rare.update(token for token, n in zip(trained.tokens, trained.counts, strict=True) if n == 1)
+    return ReadDocuments(config.reads, vocabulary, train, *held_out, Spelling.of(rare))
 
 
 def _part(index: TokenIndex, vocabulary: Vocabulary, unit: Unit, most: int | None) -> TokenPart:

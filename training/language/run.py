@@ -34,7 +34,7 @@ class LanguageRun(TaskRun):
     @property
     def unit(self) -> Unit:
         """What is predicted one after the other."""
-        return self.config.data.unit
+        return self.config.data.reads
 
     @cached_property
     def vocabulary(self) -> "Vocabulary":

@@ -59,7 +59,7 @@ class LanguageTask(Task):
 
     def criterion(self, config: LanguageConfig, data: "LanguageData") -> Criterion:  # noqa: ARG002
         """Bits per token."""
-        return Criterion(f"bits per {config.data.unit[:-1]}", False, ".4f", "bits")
+        return Criterion(f"bits per {config.data.reads[:-1]}", False, ".4f", "bits")
 
     def contents(self, data: "LanguageData") -> "Iterable[str | np.ndarray]":
         """The documents of each part."""
@@ -133,9 +133,8 @@ class LanguageTask(Task):
     def outcomes(self, run: "LanguageRun", data: Path | None, like: Any) -> NoReturn:  # noqa: ARG002
         """None: a text has no right answer; the figures of runs stand in their reports."""
         raise TrainingError(
-            f"{run.path}: gru-train compare knows runs of sentiment and forecasting, got a language "
-            "model; compare the perplexities in the reports, which need the same --split-seed and "
-            "the same vocabulary"
+            f"{run.path}: gru-train compare knows runs of sentiment and forecasting, got a "
+            "language model; its perplexity is in its report, beside those of n-grams"
         )
 
 

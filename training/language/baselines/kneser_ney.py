@@ -1,11 +1,11 @@
 """N-grams smoothed by interpolated, modified Kneser-Ney discounting.
 
-Chen and Goodman (1998), "An Empirical Study of Smoothing Techniques for Language Modeling", sections
-2.7 and 3: what is counted of the longest n-grams are their occurrences, and of all shorter ones the
-different tokens that stand before them; of each count a discount D1, D2 or D3 (for 1, 2 and more) is
-taken off and given to the next shorter context; the shortest one is that of all tokens alike. As
-usual, n-grams at the beginning of a document count by their occurrences, since nothing stands before
-them.
+Chen and Goodman (1998), "An Empirical Study of Smoothing Techniques for Language Modeling",
+sections 2.7 and 3: what is counted of the longest n-grams are their occurrences, and of all shorter
+ones the different tokens that stand before them. Of each count a discount D1, D2 or D3 (for 1, 2
+and more) is taken off and given to the next shorter context; behind the shortest one all tokens are
+alike. As usual, n-grams at the beginning of a document count by their occurrences, since nothing
+stands before them.
 """
 
 from collections.abc import Sequence

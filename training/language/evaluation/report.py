@@ -154,8 +154,9 @@ def _explained(found: Reported, metrics: Mapping[str, Any]) -> list[str]:
     ]
     if found.read.unit == "words":
         lines.append(
-            "Bits per character also pay for the letters of unknown words, by how often each letter "
-            "occurs in rare words. The text is in lower case, with one blank behind each word."
+            "Bits per character also pay for the letters of unknown words, by how often each "
+            "letter occurs in rare words. The text is in lower case, with one blank behind each "
+            "word."
         )
     for part in ("validation", "test"):
         of_part = metrics["data"][part]

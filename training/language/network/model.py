@@ -52,22 +52,23 @@ class LanguageModel(keras.Model):
             embeddings_initializer=keras.initializers.RandomUniform(-_UNIFORM, _UNIFORM),
             name="embedding",
         )
-        self.grus = [
-            GRU(
-                units,
-                return_sequences=True,
-                return_state=True,
-                recurrent_dropout=recurrent_dropout,
-                name=f"gru_{number}",
-            )
-            for number in range(1, layers + 1)
-        ]
+        self.grus = [self.make_gru(f"gru_{number}") for number in range(1, layers + 1)]
         self.drops = [
             keras.layers.SpatialDropout1D(dropout, name=f"dropout_{number}")
             for number in range(layers + 1)
         ]
         self.projection = keras.layers.Dense(embedding_size, name="projection")
         self.output_bias = self.add_weight((vocabulary_size,), "zeros", name="output_bias")
+
+    def make_gru(self, name: str) -> Any:
+        """A layer that returns its states at all steps, (B, T, U), and the last one."""
+        return GRU(
+            self.units,
+            return_sequences=True,
+            return_state=True,
+            recurrent_dropout=self.recurrent_dropout,
+            name=name,
+        )
 
     def build(self, input_shape: Any = None) -> None:  # noqa: ARG002
         """Make the weights."""

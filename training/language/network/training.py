@@ -140,4 +140,3 @@ class Evaluation:
     def nats(self, rows: Sequence[Any]) -> float:
         """Mean of what each token costs, the end of each document among them."""
         return evaluate(self.step, self.batches(rows))["loss"]
-

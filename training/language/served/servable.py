@@ -52,9 +52,7 @@ class LanguageServable(Servable):
     def warmup(self) -> list[Request]:
         """Requests with the batch sizes in use."""
         text = max(self._texts, key=len)
-        requests = [
-            Request("score", {"text": _strings([text] * size)}) for size in WARMUP_BATCHES
-        ]
+        requests = [Request("score", {"text": _strings([text] * size)}) for size in WARMUP_BATCHES]
         for size in WARMUP_BATCHES:
             state = np.zeros((size, self.module.state_size), np.float32)
             requests.append(Request("step", {"token": _strings(["a"] * size), "state": state}))

@@ -105,8 +105,7 @@ class LanguageSignatures(tf.Module):
         *carried, begun = tf.split(state, [*self._units, 1], axis=-1)
         _, behind_end = self._read(tf.fill([1, 1], END_ID))
         states = [
-            tf.where(begun > 0, own, first)
-            for own, first in zip(carried, behind_end, strict=True)
+            tf.where(begun > 0, own, first) for own, first in zip(carried, behind_end, strict=True)
         ]
         _, states = self._read(ids, states, mask=tf.not_equal(ids, PADDING))
         logits = self._logits(self._project(states[-1]))  # the output of a GRU is its state

@@ -56,9 +56,7 @@ class Dictionaries:
         if not len(context) and not self.counts[1]:
             return 1 / (self.size - 1)
         n = len(context) + 1
-        shorter = (
-            self.probability(context[1:], token) if n > 1 else 1 / (self.size - 1)
-        )
+        shorter = self.probability(context[1:], token) if n > 1 else 1 / (self.size - 1)
         behind = {g: c for g, c in self.counts[n].items() if g[:-1] == tuple(context)}
         total = sum(behind.values())
         if not total:
@@ -111,9 +109,7 @@ def test_letters_of_unknown_words_are_paid_for():
     spelling = Spelling.of({"ab": 2, "b": 1})
     # a 2, b 3, ends 3: 8 counts, and one that all other letters share.
     assert spelling.bits("ab") == pytest.approx(-math.log2(2 / 9 * 3 / 9 * 3 / 9))
-    assert spelling.bits("z") == pytest.approx(
-        -math.log2(1 / 9 / 0x110000) - math.log2(3 / 9)
-    )
+    assert spelling.bits("z") == pytest.approx(-math.log2(1 / 9 / 0x110000) - math.log2(3 / 9))
     assert spelling.bits_of({"ab": 3, "b": 1}) == pytest.approx(
         3 * spelling.bits("ab") + spelling.bits("b")
     )

@@ -46,7 +46,9 @@ def test_all_tokens_but_padding_share_the_probability(model):
 
 def test_the_sampled_loss_tends_to_the_whole_one(model):
     """Beside the target the drawn ones stand for all others, so hits are corrected for."""
-    found = sampled_cross_entropy(model, tf.constant(FEATURES), tf.constant(TARGETS), 200_000, [3, 4])
+    found = sampled_cross_entropy(
+        model, tf.constant(FEATURES), tf.constant(TARGETS), 200_000, [3, 4]
+    )
     table, bias = model.embedding.embeddings.numpy(), model.output_bias.numpy()
     logits = (FEATURES @ table.T + bias).astype(np.float64)[:, 1:]
     classes = np.arange(V - 1)

@@ -79,7 +79,5 @@ def test_averages_follow_the_weights():
     np.testing.assert_array_equal(follower.get_weights()[0], before[0])
     average.follow(np.int64(800))
     kept = 0.9**8
-    for weight, own in zip(
-        follower.trainable_variables, model.trainable_variables, strict=True
-    ):
+    for weight, own in zip(follower.trainable_variables, model.trainable_variables, strict=True):
         np.testing.assert_allclose(weight, own - kept, rtol=1e-4, atol=1e-5)

@@ -48,9 +48,7 @@ def test_score_multiplies_what_each_word_has_behind_those_before_it(served, prob
         assert found["end_log_probability"][row] == pytest.approx(end, abs=1e-5)
         assert [t.decode() for t in found["tokens"][row]][: len(own)] == own
     alone = score(served, texts[2:])
-    np.testing.assert_allclose(
-        alone["log_likelihood"], found["log_likelihood"][2:], atol=1e-5
-    )
+    np.testing.assert_allclose(alone["log_likelihood"], found["log_likelihood"][2:], atol=1e-5)
 
 
 def test_steps_name_the_likeliest_next_words(served, probabilities):
