@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from serving.commands.connection_arguments import (
 )
 from serving.commands.terminal.help_format import HelpFormatter
 from serving.commands.terminal.safe_text import safe_json, safe_text
-from serving.errors import InvalidArgument, ServingError
+from serving.errors import InvalidArgument, ServingError, Unknown
 
 _EXAMPLES = """examples:
   gru-serve complete --model reviews "The film was"
@@ -103,21 +103,38 @@ def completion(
     """
     fed = text
     for _ in range(most):
-        outputs = session.feed(fed).outputs
-        if not set(_WANTED) <= outputs.keys():
-            raise InvalidArgument(
-                f"expected a language model, whose signature step gives {', '.join(_WANTED)}; got "
-                f"{', '.join(sorted(outputs))}"
-            )
-        tokens, texts = (
-            [value.decode("utf-8", "replace") for value in outputs[name][0]] for name in _WANTED[:2]
-        )
-        values = np.asarray(outputs["log_probability"][0])
+        tokens, texts, values = _next_tokens(session.feed(fed).outputs)
         chosen = sampler.choose(tokens, values)
         fed = tokens[chosen]
         if fed == END:
             return
         yield Piece(fed, texts[chosen], float(values[chosen]))
+
+
+def _next_tokens(outputs: Mapping[str, np.ndarray]) -> tuple[list[str], list[str], np.ndarray]:
+    """The K next tokens that a step names, what they add to the text, and (K,) their logarithms.
+
+    Raises:
+        InvalidArgument: It names none.
+        Unknown: They are not as a language model gives them.
+    """
+    if not set(_WANTED) <= outputs.keys():
+        raise InvalidArgument(
+            f"expected a language model, whose signature step gives {', '.join(_WANTED)}; got "
+            f"{', '.join(sorted(outputs))}"
+        )
+    tokens, texts, values = (np.asarray(outputs[name]) for name in _WANTED)
+    fits = tokens.shape == texts.shape == values.shape and values.ndim == 2 and values.size
+    if not fits or values.dtype.kind != "f" or not np.isfinite(values).all():
+        shapes = {name: list(np.shape(outputs[name])) for name in _WANTED}
+        raise Unknown(
+            f"the server's answer: expected next tokens with as many finite numbers; got {shapes}"
+        )
+    return _strings(tokens[0]), _strings(texts[0]), values[0]
+
+
+def _strings(values: np.ndarray) -> list[str]:
+    return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values]
 
 
 def _complete(arguments: argparse.Namespace) -> None:

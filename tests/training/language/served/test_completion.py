@@ -10,7 +10,10 @@ import pytest
 
 from serving.__main__ import main as gru_serve
 from serving.client import connect
-from serving.client.streaming import StreamingSession
+from serving.client.next_token import NextTokenSampler
+from serving.client.streaming import StreamAnswer, StreamingSession
+from serving.commands.complete import completion
+from serving.errors import ServingError
 from tests.made_once import made_once
 from tests.serving.conftest import running
 from training.language.config import (
@@ -116,3 +119,22 @@ def test_what_cannot_be_completed_is_one_line(server, capsys, flags, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        ({"scores": np.ones((1, 2))}, "expected a language model"),
+        ({"next_token": np.array([[b"a"]]), "next_text": np.array([[b"a"]]),
+          "log_probability": np.array([[np.nan]])}, "finite numbers"),
+        ({"next_token": np.array([[b"a", b"b"]]), "next_text": np.array([[b"a"]]),
+          "log_probability": np.array([[0.0]])}, "finite numbers"),
+    ],
+)  # fmt: skip
+def test_a_server_that_answers_something_else_is_an_error(outputs, message):
+    class Session:
+        def feed(self, _):
+            return StreamAnswer(outputs, 1, 1, False)
+
+    with pytest.raises(ServingError, match=message):
+        list(completion(Session(), "a", NextTokenSampler(), 3))
