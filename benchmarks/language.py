@@ -57,7 +57,6 @@ def trainer(kind: type[LanguageModel], sizes: Sizes) -> Callable[[ChunkBatch], N
     """Takes a step on a batch, and waits for its end."""
     keras.utils.set_random_seed(0)
     model = kind(sizes.vocabulary, sizes.embedding, sizes.units, sizes.layers, dropout=0.2)
-    model.build()
     step = make_train_step(
         model,
         SparseAdam(1e-3),

@@ -28,7 +28,7 @@ class MovingAverage:
         """After a step of this number, from 1, move the averages; in a graph."""
 
         def move() -> Any:
-            number = tf.cast(step, tf.float32)
+            number = tf.cast(tf.convert_to_tensor(step), tf.float32)
             kept = tf.minimum(self._kept, (1 + number) / (10 + number)) ** _EVERY
             for own, average in zip(
                 self.model.trainable_variables, self.follower.trainable_variables, strict=True

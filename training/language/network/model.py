@@ -59,6 +59,7 @@ class LanguageModel(keras.Model):
         ]
         self.projection = keras.layers.Dense(embedding_size, name="projection")
         self.output_bias = self.add_weight((vocabulary_size,), "zeros", name="output_bias")
+        self.build((None, None))
 
     def make_gru(self, name: str) -> Any:
         """A layer that returns its states at all steps, (B, T, U), and the last one."""
@@ -141,7 +142,7 @@ def build_language_model(config: LanguageModelConfig, vocabulary_size: int) -> L
         config: Sizes and dropout rates.
         vocabulary_size: V, number of ids, padding and unknown included.
     """
-    model = LanguageModel(
+    return LanguageModel(
         vocabulary_size,
         config.embedding_size,
         config.units,
@@ -150,5 +151,3 @@ def build_language_model(config: LanguageModelConfig, vocabulary_size: int) -> L
         config.recurrent_dropout,
         name="language",
     )
-    model.build()
-    return model

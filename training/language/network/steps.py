@@ -62,7 +62,7 @@ def make_train_step(
             features, after = model.read(chunk.ids, states, training=True)
             features = tf.boolean_mask(features, chunk.ids != PADDING)  # (N, E)
             if samples:
-                drawn = tf.stack([tf.cast(seed, tf.int64), tf.cast(optimizer.iterations, tf.int64)])
+                drawn = tf.stack([tf.cast(seed, tf.int64), tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)])
                 losses = sampled_cross_entropy(model, features, targets, samples, drawn)
             else:
                 losses = full_cross_entropy(model, features, targets)
