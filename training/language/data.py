@@ -88,7 +88,7 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
                 f"{config.data or name}: expected at least one document for {part}, got none; give "
                 "more texts, or files with --validation and --test"
             )
-    return LanguageData(name, *map(tuple, found.values()), tuple(notes))
+    return LanguageData(name, tuple(parts["train"]), tuple(validation), tuple(test), tuple(notes))
 
 
 def _distinct(documents: Sequence[str], notes: list[str]) -> list[str]:

@@ -74,7 +74,7 @@ def read_tokens(data: LanguageData, config: LanguageDataConfig) -> ReadDocuments
     kept = build_vocabulary(trained, config.max_vocabulary, config.min_count)
     vocabulary = Vocabulary((END, *kept.tokens[len(RESERVED) :]))
     train = _part(trained, vocabulary, config.reads, None)
-    held_out = (
+    validation, test = (
         _part(
             index_tokens(documents, reading=config.reads),
             vocabulary,
@@ -85,7 +85,8 @@ def read_tokens(data: LanguageData, config: LanguageDataConfig) -> ReadDocuments
     )
     rare = Counter(train.unknown)
     rare.update(token for token, n in zip(trained.tokens, trained.counts, strict=True) if n == 1)
-    return ReadDocuments(config.reads, vocabulary, train, *held_out, Spelling.of(rare))
+    spelling = Spelling.of(rare)
+    return ReadDocuments(config.reads, vocabulary, train, validation, test, spelling)
 
 
 def _part(index: TokenIndex, vocabulary: Vocabulary, unit: Unit, most: int | None) -> TokenPart:

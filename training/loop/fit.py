@@ -20,9 +20,8 @@ import keras
 import tensorflow as tf
 
 from training.errors import DivergenceError
-from training.loop.batches import Batch
 from training.loop.checkpoint import Checkpoint
-from training.loop.evaluation import OUTPUTS, Measure, Step, evaluate
+from training.loop.evaluation import OUTPUTS, AnyBatch, Measure, Step, evaluate
 from training.loop.fit_state import EpochRecord, FitState
 from training.loop.replicas import Replicas
 from training.termination import check_interrupt
@@ -49,7 +48,7 @@ class TrainingBatches(Protocol):
 
     def __len__(self) -> int: ...
 
-    def epoch(self, number: int) -> Iterator[Batch]:
+    def epoch(self, number: int) -> Iterator[AnyBatch]:
         """All rows once, in an order that depends on the epoch."""
 
 
@@ -143,7 +142,7 @@ def fit(
     train_step: Step,
     eval_step: Step,
     train_batches: TrainingBatches,
-    validation_batches: Callable[[], Iterable[Batch]],
+    validation_batches: Callable[[], Iterable[AnyBatch]],
     *,
     epochs: int,
     patience: int,

@@ -33,7 +33,7 @@ def draw_units(tokens: Sequence[str], states: np.ndarray, path: Path) -> list[in
     _name_tokens(axes, tokens)
     figure.colorbar(image, ax=axes, label="state", pad=0.01)
     save_figure(figure, path)
-    return chosen.tolist()
+    return [int(unit) for unit in chosen]
 
 
 def draw_surprise(tokens: Sequence[str], bits: np.ndarray, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import keras
 import tensorflow as tf
@@ -62,7 +62,12 @@ def make_train_step(
             features, after = model.read(chunk.ids, states, training=True)
             features = tf.boolean_mask(features, chunk.ids != PADDING)  # (N, E)
             if samples:
-                drawn = tf.stack([tf.cast(seed, tf.int64), tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64)])
+                drawn = tf.stack(
+                    [
+                        tf.cast(seed, tf.int64),
+                        tf.cast(tf.convert_to_tensor(optimizer.iterations), tf.int64),
+                    ]
+                )
                 losses = sampled_cross_entropy(model, features, targets, samples, drawn)
             else:
                 losses = full_cross_entropy(model, features, targets)
@@ -76,7 +81,7 @@ def make_train_step(
             variable.assign(state)
         return _sums(losses)
 
-    return train_step
+    return cast(Step, train_step)
 
 
 def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step:
@@ -96,7 +101,7 @@ def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step
             variable.assign(state)
         return _sums(losses)
 
-    return eval_step
+    return cast(Step, eval_step)
 
 
 def _signature(carried: Sequence[tf.Variable]) -> tuple[Chunk, tf.TensorSpec]:
