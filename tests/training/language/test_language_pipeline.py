@@ -73,7 +73,9 @@ def test_killed_and_resumed_it_has_the_same_weights(config_of, tmp_path, monkeyp
     assert not list(tmp_path.glob(".broken*"))
 
 
-def test_the_command_line_trains_resumes_and_scores(corpus, tmp_path, capsys, monkeypatch):
+def test_the_command_line_trains_resumes_and_scores(
+    corpus, language_run, tmp_path, capsys, monkeypatch
+):
     flags = ["--data", str(corpus), "--document", "line", "--units", "5", "--embedding-size", "4",
              "--unit", "characters", "--epochs", "3", "--runs-dir", str(tmp_path),
              "--name", "a"]  # fmt: skip
@@ -101,7 +103,7 @@ def test_the_command_line_trains_resumes_and_scores(corpus, tmp_path, capsys, mo
     assert likely["tokens"] == len("the cat sees the moon.")
     assert likely["perplexity"] < odd["perplexity"]
     capsys.readouterr()
-    for command in (["compare", str(run.path), str(run.path)],
+    for command in (["compare", str(run.path), str(language_run.path)],
                     ["continue", str(run.path), "--data", str(corpus)]):  # fmt: skip
         assert main(command) == 2
         error = capsys.readouterr().err

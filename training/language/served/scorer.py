@@ -56,7 +56,7 @@ class LanguageScorer:
         """Score texts of token ids, (B, T) int32, padded with 0."""
         found, of_end = (value.numpy() for value in self._graph(ids))
         likelihood = found.sum(axis=1)
-        perplexity = np.exp(-(likelihood + of_end) / (lengths + 1))
+        perplexity = np.exp(-(likelihood + of_end) / (lengths + 1)).astype(np.float32)
         columns = likelihood, of_end, lengths.astype(np.int32), perplexity
         return pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=self.answers)
 
