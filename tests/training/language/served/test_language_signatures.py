@@ -1,9 +1,11 @@
 """What an exported language model answers, beside the model on whole texts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 
+from training.estimators.mlflow_model import _load_pyfunc
 from training.language.reading import END, END_ID
 from training.language.served.servable import LanguageServable
 from training.language.shown import joined
@@ -91,3 +93,15 @@ def test_words_and_characters_become_texts():
     words = ["it", "'s", "do", "n't", ",", "never", "(", "x", ")", ".", END]
     assert joined(words, "words") == "it's don't, never ( x)."
     assert joined(["a", NEW_LINE, " ", ".", "b"], "characters") == "a\n .b"
+
+
+def test_mlflow_loads_a_run_as_what_says_how_likely_texts_are(language_run, served):
+    frame = pd.DataFrame({"n": [1, 2], "text": ["the cat sees songs.", "a zebra"]}, index=[5, 7])
+    found = _load_pyfunc(str(language_run.path)).predict(frame)
+    expected = score(served, list(frame["text"]))
+    assert found.index.tolist() == [5, 7]
+    assert found["tokens"].tolist() == [5, 2]
+    likelihood = expected["log_likelihood"]
+    np.testing.assert_allclose(found["log_likelihood"], likelihood, atol=1e-5)
+    whole = likelihood + expected["end_log_probability"]
+    np.testing.assert_allclose(found["perplexity"], np.exp(-whole / [6, 3]), rtol=1e-5)
