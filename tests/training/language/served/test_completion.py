@@ -24,6 +24,8 @@ from training.language.config import (
     LanguageTrainingConfig,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
