@@ -17,6 +17,7 @@ MODULES = {
     "EpochDecay": "training.loop.learning_rate",
     "FeedbackGRU": "training.forecasting.network.feedback_gru",
     "InChunks": "training.sentiment.network.chunks",
+    "LanguageModel": "training.language.network.model",
     "LastPooling": "training.sentiment.network.pooling",
     "MaskedMaxPooling": "training.sentiment.network.pooling",
     "MaskedMeanPooling": "training.sentiment.network.pooling",

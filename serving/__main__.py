@@ -29,6 +29,10 @@ COMMANDS = {
         "serving.commands.stream",
         "feed a text or series step by step, and see each answer",
     ),
+    "complete": (
+        "serving.commands.complete",
+        "go on with a text, token by token, with a language model",
+    ),
     "explain": ("serving.commands.explain", "show what the gates did at each word or step"),
     "verify": (
         "serving.commands.verify",

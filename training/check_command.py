@@ -35,7 +35,7 @@ class CheckConfig:
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
     """A file or folder, as --data of a training."""
     task: OptionalName = None
-    """What to train on it, such as sentiment or forecasting; default: what its columns suit."""
+    """What to train on it: sentiment, forecasting or language; default: what its columns suit."""
     debug: bool = False
     """Show where an error arose."""
 
@@ -106,7 +106,7 @@ def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCh
             continue
         if found is not None:
             return name, found
-    if len(foreign) == 1:
+    if len(set(map(str, foreign.values()))) == 1:
         raise next(iter(foreign.values()))
     if foreign:
         reasons = "".join(f"\n  {name}: {error}" for name, error in foreign.items())

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TASKS = {
     "sentiment": "training.sentiment.task",
     "forecasting": "training.forecasting.task",
+    "language": "training.language.task",
 }
 """The module of each task by its name, which is also that in `config.json`."""
 

@@ -30,6 +30,8 @@ from serving.errors import FailedPrecondition, InvalidArgument, NotFound, Unavai
 __all__ = ["AsyncStreamingSession", "StreamAnswer", "StreamState", "StreamingSession"]
 
 STATE = "state"
+NEXT_TOKEN = "next_token"
+"""An output of the step of language models."""
 _RETRY_SECONDS = 0.5
 _LARGEST_STATE = 1 << 24  # numbers, a limit because a server may claim any
 
@@ -65,7 +67,7 @@ class _Stream:
         self._version: int | None = None
         self._state = np.zeros((1, 0), np.float32)
         self._steps = 0
-        self._input, self._is_text = "", True  # known once `_input` is
+        self._input, self._joins = "", True  # known once `_input` is
 
     @property
     def version(self) -> int | None:
@@ -144,7 +146,9 @@ class _Stream:
                 f"{metadata.version} of {self._model} {shape[1]}: it belongs to another model; "
                 "start a new session"
             )
-        self._is_text = signature.inputs[others[0]].dtype == STRING.number
+        # Language models may read characters: a blank between two would be one of them.
+        is_text = signature.inputs[others[0]].dtype == STRING.number
+        self._joins = is_text and NEXT_TOKEN not in signature.outputs
         self._input = others[0]
 
     def _move(self, error: NotFound, deadline: float) -> _Steps[None]:
@@ -161,7 +165,7 @@ class _Stream:
         try:
             yield from self._open(deadline)
             # A text may be fed in one piece, which takes one request however long it was.
-            at_once = self._is_text and self._history
+            at_once = self._joins and self._history
             for piece in [" ".join(self._history)] if at_once else self._history:
                 yield from self._step(piece, deadline)
         except BaseException:

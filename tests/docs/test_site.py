@@ -146,7 +146,7 @@ def test_reference_has_every_command(site):
     assert "--model_base_path" in serve
     assert "--text-column" in train
     assert "\x1b" not in serve + train
-    assert "What to train on it, such as sentiment or forecasting;" in train  # not wrapped at 40
+    assert "What to train on it: sentiment, forecasting or language;" in train  # not wrapped at 40
 
 
 def test_faults_are_found(tmp_path):

@@ -153,7 +153,10 @@ def test_the_task_follows_from_the_columns(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--task", "chess"], "--task must be one of sentiment, forecasting, got 'chess'"),
+        (
+            ["--task", "chess"],
+            "--task must be one of sentiment, forecasting, language, got 'chess'",
+        ),
         (["--no-such-setting", "3"], "no training takes these settings: --no-such-setting 3"),
         (["--text-column", "body"], "has no column 'body'"),
         (["--max-tokens", "0"], "--max-tokens must be at least 1"),

@@ -220,7 +220,10 @@ def test_a_broken_run_is_not_overwritten(tmp_path, capsys):
     ("settings", "message"),
     [
         (None, "there is no checkpoint"),
-        ({"task": "chess"}, "expected a sentiment or forecasting run, got task 'chess'"),
+        (
+            {"task": "chess"},
+            "expected a sentiment or forecasting or language run, got task 'chess'",
+        ),
         ({"task": "sentiment", "keras_gru": "99.0"}, "got one of 99.0"),
     ],
 )

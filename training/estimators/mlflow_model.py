@@ -1,10 +1,16 @@
 """A run directory as a model of MLflow's `pyfunc` flavour, whose loader this module is."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from training.data.frames import as_frame, frame_like, texts_of
 from training.estimators.forecaster import Forecaster
 from training.estimators.text_estimator import TextEstimator
 from training.runs.directory import RunDirectory
+from training.scoring.engine import score_table
+from training.task import find_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +57,39 @@ class SeriesModel:
         return self._estimator.predict(data=data)
 
 
-def _load_pyfunc(data_path: str) -> TextModel | SeriesModel:
+class LikelihoodModel:
+    """Says how likely texts are, with the columns of `gru-train predict`.
+
+    Args:
+        path: Of the run of a language model.
+    """
+
+    def __init__(self, path: str):
+        task = find_task("language")
+        run = task.open_run(Path(path))
+        self._column = run.config.data.text_column
+        self._scorer = task.scorer(run)
+
+    def predict(self, data: Any, params: Any = None) -> "pd.DataFrame":  # noqa: ARG002
+        """Score texts.
+
+        Args:
+            data: A table with a column of texts, or texts alone.
+            params: None are known.
+        """
+        frame = as_frame(data)
+        there = frame is not None and self._column in frame.columns
+        texts = texts_of(data, self._column if there else None)
+        found = score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
+        columns = {name: found.column(name).to_numpy() for name in found.column_names}
+        table: pd.DataFrame = frame_like(data, columns)
+        return table
+
+
+def _load_pyfunc(data_path: str) -> TextModel | SeriesModel | LikelihoodModel:
     """What MLflow calls to load a model."""
-    task = RunDirectory.open(data_path).task
-    return SeriesModel(data_path) if task == "forecasting" else TextModel(data_path)
+    models: dict[str, type[TextModel | SeriesModel | LikelihoodModel]] = {
+        "forecasting": SeriesModel,
+        "language": LikelihoodModel,
+    }
+    return models.get(RunDirectory.open(data_path).task, TextModel)(data_path)

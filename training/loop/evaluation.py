@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from training.loop.batches import Batch
 from training.loop.fit_state import Totals
 
 Measure = Callable[[np.ndarray, np.ndarray], float]
 """Of targets and outputs of many rows."""
+AnyBatch = tuple[Any, np.ndarray]
+"""What a step reads, and the targets: a `training.loop.batches.Batch`, or a task's own."""
 Step = Callable[[Any, Any], Mapping[str, Any]]
 """A batch in, the sum over its rows of the loss and of each metric out."""
 OUTPUTS = "outputs"
@@ -17,7 +18,7 @@ OUTPUTS = "outputs"
 
 
 def evaluate(
-    eval_step: Step, batches: Iterable[Batch], measures: Mapping[str, Measure] | None = None
+    eval_step: Step, batches: Iterable[AnyBatch], measures: Mapping[str, Measure] | None = None
 ) -> dict[str, float]:
     """Means over all rows of the loss and each metric, and the measures of all rows.
 

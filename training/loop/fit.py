@@ -20,9 +20,8 @@ import keras
 import tensorflow as tf
 
 from training.errors import DivergenceError
-from training.loop.batches import Batch
 from training.loop.checkpoint import Checkpoint
-from training.loop.evaluation import OUTPUTS, Measure, Step, evaluate
+from training.loop.evaluation import OUTPUTS, AnyBatch, Measure, Step, evaluate
 from training.loop.fit_state import EpochRecord, FitState
 from training.loop.replicas import Replicas
 from training.termination import check_interrupt
@@ -49,7 +48,7 @@ class TrainingBatches(Protocol):
 
     def __len__(self) -> int: ...
 
-    def epoch(self, number: int) -> Iterator[Batch]:
+    def epoch(self, number: int) -> Iterator[AnyBatch]:
         """All rows once, in an order that depends on the epoch."""
 
 
@@ -101,7 +100,7 @@ def make_train_step(
                 penalties = [penalty / replicas.count for penalty in model.losses]
                 objective = tf.add_n([replicas.mean(row_losses, rows), *penalties])
             gradients = replicas.summed(
-                [_summed(each) for each in tape.gradient(objective, model.trainable_variables)]
+                [summed(each) for each in tape.gradient(objective, model.trainable_variables)]
             )
             gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
             replicas.apply(optimizer, gradients)
@@ -143,7 +142,7 @@ def fit(
     train_step: Step,
     eval_step: Step,
     train_batches: TrainingBatches,
-    validation_batches: Callable[[], Iterable[Batch]],
+    validation_batches: Callable[[], Iterable[AnyBatch]],
     *,
     epochs: int,
     patience: int,
@@ -260,7 +259,7 @@ def _require_finite(name: str, mean: float, when: str) -> None:
         raise DivergenceError(f"the {name} became {mean} {when}; try a lower --learning-rate")
 
 
-def _summed(gradient: Any) -> Any:
+def summed(gradient: Any) -> Any:
     """Add up a sparse gradient's entries for the same row; otherwise its norm is wrong."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient

@@ -28,7 +28,7 @@ class TuneConfig:
     """
 
     task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
-    """sentiment or forecasting."""
+    """sentiment, forecasting or language."""
     minutes: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Time for the search; trials that are running at its end are stopped. Default: 30 without
     --trials, else no limit. The final training comes on top."""

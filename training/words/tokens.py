@@ -14,8 +14,12 @@ BEGIN = "▁"
 ATTACHED = "##"
 """Stands before tokens without a blank before them where this is to be told."""
 
-Reading = Literal["words", "spaced", "pieces"]
-"""What the tokens of a text are: `tokenize`, `spaced_words`, or pieces of `marked_words`."""
+NEW_LINE = "␤"
+"""Stands for a line break among characters: files of vocabularies have a token in each line."""
+
+Reading = Literal["words", "spaced", "pieces", "characters"]
+"""What the tokens of a text are: `tokenize`, `spaced_words`, pieces of `marked_words`, or
+`characters`."""
 
 # RE2 rewrites, in order. They write the whole match: a group would take six times as long.
 # Its \b and \s know ASCII only, hence the classes.
@@ -98,7 +102,31 @@ def without_marks(tokens: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_replace(tokens, f"^{ATTACHED}(.)", r"\1")
 
 
-SPLITS = {"words": tokenize, "spaced": spaced_words, "pieces": marked_words}
+def characters(text: tf.Tensor, cleaned: bool = False) -> tf.RaggedTensor:
+    """Split texts into their characters; a line break of any kind is `NEW_LINE`.
+
+    Bytes that are no UTF-8 become U+FFFD.
+
+    Args:
+        text: (B,) string.
+        cleaned: As of `tokenize`.
+
+    Returns:
+        (B, None) ragged string.
+    """
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    if cleaned:
+        text = clean(text)
+    text = tf.strings.regex_replace(text, r"\r\n|\r|\n", NEW_LINE)
+    return tf.strings.unicode_split(text, "UTF-8")
+
+
+SPLITS = {
+    "words": tokenize,
+    "spaced": spaced_words,
+    "pieces": marked_words,
+    "characters": characters,
+}
 """How texts are split, by reading; of pieces into the words that are cut."""
 
 

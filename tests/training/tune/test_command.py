@@ -106,7 +106,10 @@ def _settings_and_data():
 
 def test_settings_that_cannot_be_searched(tmp_path, capsys):
     for arguments, said in (
-        (["tune", "texts"], "expected one of the tasks sentiment, forecasting, got 'texts'"),
+        (
+            ["tune", "texts"],
+            "expected one of the tasks sentiment, forecasting, language, got 'texts'",
+        ),
         (["tune", "sentiment", "--only"], "--only needs the settings to search"),
         (["tune", "sentiment", "--trials", "0"], "--trials must be at least 1, got 0"),
         (["tune", "sentiment", "--data", str(tmp_path / "none.csv")], "there is no file"),

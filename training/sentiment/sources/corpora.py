@@ -10,8 +10,7 @@ IMDB     imdb_{train,test}.tsv.gz                       official train and test
 UCI      {amazon_cells,imdb,yelp}_labelled.txt          none official
 ======== ============================================== =======================================
 
-Records end with a line feed and nothing else (MR and IMDB hold U+0085, which `splitlines`
-takes for a line end), and quotes mean nothing.
+How their files are written: `training.data.tab_table`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +19,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from training.data.file_content import read_bytes
+from training.data.imdb import IMDB_HEADER
+from training.data.tab_table import tab_table, text_lines
 from training.errors import DataError
 from training.sentiment.rows import Row
 
@@ -39,7 +40,6 @@ _DIGESTS = {
     "yelp_labelled.txt": "c76468b7b5c6e56a0804d728345c5f84aa2142ddb214420f61cc9cfd4c00d2ea",
 }
 """SHA-256 of the files, unzipped, from which the figures in the documentation come."""
-_IMDB_HEADER = ["id", "label", "rating", "movie", "text"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def read_corpus(folder: Path, phrases: bool = False) -> Corpus:
 def _read_mr(folder: Path) -> Corpus:
     rows = []
     for label, file in enumerate(("rt-polarity.neg", "rt-polarity.pos")):
-        rows += [Row(text, label) for _, text in _lines(folder / file, "cp1252")]
+        rows += [Row(text, label) for _, text in text_lines(folder / file, "cp1252")]
     return Corpus("mr", rows, None, None, _count_notes("MR", (("sentences", rows, 10_662),)))
 
 
@@ -92,7 +92,7 @@ def _read_sst2(folder: Path, phrases: bool = False) -> Corpus:
     for part in ("train", "dev", "test"):
         path = folder / f"stsa.binary.{part}.txt"
         rows = []
-        for line, record in _lines(path):
+        for line, record in text_lines(path):
             label, _, text = record.partition(" ")
             rows.append(Row(text, _binary(path, line, label)))
         parts.append(rows)
@@ -107,31 +107,17 @@ def _read_sst2(folder: Path, phrases: bool = False) -> Corpus:
 
 
 def _read_imdb(folder: Path) -> Corpus:
-    train = _read_tsv(folder / "imdb_train.tsv.gz", _IMDB_HEADER)
-    test = _read_tsv(folder / "imdb_test.tsv.gz", _IMDB_HEADER)
+    train = _read_tsv(folder / "imdb_train.tsv.gz", IMDB_HEADER)
+    test = _read_tsv(folder / "imdb_test.tsv.gz", IMDB_HEADER)
     notes = _count_notes("IMDB", (("train", train, 25_000), ("test", test, 25_000)))
     return Corpus("imdb", train, None, test, notes)
-
-
-def imdb_unlabelled(folder: Path) -> list[str]:
-    """The texts of IMDB's unlabelled and training reviews; those of its test reviews left out.
-
-    Raises:
-        DataError: The files are not there, unreadable or malformed.
-    """
-    texts = []
-    for name, header in (("unsup", ["id", "movie", "text"]), ("train", _IMDB_HEADER)):
-        texts += [cells["text"] for _, cells in _read_table(folder / f"imdb_{name}.tsv.gz", header)]
-    test = _read_table(folder / "imdb_test.tsv.gz", _IMDB_HEADER)
-    tested = {cells["text"] for _, cells in test}
-    return [text for text in texts if text not in tested]
 
 
 def _read_uci(folder: Path) -> Corpus:
     rows = []
     for file in _UCI_FILES:
         path = folder / file
-        for line, record in _lines(path):
+        for line, record in text_lines(path):
             text, tab, label = record.rpartition("\t")
             if not tab:
                 raise DataError(f"{path}, line {line}: expected text, tab, label")
@@ -148,42 +134,12 @@ _READERS: tuple[tuple[tuple[str, ...], Callable[[Path], Corpus]], ...] = (
 )
 
 
-def _read_tsv(path: Path, header: list[str]) -> list[Row]:
+def _read_tsv(path: Path, header: Sequence[str]) -> list[Row]:
     rows = []
-    for line, cells in _read_table(path, header):
+    for line, cells in tab_table(path, header):
         text = cells["text"] if "text" in cells else cells["sentence"]
         rows.append(Row(text, _binary(path, line, cells["label"]), cells.get("movie")))
     return rows
-
-
-def _read_table(path: Path, header: list[str]) -> list[tuple[int, dict[str, str]]]:
-    """Line numbers and cells by column."""
-    lines = _lines(path)
-    if not lines or lines[0][1].split("\t") != header:
-        raise DataError(f"{path}: expected the header {' '.join(header)} separated by tabs")
-    rows = []
-    for line, record in lines[1:]:
-        cells = record.split("\t")
-        if len(cells) != len(header):
-            raise DataError(f"{path}, line {line}: expected {len(header)} cells, got {len(cells)}")
-        rows.append((line, dict(zip(header, cells, strict=True))))
-    return rows
-
-
-def _lines(path: Path, encoding: str = "utf-8") -> list[tuple[int, str]]:
-    """Line numbers and records, stripped of surrounding blanks; every record must hold text."""
-    content = read_bytes(path)
-    try:
-        records = content.decode(encoding).removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected {encoding} text ({error})") from error
-    lines = [(number, record.strip(" \r")) for number, record in enumerate(records, start=1)]
-    for number, record in lines:
-        if not record.strip():
-            raise DataError(f"{path}, line {number}: the text is empty")
-        if "\0" in record:
-            raise DataError(f"{path}, line {number}: a NUL character")
-    return lines
 
 
 def _binary(path: Path, line: int, label: str) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from training.data.file_content import read_utf8
+from training.data.imdb import imdb_unlabelled
 from training.errors import DataError
-from training.sentiment.sources.corpora import imdb_unlabelled
 
 _HEAD = 256 * 1024
 """Bytes of a file that are looked at before it is read."""

@@ -1,0 +1,54 @@
+"""A tiny corpus, and a run trained on it."""
+
+import pytest
+
+from tests.made_once import made_once
+from training.language.config import (
+    LanguageConfig,
+    LanguageDataConfig,
+    LanguageModelConfig,
+    LanguageRunConfig,
+    LanguageTrainingConfig,
+)
+from training.language.run import LanguageRun
+
+SUBJECTS, VERBS = ("the cat", "a dog", "my friend"), ("sees", "likes", "hears")
+OBJECTS = ("the moon.", "a fish.", "old songs.", "the rain!")
+
+
+def sentences():
+    return [f"{s} {v} {o}" for s in SUBJECTS for v in VERBS for o in OBJECTS]
+
+
+def tiny_config(runs, data, name="tiny", unit="words", **training):
+    return LanguageConfig(
+        data=LanguageDataConfig(data=data, document="line", unit=unit),
+        model=LanguageModelConfig(embedding_size=6, units=7, layers=2, dropout=0.1),
+        training=LanguageTrainingConfig(
+            **{"epochs": 3, "batch_size": 4, "steps": 3, "learning_rate": 0.02, **training}
+        ),
+        run=LanguageRunConfig(runs_dir=runs, name=name),
+    )
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "sentences.txt"
+    path.write_text("\n".join(sentences()) + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def config_of(corpus):
+    """Makes the settings of a tiny run in a folder."""
+    return lambda runs, **settings: tiny_config(runs, corpus, **settings)
+
+
+@pytest.fixture(scope="session")
+def language_run(tmp_path_factory, corpus):
+    from training.language.pipeline import train_language
+
+    folder = made_once(
+        tmp_path_factory, "language_run", lambda runs: train_language(tiny_config(runs, corpus))
+    )
+    return LanguageRun.open(folder / "tiny")

@@ -1,0 +1,1 @@
+"""Simple language models beside the GRU."""

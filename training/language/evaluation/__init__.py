@@ -1,0 +1,1 @@
+"""What a language model achieves, in figures, pictures and samples."""
