@@ -1,4 +1,4 @@
-"""Settings by name; chosen on validation documents alone."""
+"""Settings by name."""
 
 from pathlib import Path
 
