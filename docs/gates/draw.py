@@ -1,4 +1,4 @@
-"""The picture of the README: `python docs/gates/draw.py demo_output/models/sentiment/1`, after a demo.
+"""The README's picture, after a demo: `python docs/gates/draw.py demo_output/models/sentiment/1`.
 
 Two reviews of the same words, through the signature `gates` of the demo's text model: its answer
 after each word, and the update gates of the direction that reads forward.
@@ -48,7 +48,10 @@ def draw(answers: list[dict[str, np.ndarray]], text: str, grid: str, *reviews: s
     order = np.argsort(np.mean([gate.mean(axis=1) for gate in gates], axis=0))
     for number, answer in enumerate(answers):
         mesh = _gates(areas[f"gates{number}"], gates[number][order], answer["tokens"])
-    for name, title in (("answer", "The answer after each word"), ("gates0", "What each unit keeps")):
+    for name, title in (
+        ("answer", "The answer after each word"),
+        ("gates0", "What each unit keeps"),
+    ):
         areas[name].set_title(title, loc="left", color=text)
     bar = figure.colorbar(mesh, ax=[areas["gates0"], areas["gates1"]], pad=0.02, aspect=30)
     bar.set_label("update gate", color=text)

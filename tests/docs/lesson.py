@@ -21,7 +21,8 @@ from tests.serving.conftest import running
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {"gru-train": "training.__main__", "gru-serve": "serving.__main__"}
 BLOCK = re.compile(
-    r"^```(?P<kind>sh|python)\n(?P<code>.*?)^```$(?:\n\n?```text\n(?P<shown>.*?)^```$)?", re.M | re.S
+    r"^```(?P<kind>sh|python)\n(?P<code>.*?)^```$(?:\n\n?```text\n(?P<shown>.*?)^```$)?",
+    re.M | re.S,
 )
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -84,16 +85,19 @@ class Reader:
             self.server = self.open.enter_context(running(self.folder / "log", *flags))
         elif program in PROGRAMS or program.startswith("keras_gru"):
             main = importlib.import_module(PROGRAMS.get(program, program)).main
-            out = sys.stdout
-            if arguments[-2:-1] == [">"]:
-                out = self.open.enter_context(open(arguments.pop(), "w", encoding="utf-8"))
-                arguments.pop()
-            with contextlib.redirect_stdout(out):
+            with contextlib.ExitStack() as stack:
+                if arguments[-2:-1] == [">"]:
+                    *arguments, _, name = arguments
+                    file = stack.enter_context(Path(name).open("w", encoding="utf-8"))
+                    stack.enter_context(contextlib.redirect_stdout(file))
                 assert main(arguments) in (0, None), words
-            out.flush()
         else:
             done = subprocess.run(
-                words, capture_output=True, text=True, check=True, env={**os.environ, "no_proxy": "*"}
+                words,
+                capture_output=True,
+                text=True,
+                check=True,
+                env={**os.environ, "no_proxy": "*"},
             )
             sys.stdout.write(done.stdout)
 
