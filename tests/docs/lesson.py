@@ -20,6 +20,7 @@ from tests.serving.conftest import running
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = {"gru-train": "training.__main__", "gru-serve": "serving.__main__"}
+TASKS = ("sentiment", "forecasting")
 BLOCK = re.compile(
     r"^```(?P<kind>sh|python)\n(?P<code>.*?)^```$(?:\n\n?```text\n(?P<shown>.*?)^```$)?",
     re.M | re.S,
@@ -57,15 +58,16 @@ class Reader:
     names: dict = field(default_factory=lambda: {"__name__": "__main__"})
     server: object = None
 
-    def type_in(self, block):
-        """Run a block; gives what it printed."""
+    def type_in(self, block, status=0, more=()):
+        """Run a block, trainings with `more` arguments; gives what it printed."""
         out = io.StringIO()
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(out):
             if block.kind == "python":
                 exec(compile(self._here(block.code), "lesson", "exec"), self.names)
             else:
                 for words in block.commands:
-                    self._command([self._here(word) for word in words])
+                    added = more if words[1] in TASKS else ()
+                    self._command([*(self._here(word) for word in words), *added], status)
         return out.getvalue()
 
     def _here(self, word):
@@ -76,7 +78,7 @@ class Reader:
             word = word.replace("localhost:8500", f"localhost:{self.server.port}")
         return word
 
-    def _command(self, words):
+    def _command(self, words, status):
         program, *arguments = words
         if words[:3] == ["python", "-m", "keras_gru"]:
             program, arguments = "keras_gru.__main__", arguments[2:]
@@ -90,7 +92,7 @@ class Reader:
                     *arguments, _, name = arguments
                     file = stack.enter_context(Path(name).open("w", encoding="utf-8"))
                     stack.enter_context(contextlib.redirect_stdout(file))
-                assert main(arguments) in (0, None), words
+                assert (main(arguments) or 0) == status, words
         else:
             done = subprocess.run(
                 words,
