@@ -15,7 +15,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 # What Keras calls in its layers is documented there, but for what people call themselves.
-CALLED_BY_PEOPLE = ("call", "get_initial_state", "quantize", "reset_state", "states")
+CALLED_BY_PEOPLE = ("call", "get_initial_state", "path", "quantize", "reset_state", "states")
 OWN = ("keras_gru", "serving", "training")
 _LOG = logging.getLogger(__name__)
 
