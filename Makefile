@@ -34,6 +34,7 @@ help:  ## list the targets
 setup: $(STAMP)  ## make .venv and install the locked dependencies
 
 $(STAMP): requirements.lock pyproject.toml
+	@echo "Installing the locked dependencies in $(VENV); this takes some minutes."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .

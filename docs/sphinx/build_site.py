@@ -24,7 +24,12 @@ PAGES = (
     "docker/README.md",
     "keras_gru/DERIVATION.md",
 )
-_LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")
+_LINK = re.compile(r"(?:\]\(|\{image\} )([^)#:\s]+)")
+_NAMED_BY_FILE = re.compile(r"\[`?([\w-]+\.md)`?\]\(((?:[^)#:\s]*/)?\1(?:#[^)\s]*)?)\)")
+_PICTURE = re.compile(
+    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\s*'
+    r'<img src="(?P<light>[^"]+)" alt="(?P<alt>[^"]+)">\s*</picture>'
+)
 _LINK_TO_FOLDER = re.compile(r"\[([^]]+)\]\(([^):\s]+/)\)")
 
 
@@ -39,12 +44,21 @@ def stage(source: Path) -> None:
     for name in PAGES:
         _copy(name, source)
     for page in list(source.rglob("*.md")):
-        text = page.read_text("utf-8")
+        text = _PICTURE.sub(_two_pictures, page.read_text("utf-8"))
         for link in _LINK.findall(text):
             name = (page.parent / link).resolve()
             if name.is_relative_to(source):
                 _copy(str(name.relative_to(source)), source)
+        text = _NAMED_BY_FILE.sub(r"[](\2)", text)  # the title of the page takes that place
         page.write_text(_without_folders(text, ROOT / page.parent.relative_to(source)), "utf-8")
+
+
+def _two_pictures(picture: re.Match[str]) -> str:
+    """A picture for light and dark, as the theme wants it: its reader can choose either."""
+    return "\n".join(
+        f"```{{image}} {picture[theme]}\n:class: only-{theme}\n:alt: {picture['alt']}\n```\n"
+        for theme in ("light", "dark")
+    )
 
 
 def _without_folders(text: str, here: Path) -> str:

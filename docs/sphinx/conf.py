@@ -49,6 +49,7 @@ napoleon_custom_sections = [("Call arguments", "params_style")]
 html_theme = "pydata_sphinx_theme"
 html_title = f"{project} {version}"
 html_static_path = ["static"]
+html_favicon = "static/icon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import keras
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+# What Keras calls in its layers is documented there, but for what people call themselves.
+CALLED_BY_PEOPLE = ("call", "get_initial_state", "path", "quantize", "reset_state", "states")
 OWN = ("keras_gru", "serving", "training")
 _LOG = logging.getLogger(__name__)
 
@@ -52,8 +55,15 @@ def _leave_out_foreign(
     app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
     """What comes from Keras, scikit-learn or Python is documented there."""
-    hidden = not _is_own(obj) or type(obj).__name__.startswith("_Of")
+    hidden = not _is_own(obj) or type(obj).__name__.startswith("_Of") or _is_for_keras(name, obj)
     return True if what == "class" and hidden else None
+
+
+def _is_for_keras(name: str, obj: Any) -> bool:
+    """Whether a member of a layer or cell takes the place of one that Keras calls."""
+    module = getattr(getattr(obj, "fget", obj), "__module__", None) or ""
+    theirs = hasattr(keras.layers.GRU, name) or hasattr(keras.layers.GRUCell, name)
+    return module.startswith("keras_gru") and theirs and name not in CALLED_BY_PEOPLE
 
 
 def _complain(app: Sphinx, env: BuildEnvironment) -> None:

@@ -101,6 +101,8 @@ def usage() -> str:
     for one in FLAGS:
         default = one.default
         shown = str(default).lower() if isinstance(default, bool) else default
+        if words := one.metadata["shown"]:
+            shown = f"<{words}>"
         lines.append(f"    --{one.name}={shown!r}" if shown == "" else f"    --{one.name}={shown}")
         note = "" if one.metadata["honour"] is Honour.YES else f" ({one.metadata['honour'].value})"
         lines.append(f"        {one.metadata['help']}{note}")

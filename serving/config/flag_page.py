@@ -30,12 +30,6 @@ use one command line for both.
 
 COLUMNS = "| flag | default | effect | difference | test |\n|---|---|---|---|---|"
 
-# Defaults that depend on the machine.
-DEFAULTS = {
-    "rest_api_num_threads": "4 x CPUs",
-    "grpc_max_threads": "4 x CPUs",
-    "num_tflite_pools": "CPUs",
-}
 NOTHING = "Accepted without effect; the log says so. "
 
 # Where the effect differs from TensorFlow Serving's.
@@ -93,7 +87,7 @@ def page(shown: Mapping[str, str]) -> str:
 
 
 def _row(flag: Field[Any], shown: Mapping[str, str]) -> str:
-    default = DEFAULTS.get(flag.name, flag.default)
+    default = flag.metadata["shown"] or flag.default
     default = str(default).lower() if isinstance(default, bool) else str(default)
     test = shown.get(flag.name, "").replace("::", ".py::")
     cells = (

@@ -18,9 +18,9 @@ class Honour(Enum):
     OURS = "an addition; tensorflow_model_server does not know it"
 
 
-def flag(default: Any, text: str, honour: Honour = Honour.YES) -> Any:
-    """A dataclass field that is a flag."""
-    return field(default=default, metadata={"help": text, "honour": honour})
+def flag(default: Any, text: str, honour: Honour = Honour.YES, shown: str = "") -> Any:
+    """A dataclass field that is a flag; `shown` says in words what default the machine decides."""
+    return field(default=default, metadata={"help": text, "honour": honour, "shown": shown})
 
 
 _CPUS = schedulable_cpus()
@@ -34,7 +34,7 @@ class Flags:
     port: int = flag(8500, "TCP port for gRPC; 0 for none")
     grpc_socket_path: str = flag("", "UNIX socket for gRPC, in addition to --port")
     rest_api_port: int = flag(0, "port for HTTP/REST; 0 for none. Must differ from --port")
-    rest_api_num_threads: int = flag(_THREADS, "REST requests processed at once")
+    rest_api_num_threads: int = flag(_THREADS, "REST requests processed at once", shown="4 x CPUs")
     rest_api_timeout_in_ms: int = flag(
         30000, "time allowed for the model run of a REST request; 0 for no limit"
     )
@@ -79,7 +79,7 @@ class Flags:
     )
     ssl_config_file: str = flag("", "SSLConfig as text: TLS for gRPC")
     grpc_channel_arguments: str = flag("", "k=v,k=v for the gRPC server")
-    grpc_max_threads: int = flag(_THREADS, "gRPC requests processed at once")
+    grpc_max_threads: int = flag(_THREADS, "gRPC requests processed at once", shown="4 x CPUs")
     enable_grpc_healthcheck_service: bool = flag(False, "serve grpc.health.v1.Health")
     enable_serialization_as_tensor_content: bool = flag(
         False, "answer with TensorProto.tensor_content instead of typed lists such as float_val"
@@ -112,7 +112,7 @@ class Flags:
         "serve tensorflow.ProfilerService on --port; it writes files where the caller asks",
     )
     prefer_tflite_model: bool = flag(False, "serve model.tflite if the version contains one")
-    num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools per model")
+    num_tflite_pools: int = flag(_CPUS, "TFLite interpreter pools per model", shown="CPUs")
     num_tflite_interpreters_per_pool: int = flag(1, "interpreters per pool")
     mixed_precision: str = flag("", "bfloat16 rewrite of the graph", Honour.IGNORED)
     platform_config_file: str = flag("", "PlatformConfigMap as text", Honour.IGNORED)

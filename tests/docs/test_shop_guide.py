@@ -1,84 +1,40 @@
-"""The commands of docs/shop.md, in their order, on a small shop."""
+"""docs/tutorials/shop.md, typed from top to bottom; the networks are smaller ones."""
 
 import json
-import re
-import shlex
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from serving.__main__ import main as gru_serve
-from training.__main__ import main as gru_train
+from tests.docs.lesson import assert_prints, blocks, reader
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "shop.md").read_text("utf-8")
-BLOCKS = [
-    [shlex.split(line) for line in block.replace("\\\n", " ").strip().split("\n")]
-    for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL)
-]
-TINY = ["--epochs", "1", "--units", "4"]
-PRODUCTS, DAYS, AHEAD = 6, 320, 30
-
-
-def shop():
-    """Weeks, and promotions that double what is sold; two products begin late."""
-    rng = np.random.default_rng(0)
-    days = pd.date_range("2023-01-02", periods=DAYS + AHEAD)
-    week = 1 + 0.4 * np.sin(2 * np.pi * np.arange(len(days)) / 7)
-    tables = []
-    for number in range(PRODUCTS):
-        promo = np.repeat(rng.random(len(days) // 5 + 1) < 0.2, 5)[: len(days)]
-        price = 4.0 + number
-        table = pd.DataFrame(
-            {
-                "unique_id": f"P{number:03}",
-                "ds": days,
-                "y": rng.poisson(6 * (1 + number) * week * np.where(promo, 2.0, 1.0)),
-                "promo": promo.astype(int),
-                "price": np.where(promo, 0.75 * price, price),
-            }
-        )
-        tables.append(table[80 * (number > 3) :])
-    return pd.concat(tables, ignore_index=True)
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    table = shop()
-    first = table["ds"].min() + pd.Timedelta(days=DAYS)
-    today = first + pd.Timedelta(days=9)
-    table[table["ds"] < first].to_csv(tmp_path / "sales.csv", index=False)
-    table[table["ds"] < today].to_csv(tmp_path / "sales-until-today.csv", index=False)
-    plans = table[table["ds"] >= first].drop(columns="y")
-    plans.to_csv(tmp_path / "plans.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+PAGE = "docs/tutorials/shop.md"
+TINY = ("--epochs", "1", "--units", "4")
 
 
 @pytest.mark.slow
-def test_the_guide_ends_with_a_checked_export(place, capsys):
-    check, train, forecast, again, backtest, export = BLOCKS
-    assert gru_train(check[0][1:]) == 0, capsys.readouterr()
-    assert gru_train([*train[0][1:], *TINY]) == 0
-    report = (place / "runs" / "shop" / "report.md").read_text("utf-8")
-    assert "known inputs promo, price" in report
-    assert gru_train(forecast[0][1:]) == 0
-    orders = pd.read_csv("orders.csv", parse_dates=["ds"])
-    assert orders["unique_id"].nunique() == PRODUCTS
-    assert len(orders) == PRODUCTS * 14
-    assert (orders.filter(like="lo-") >= 0).all(axis=None)
-    plans = pd.read_csv("plans.csv", parse_dates=["ds"])
-    both = orders.merge(plans, on=["unique_id", "ds"])
-    sold = both.groupby("promo")["forecast"].sum() / both.groupby("promo")["forecast"].count()
-    assert len(both) == len(orders)
-    assert sold[1] > 1.2 * sold[0]
-    assert gru_train(again[0][1:]) == 0
-    later = pd.read_csv("orders.csv", parse_dates=["ds"])
-    assert later["ds"].min() == orders["ds"].min() + pd.Timedelta(days=9)
-    assert gru_train(backtest[0][1:]) == 0, capsys.readouterr().err
-    rolled = json.loads((place / "runs" / "shop-backtest" / "backtest.json").read_text())
-    errors = rolled["all"]
-    assert errors["combination"]["rmsse"] < errors["seasonal naive"]["rmsse"]
-    for command in export:
-        assert gru_serve(command[1:]) == 0, capsys.readouterr().err
+def test_the_lesson_ends_with_a_checked_export(tmp_path):
+    data, head, check, train, forecast, again, backtest, export = blocks(PAGE)
+    with reader(tmp_path) as typing:
+        for block in (data, head, check):
+            printed = typing.type_in(block)
+            assert_prints(printed, block.shown or "")
+        typing.type_in(train, more=TINY)
+        report = (tmp_path / "runs" / "shop" / "report.md").read_text("utf-8")
+        assert "known inputs promo, price" in report
+        assert_prints(typing.type_in(forecast), forecast.shown.split("P001,")[0])
+        orders = pd.read_csv(tmp_path / "orders.csv", parse_dates=["ds"])
+        assert orders["unique_id"].nunique() == 6
+        assert len(orders) == 6 * 14
+        assert (orders.filter(like="lo-") >= 0).all(axis=None)
+        plans = pd.read_csv(tmp_path / "plans.csv", parse_dates=["ds"])
+        both = orders.merge(plans, on=["unique_id", "ds"])
+        assert len(both) == len(orders)
+        each = both.groupby(["unique_id", "promo"])["forecast"].mean().unstack().dropna()
+        assert (each[1] > 1.2 * each[0]).all()
+        typing.type_in(again)
+        later = pd.read_csv(tmp_path / "orders.csv", parse_dates=["ds"])
+        assert later["ds"].min() == orders["ds"].min() + pd.Timedelta(days=9)
+        typing.type_in(backtest)
+        rolled = json.loads((tmp_path / "runs" / "shop-backtest" / "backtest.json").read_text())
+        assert rolled["all"]["combination"]["rmsse"] < rolled["all"]["seasonal naive"]["rmsse"]
+        typing.type_in(export)

@@ -32,6 +32,7 @@ MODULES = (
     serving.client,
     training,
 )
+LAYERS = ("GRU", "GRUCell", "GRUEncoder", "MGU", "MGUCell", "CoupledGRU", "CoupledGRUCell")
 # A public function and a public method that nobody has written a word about.
 SILENT = """
 import keras_gru
@@ -116,6 +117,20 @@ def test_links_and_anchors_lead_somewhere(pages):
     assert count > 1000
 
 
+def test_links_to_pages_are_named_by_titles(site):
+    named_by_file = re.compile(r"<a [^>]*>(?:<[^>]+>)*[\w-]+\.md(?:<[^>]+>)*</a>")
+    for page in site.rglob("*.html"):
+        assert not named_by_file.search(page.read_text("utf-8")), page
+    assert named_by_file.search('<a class="x" href="fitting.html"><span>fitting.md</span></a>')
+
+
+def test_pictures_for_light_and_dark(site):
+    for page in ("index.html", "README.html"):
+        text = (site / page).read_text("utf-8")
+        for theme in ("light", "dark"):
+            assert re.search(rf'<img [^>]*class="[^"]*only-{theme}[^"]*"[^>]*{theme}', text), page
+
+
 def test_nothing_is_fetched_from_elsewhere(site, pages):
     for page, found in pages.items():
         for link in found.loaded:
@@ -132,8 +147,11 @@ def test_reference_has_every_public_name(site):
     for module in MODULES:
         for name in module.__all__:
             assert {f"{module.__name__}.{name}", f"module-{module.__name__}.{name}"} & anchors, name
-    methods = {"keras_gru.GRU.call", "training.Forecaster.fit", "serving.client.Client.predict"}
+    methods = {"keras_gru.GRU.call", "keras_gru.GRU.reset_state", "keras_gru.GRU.path"}
+    methods |= {"training.Forecaster.fit", "serving.client.Client.predict"}
     assert methods <= anchors
+    of_keras = {"build", "get_config", "compute_mask", "inner_loop", "get_dropout_mask"}
+    assert not {f"keras_gru.{name}.{method}" for name in LAYERS for method in of_keras} & anchors
 
 
 def test_reference_has_every_command(site):

@@ -22,8 +22,8 @@ def test_the_pythons_are_those_that_are_tested():
     assert f"Python {tested[0]} to {tested[1]}" in readme
 
 
-def test_the_readme_names_the_extras():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = set(re.findall(r"^\| `keras-gru\[([\w-]+)\]`", readme, re.M))
+def test_the_page_about_installing_names_the_extras():
+    page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    table = set(re.findall(r"^\| `keras-gru\[([\w-]+)\]`", page, re.M))
     # The other extras are for contributors.
     assert table == set(PROJECT["optional-dependencies"]) - {"dev", "docs", "interop"}

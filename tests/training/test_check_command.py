@@ -137,12 +137,20 @@ def test_without_what_cannot_be_used_the_check_says_how_to_go_on(tmp_path, capsy
     assert main(shlex.split(line)) == 0
 
 
+def error_of(arguments, capsys):
+    assert main(arguments) == 2
+    return capsys.readouterr().err
+
+
 def test_the_task_follows_from_the_columns(tmp_path, capsys):
     waves = str(write_waves(tmp_path / "waves.csv"))
     assert main(["check", waves]) == 0
     assert f"next    gru-train forecasting --data {waves}" in capsys.readouterr().out
     assert main(["check", waves, "--task", "sentiment"]) == 2
     assert "no column looks like the text" in capsys.readouterr().err
+    assert "Is that a row?" not in error_of(["check", waves, "--task", "sentiment"], capsys)
+    bare = write(tmp_path / "bare.csv", "The soup was not warm.,bad\n" * 9)
+    assert "the first line must have the names" in error_of(["check", bare], capsys).lower()
     odd = write(tmp_path / "odd.csv", "a,b\n" + "words,more words\n" * 9)
     assert main(["check", odd]) == 2
     error = capsys.readouterr().err

@@ -225,7 +225,13 @@ def find_column(
         )
     if (found := column_called(known, columns)) is not None:
         return found
+    a_row = any(len(name.split()) > 3 for name in columns)
     raise ForeignDataError(
         f"{source}: no column looks like the {what}; its columns are {list(columns)}, "
         f"name one with --{what}-column"
+        + (
+            ". Is that a row? The first line must have the names, such as text,label"
+            if a_row
+            else ""
+        )
     )

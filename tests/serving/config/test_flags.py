@@ -162,6 +162,8 @@ def test_usage_names_every_flag_and_how_to_ask():
     for line in ("--port=8500", "--model_name=default", "--enable_batching=false"):
         assert f"    {line}\n" in text
     assert "    --model_base_path=''\n" in text
+    for line in ("rest_api_num_threads=<4 x CPUs>", "num_tflite_pools=<CPUs>"):
+        assert f"    --{line}\n" in text  # the same on every machine
 
 
 def test_usage_notes_the_flags_that_are_no_plain_ones():
