@@ -37,7 +37,9 @@ SERVED = {
     "docs/reference/server.md",
 }
 """Pages that ask a server which the reader has started before."""
-MATERIALS = re.compile(r"tickets|load[.-]|sales\.csv|train\.py|\bruns/|\bmodels/")
+MATERIALS = re.compile(
+    r"tickets|mails|flags|reviews|load[.-]|sales\.csv|train\.py|\bruns/|\bmodels/"
+)
 NEEDS = {"torch": "torch", "onnxruntime": "onnxruntime", "tensorflow_serving": "tensorflow_serving"}
 
 
@@ -107,7 +109,9 @@ def _run_python(text, names, block):
             pytest.importorskip(package)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Layer .* does not have a `quantize`", UserWarning)
-        warnings.filterwarnings("ignore", "\\s*tf.lite.Interpreter is deprecated", UserWarning)
+        warnings.filterwarnings(
+            "ignore", "\\s*Warning: tf.lite.Interpreter is deprecated", UserWarning
+        )
         exec(compile("\n" * block.line + text, block.page, "exec"), names)
 
 
