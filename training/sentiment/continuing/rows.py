@@ -183,7 +183,7 @@ def _joined(
         old = SentimentRows(run.metrics["data"]["name"], run.classes, [], kind=run.kind)
         old_parts = Parts([], [], _stored_test_rows(run))
     else:
-        old, old_parts = _old_rows(run)
+        old, old_parts = rows_of_run(run, "with --only-new it continues on the new rows alone")
     fresh = split_fresh(without_known(new, old_parts, problems), old_parts, config, problems)
     held = [*old_parts.validation, *old_parts.test]
     kept = far_from(fresh.train, held, config.data.drop_near_duplicates, problems)
@@ -199,13 +199,16 @@ def _joined(
     return joined, parts, earlier
 
 
-def _old_rows(run: SentimentRun) -> tuple[SentimentRows, Parts]:
+def rows_of_run(run: SentimentRun, way_out: str) -> Known:
     """The rows that a run was trained on and tested with, read again and recognised.
+
+    Args:
+        run: Any.
+        way_out: What can be done without them, for messages.
 
     Raises:
         DataError: They are gone, or have changed.
     """
-    way_out = "with --only-new it continues on the new rows alone"
     if run.given is not None:
         raise DataError(
             f"{run.path} was trained in Python on rows in memory, which cannot be read again; "
@@ -232,7 +235,7 @@ def _old_rows(run: SentimentRun) -> tuple[SentimentRows, Parts]:
             f"{problems.source}: expected the rows that {run.path} was trained on, got others; "
             f"restore them, or {way_out}"
         )
-    return source, parts
+    return Known(source, parts)
 
 
 def _recognised(run: SentimentRun, data: SentimentData) -> bool:

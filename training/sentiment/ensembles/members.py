@@ -10,7 +10,7 @@ import keras
 from training.errors import RunDirectoryError
 from training.runs.lineage import Lineage
 from training.sentiment.continuing.rows import load_data
-from training.sentiment.data import LabelledTexts, SentimentData
+from training.sentiment.data import SentimentData
 from training.sentiment.data_config import SentimentDataConfig
 from training.sentiment.evaluation.measured import measured
 from training.sentiment.run import SentimentRun
@@ -121,7 +121,7 @@ class Members:
             # Where the test rows are given, the seed still draws the validation rows.
             if _splitting(run) != _splitting(self.first):
                 validation = _rows_of(run).validation
-                if _contents(validation) != _contents(data.validation):
+                if not validation.same_rows(data.validation):
                     raise RunDirectoryError(
                         f"{run.path}: expected the validation rows of {self.first.path}, got others"
                     )
@@ -173,7 +173,3 @@ def _require_test_rows(run: SentimentRun, first: SentimentRun, data: SentimentDa
         f"{first.config.data.drawn_with(first.config.training.seed)}, or let "
         f"gru-train ensemble {first.path} --seeds N do so"
     )
-
-
-def _contents(rows: LabelledTexts) -> tuple[tuple[str, ...], list[Any]]:
-    return rows.texts, rows.labels.tolist()

@@ -1,11 +1,11 @@
 """The run whose answers another network is to learn; needs no TensorFlow."""
 
 from pathlib import Path
-from typing import Any
 
+from training.data.problems import Problems
 from training.errors import DataError
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.data import LabelledTexts, SentimentData
+from training.sentiment.continuing.rows import rows_of_run
+from training.sentiment.data import SentimentData, labelled_data
 from training.sentiment.rows import text_key
 from training.sentiment.run import SentimentRun
 
@@ -15,20 +15,13 @@ def teacher_of(path: Path, data: SentimentData) -> SentimentRun:
 
     Raises:
         RunDirectoryError: There is none.
-        DataError: It does not answer with the classes of these data, or nobody can tell what it
-            was trained on.
+        DataError: It does not answer with the classes of these data.
     """
     run = SentimentRun.open(path)
     if run.kind != data.kind or run.classes != data.classes:
         raise DataError(
             f"--teach: expected a run that answers {data.kind} {', '.join(data.classes)}, got "
             f"{run.path}, which answers {run.kind} {', '.join(run.classes)}"
-        )
-    if run.given is not None:
-        raise DataError(
-            f"--teach: {run.path} was trained in Python on data in memory, so that nobody can tell "
-            "whether rows that are held out here were among them; write them to a file and train "
-            "with --data"
         )
     return run
 
@@ -37,12 +30,12 @@ def held_out_alike(run: SentimentRun, data: SentimentData) -> bool:
     """Whether a run held out the same rows as these data.
 
     Raises:
-        DataError: It was trained on rows that are held out here.
+        DataError: It was trained on rows that are held out here, or nobody can tell, as its rows
+            are gone or have changed.
     """
-    theirs = load_data(run.config)
-    if _contents(theirs.validation) == _contents(data.validation) and (
-        _contents(theirs.test) == _contents(data.test)
-    ):
+    source, parts = rows_of_run(run, "train the run of --teach on the rows that are there")
+    theirs = labelled_data(source, parts, Problems(source.name, False))
+    if theirs.validation.same_rows(data.validation) and theirs.test.same_rows(data.test):
         return True
     learned = {text_key(text) for text in theirs.train.texts}
     held_out = [*data.validation.texts, *data.test.texts]
@@ -54,7 +47,3 @@ def held_out_alike(run: SentimentRun, data: SentimentData) -> bool:
             f"{run.config.data.drawn_with(run.config.training.seed)}"
         )
     return False
-
-
-def _contents(rows: LabelledTexts) -> tuple[tuple[str, ...], list[Any]]:
-    return rows.texts, rows.labels.tolist()

@@ -1,5 +1,7 @@
 """A classifier that also learns what another one answers to texts without labels."""
 
+import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -124,6 +126,20 @@ def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder):
         train_sentiment(asked)
     alike = load_data(replace(asked, data=replace(asked.data, split_seed=0)))
     assert held_out_alike(SentimentRun.open(folder / "teacher"), alike)
+
+
+@pytest.mark.slow
+def test_a_teacher_whose_file_has_changed_is_refused(folder, tmp_path):
+    # Rows that are held out now may have been trained on, in whichever part they are today.
+    shutil.copytree(folder / "teacher", tmp_path / "teacher")
+    write(tmp_path / "labelled.csv", [*tickets(LABELLED, 0), *tickets(20, 3)])
+    path, manifest = tmp_path / "teacher/config.json", tmp_path / "teacher/manifest.json"
+    path.write_text(path.read_text("utf-8").replace(str(folder), str(tmp_path)), "utf-8")
+    sizes = json.loads(manifest.read_text("utf-8"))
+    manifest.write_text(json.dumps({**sizes, "config.json": path.stat().st_size}), "utf-8")
+    (tmp_path / "texts.txt").write_bytes((folder / "texts.txt").read_bytes())
+    with pytest.raises(DataError, match=r"expected the rows that .*teacher was trained on"):
+        train_sentiment(settings(tmp_path, "asked", teach=tmp_path / "teacher"))
 
 
 @pytest.mark.slow
