@@ -119,7 +119,7 @@ class Watch:
             since: Earlier ones are left out; seconds since 1970.
         """
         for request in requests:
-            if request.seconds < since or request.model != (self._model or request.model):
+            if request.seconds < since or self._model not in (None, request.model):
                 continue
             self._models.add(request.model)
             if self._number is not None and request.version not in (0, self._number):

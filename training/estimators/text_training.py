@@ -237,10 +237,8 @@ class TextTraining(RunEstimator):
 
         if table is None:
             return self._trained(config, load_data(config), None, None, progress, resume)
-        problems, seed = (
-            Problems(table.name, config.data.drop_bad, unit="row"),
-            config.training.seed,
-        )
+        problems = Problems(table.name, config.data.drop_bad, unit="row")
+        seed = config.training.seed
         source = read_rows(config.data, seed, problems, table)
         problems.raise_errors()
         known = Known(source, split_parts(source, config.data, seed, problems))
