@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from training.forecasting.count_losses import with_scale
 from training.forecasting.preprocessor import SeriesPreprocessor
-from training.loop.batches import Batch
+from training.loop.batches import NO_REPLAY, Batch, Replay
 
 TEACHER_SHARE = 0.5
 """Of a teacher's forecast in what a network learns, beside what came."""
@@ -82,16 +82,9 @@ class Windows:
 class Learned(NamedTuple):
     """What a network has learned from already, of which each epoch reads a share."""
 
-    windows: int
-    """The first so many of all."""
+    windows: Replay
     columns: int
     """The first so many of those to forecast; all windows of the others are new."""
-    share: float
-
-    @property
-    def read(self) -> int:
-        """Windows of an epoch."""
-        return round(self.share * self.windows)
 
 
 class WindowBatches:
@@ -122,10 +115,10 @@ class WindowBatches:
         scale: np.ndarray | None = None,
         learned: Learned | None = None,
     ):
-        self._scale, self._learned = scale, learned or Learned(0, 0, 0.0)
+        self._scale = scale
+        self._replay = NO_REPLAY if learned is None else learned.windows
         self._windows, self._batch_size, self._seed = windows, batch_size, seed
-        read = len(windows) - self._learned.windows + self._learned.read
-        self._count = max(1, read // stride)
+        self._count = max(1, (len(windows) - self._replay.left_out) // stride)
         self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
         spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
         self._standardise = tf.function(preprocessor.standardise, input_signature=[spec])
@@ -138,17 +131,9 @@ class WindowBatches:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._passes):
-            order = rng.permutation(self._drawn(rng))[: self._count]
+            order = rng.permutation(self._replay.drawn(len(self._windows), rng))[: self._count]
             for start in range(0, self._count, self._batch_size):
                 yield self._batch(order[start : start + self._batch_size])
-
-    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
-        """The windows of an epoch, (N,), all of them where none were learned from before."""
-        rows, before = np.arange(len(self._windows)), self._learned.windows
-        if not before:
-            return rows
-        known = rng.choice(before, self._learned.read, replace=False)
-        return np.concatenate([known, rows[before:]])
 
     def in_order(self) -> Iterator[Batch]:
         """All windows, for evaluation."""
@@ -209,7 +194,7 @@ class SeriesBatches:
         self._pairs, self._known = np.flatnonzero(self._forecastable()), np.empty(0, int)
         if learned is not None:
             rows, numbers = np.divmod(self._pairs, len(columns))
-            known = (rows < learned.windows) & (numbers < learned.columns)
+            known = (rows < learned.windows.rows) & (numbers < learned.columns)
             self._pairs, self._known = self._pairs[~known], self._pairs[known]
 
     def __len__(self) -> int:
@@ -228,7 +213,7 @@ class SeriesBatches:
         pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
         if self._learned is None or not len(self._known):
             return pairs
-        read = self._learned.share * len(self._known)
+        read = self._learned.windows.share * len(self._known)
         again = rng.random(self._batch_size) < read / (read + len(self._pairs))
         known = self._known[rng.integers(len(self._known), size=self._batch_size)]
         return np.where(again, known, pairs)

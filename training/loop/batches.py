@@ -24,6 +24,26 @@ class Replay(NamedTuple):
     share: float
     """Of them, drawn for each epoch anew."""
 
+    @property
+    def left_out(self) -> int:
+        """How many of them an epoch does not read."""
+        return self.rows - self._read
+
+    @property
+    def _read(self) -> int:
+        return round(self.share * self.rows)
+
+    def drawn(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """The rows of an epoch, of `count` in all."""
+        if not self.rows:
+            return np.arange(count)
+        known = rng.choice(self.rows, self._read, replace=False)
+        return np.concatenate([known, np.arange(self.rows, count)])
+
+
+NO_REPLAY = Replay(0, 0.0)
+"""No row was learned from before."""
+
 
 class LengthBucketedBatches:
     """Batches over rows of different length, with little padding.
@@ -55,7 +75,7 @@ class LengthBucketedBatches:
     ):
         self._rows, self._targets = rows, targets
         self._batch_size, self._seed, self._pool = batch_size, seed, pool
-        self._shares, self._replay = shares, replay
+        self._shares, self._replay = shares, replay or NO_REPLAY
         self._lengths = np.array([len(row) for row in rows])
 
     def __len__(self) -> int:
@@ -65,19 +85,12 @@ class LengthBucketedBatches:
     @property
     def _count(self) -> int:
         """Rows per epoch."""
-        return len(self._rows) - (0 if self._replay is None else self._replay.rows - self._replayed)
-
-    @property
-    def _replayed(self) -> int:
-        return 0 if self._replay is None else round(self._replay.share * self._replay.rows)
+        return len(self._rows) - self._replay.left_out
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
-        rows = np.arange(len(self._rows))
-        if self._replay is not None:
-            drawn = rng.choice(self._replay.rows, self._replayed, replace=False)
-            rows = np.concatenate([drawn, rows[self._replay.rows :]])
+        rows = self._replay.drawn(len(self._rows), rng)
         if self._shares is None:
             order = rng.permutation(rows)
         else:

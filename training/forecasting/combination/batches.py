@@ -22,7 +22,7 @@ def window_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
     """Windows of all columns together, to train on and to validate on."""
     settings, data = plan.config.training, plan.data
     windows, learned = _to_learn(plan)
-    read = len(windows) - (0 if learned is None else learned.windows - learned.read)
+    read = len(windows) - (0 if learned is None else learned.windows.left_out)
     stride = settings.train_stride or max(1, read // (MOST_STEPS * settings.batch_size))
     scale = count_scale(plan.config.model.loss, data)
     batches = WindowBatches(
@@ -46,7 +46,7 @@ def series_batches(plan: Plan) -> tuple[TrainingBatches, Callable[[], Iterable[B
     size = _SERIES_PER_WINDOW * settings.batch_size
     pairs = len(windows) * len(data.shape.targets)
     if learned is not None:
-        pairs -= (learned.windows - learned.read) * learned.columns
+        pairs -= learned.windows.left_out * learned.columns
     rows = pairs // (settings.train_stride or 1)
     steps = min(MOST_STEPS, max(LEAST_STEPS, rows // size))
     scale = count_scale(plan.config.model.loss, data)

@@ -49,7 +49,7 @@ def beside_the_old(
         windows = replace(of_run.windows(part), origins=origins)
         count[part] = np.isfinite(windows.futures()).sum(axis=(1, 2))
         old[part] = origins + horizon <= start.rows
-        before = errors_of_run(run, of_run, windows)
+        before = errors_of_run(run, predict, of_run, windows)
         sums[part] = (
             _by_window(before, measure, scale),
             _by_window(evaluation.errors, measure, np.ones(K)),

@@ -17,6 +17,7 @@ from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.run import ForecastingRun
 from training.forecasting.sources.sets import Borders
 from training.forecasting.windows import Learned, Windows
+from training.loop.batches import Replay
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Start:
         share = self.replay
         if share is None:
             share = min(1.0, (len(windows) - known) / max(1, known))
-        return Learned(known, len(self.run.target_columns), share)
+        return Learned(Replay(known, share), len(self.run.target_columns))
 
     def of_all_rows(self) -> "Start":
         """The model that the run delivers."""
@@ -70,7 +71,7 @@ def continued_plan(config: ForecastingConfig, series: Series) -> Plan:
     model, old_rows = run.load_model(), old_row_count(run, data)
     start = Start(run, old_rows, model, borders[0], config.continued.replay)
     known = start.learned(data.windows("train"))
-    if known.windows == len(data.windows("train")):
+    if known.windows.rows == len(data.windows("train")):
         raise DataError(
             f"{series.source}: expected new rows of which some fall to the training part, whose "
             f"end stays at {series.times[data.borders.train - 1]}; got {len(series) - old_rows:,} "
