@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from training.config import TaskConfig
 from training.continuing.config import Continuation, ContinueConfig
-from training.errors import DataError
+from training.errors import ConfigError, DataError
+from training.runs.directory import TaskRun
 
 PATIENCE = 2
 
@@ -18,18 +18,26 @@ def require_file(wanted: ContinueConfig) -> None:
 
 
 def continued_settings(
-    old: TaskConfig, wanted: ContinueConfig, rate: float, epochs: int
+    run: TaskRun, wanted: ContinueConfig, rate: float, epochs: int
 ) -> dict[str, Any]:
     """What changes in the settings of a run: `training`, `run` and `continued`.
 
     Args:
-        old: Of the run to go on from.
+        run: To go on from.
         wanted: What is asked for.
         rate: Share of the old run's learning rate by default; that of a run which goes on from
             another was lowered already.
         epochs: Most epochs by default.
+
+    Raises:
+        ConfigError: The run averages others.
     """
-    lowered = getattr(old, "continued", None) is not None
+    if "ensemble" in run.metrics:
+        raise ConfigError(
+            f"{run.path} averages several runs; continue each of those, then average them again"
+        )
+    old = run.config
+    lowered = old.continued is not None
     training = replace(
         old.training,
         learning_rate=wanted.learning_rate

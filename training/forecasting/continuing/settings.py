@@ -40,11 +40,7 @@ def continued_config(run: ForecastingRun, wanted: ContinueConfig) -> Forecasting
     Raises:
         ConfigError: The run averages others.
     """
-    if "ensemble" in run.metrics:
-        raise ConfigError(
-            f"{run.path} averages several runs; continue each of those, then average them again"
-        )
-    changed = continued_settings(run.config, wanted, RATE, EPOCHS)
+    changed = continued_settings(run, wanted, RATE, EPOCHS)
     data = replace(_with_shares(run), drop_bad=run.config.data.drop_bad or wanted.drop_bad)
     changed["training"] = replace(changed["training"], distribute="none")
     return replace(run.config, data=data, **changed)

@@ -29,16 +29,12 @@ def continued_config(run: SentimentRun, wanted: ContinueConfig) -> SentimentConf
     Raises:
         ConfigError: The run averages others, or the option is for other runs.
     """
-    if "ensemble" in run.metrics:
-        raise ConfigError(
-            f"{run.path} averages several runs; continue each of those, then average them again"
-        )
     if wanted.refit_scaler:
         raise ConfigError(
             f"--refit-scaler is for runs of series, got {run.path}, which reads texts"
         )
     old = run.config
-    changed = continued_settings(old, wanted, RATE, EPOCHS)
+    changed = continued_settings(run, wanted, RATE, EPOCHS)
     data = replace(
         old.data,
         cleaning=run.cleaned,
