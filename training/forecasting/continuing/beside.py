@@ -11,7 +11,7 @@ from training.forecasting.config import ForecastingConfig
 from training.forecasting.continuing.start import Start
 from training.forecasting.data import ForecastingData
 from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.evaluation import Evaluation
+from training.forecasting.scores.evaluation import Evaluation, make_predictor
 from training.forecasting.scores.forecast_errors import ForecastErrors
 from training.forecasting.scores.outcomes import errors_of_run
 
@@ -41,6 +41,7 @@ def beside_the_old(
     assert config.continued is not None
     measure = config.model.measure
     run, of_run = start.run, _read_by(start.run, data)
+    predict = make_predictor(start.model, of_run)
     K, horizon = len(run.target_columns), data.shape.horizon
     scale = of_run.preprocessor.target_scale[1] / data.preprocessor.target_scale[1][:K]
     sums, old, count = {}, {}, {}
@@ -74,7 +75,7 @@ def beside_the_old(
         "run": str(config.continued.from_run),
         "new_data": str(config.continued.new_data),
         "only_new": False,
-        "replay": learned.share,
+        "replay": learned.windows.share,
         "grown": {
             "rows": len(data.series) - start.rows,
             "series": list(data.target_columns[K:]),

@@ -30,7 +30,7 @@ from training.forecasting.baselines.simple import BaselineResult, naive_forecast
 from training.forecasting.data import ForecastingData
 from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.conformal import MEDIAN, quantiles
-from training.forecasting.scores.evaluation import make_predictor
+from training.forecasting.scores.evaluation import Predictor, make_predictor
 from training.forecasting.scores.forecast_errors import CHUNK, ErrorSums, ForecastErrors, measure
 from training.forecasting.scores.naive_scale import naive_scale
 from training.forecasting.sources.series_check import series_problems
@@ -127,7 +127,7 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
         )
     factor = _deviation(run) / _deviation(like)
     naive_error = like.test_errors()["naive_error"]
-    everyone = {_MODEL: errors_of_run(run, data, windows)}
+    everyone = {_MODEL: errors_of_run(run, make_predictor(run.load_model(), data), data, windows)}
     plain = data.plain
     for name, (forecaster, lookback) in naive_forecasters(plain).items():
         if windows.origins[0] >= lookback:
@@ -143,15 +143,18 @@ def file_outcomes(run: ForecastingRun, path: Path, like: ForecastingRun) -> Outc
     )
 
 
-def errors_of_run(run: ForecastingRun, data: ForecastingData, windows: Windows) -> ForecastErrors:
+def errors_of_run(
+    run: ForecastingRun, predict: Predictor, data: ForecastingData, windows: Windows
+) -> ForecastErrors:
     """Of its model, on the scale on which the run measures errors.
 
     Args:
         run: Any.
+        predict: Asks its model, of these data.
         data: A series with the scale, the columns and the look-back of the run.
         windows: Of these data.
     """
-    predict, middle = make_predictor(run.load_model(), data), run.levels.index(MEDIAN)
+    middle = run.levels.index(MEDIAN)
     scale = data.preprocessor.target_scale
     sums = ErrorSums(data.shape.horizon, len(data.shape.targets), scale)
     measured = data.preprocessor.measured
