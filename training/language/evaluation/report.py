@@ -47,10 +47,12 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
     """
     model, settings = found.trained.model, found.config.training
     measure = Evaluation(model, settings.batch_size, settings.steps)
-    parts = {name: found.read.parts()[name] for name in ("validation", "test")}
-    own = {
-        name: figures_of(measure.nats(part.rows), part, found.read) for name, part in parts.items()
+    result, read = found.trained.result, found.read
+    nats = {
+        "validation": result.epochs[result.best_epoch - 1].validation["loss"],
+        "test": measure.nats(read.test.rows),
     }
+    own = {name: figures_of(each, read.parts()[name], read) for name, each in nats.items()}
     metrics = {
         "model": as_json(own),
         "baselines": {name: as_json(each) for name, each in found.baselines.items()},
@@ -73,7 +75,6 @@ def write_report(writer: TrainingRunWriter, found: Reported, summary: Mapping[st
     writer.write_json("metrics.json", metrics)
     texts = [text[:_MOST_LETTERS] for text in found.data.test[:_MOST_TEXTS]]
     writer.write_json(TEXTS, texts)
-    result = found.trained.result
     draw_curves(result.epochs, result.best_epoch, ("loss", "bits"), writer.path / "curves.png")
     units = _draw_text(writer, found)
     writer.write_text("report.md", _markdown(found, metrics, units))
