@@ -31,6 +31,13 @@ class Request:
     of Regress `outputs`."""
 
 
+def encoded(texts: Sequence[str]) -> np.ndarray:
+    """Texts as requests have them, (N,)."""
+    array = np.empty(len(texts), object)
+    array[:] = [text.encode() for text in texts]
+    return array
+
+
 class Servable(ABC):
     """What is exported of a run.
 

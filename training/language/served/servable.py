@@ -10,7 +10,7 @@ from training.language.reading import END_ID
 from training.language.run import LanguageRun
 from training.language.served.signatures import LanguageSignatures
 from training.language.shown import shown_texts
-from training.servable import WARMUP_BATCHES, Request, Servable
+from training.servable import WARMUP_BATCHES, Request, Servable, encoded
 from training.words.vocabulary import PADDING
 
 _GOLDEN_BATCHES = (1, 1, 3, 8)
@@ -52,10 +52,10 @@ class LanguageServable(Servable):
     def warmup(self) -> list[Request]:
         """Requests with the batch sizes in use."""
         text = max(self._texts, key=len)
-        requests = [Request("score", {"text": _strings([text] * size)}) for size in WARMUP_BATCHES]
+        requests = [Request("score", {"text": encoded([text] * size)}) for size in WARMUP_BATCHES]
         for size in WARMUP_BATCHES:
             state = np.zeros((size, self.module.state_size), np.float32)
-            requests.append(Request("step", {"token": _strings(["a"] * size), "state": state}))
+            requests.append(Request("step", {"token": encoded(["a"] * size), "state": state}))
         return requests
 
     def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -110,7 +110,7 @@ class LanguageServable(Servable):
             "log_probabilities": found,
             "length": lengths,
         }
-        return Request(name, {"text": _strings(texts)}, outputs)
+        return Request(name, {"text": encoded(texts)}, outputs)
 
     def _golden_steps(self, texts: Sequence[str]) -> list[Request]:
         """A chain of steps; each takes the state that the one before led to."""
@@ -136,9 +136,3 @@ class LanguageServable(Servable):
         for target, row in zip(padded, rows, strict=True):
             target[: len(row)] = row
         return self._next(padded)
-
-
-def _strings(texts: Sequence[str]) -> np.ndarray:
-    array = np.empty(len(texts), object)
-    array[:] = [text.encode() for text in texts]
-    return array

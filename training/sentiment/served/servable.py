@@ -16,7 +16,7 @@ from training.sentiment.run import SentimentRun
 from training.sentiment.served.native import sentiment_native
 from training.sentiment.served.signatures import SentimentSignatures
 from training.sentiment.targets.scale import LEVELS
-from training.servable import WARMUP_BATCHES, Request, Servable
+from training.servable import WARMUP_BATCHES, Request, Servable, encoded
 
 _GOLDEN_BATCHES = (1, 1, 2, 12, 32)
 _SHOWN_WORDS = 12
@@ -58,7 +58,7 @@ class SentimentServable(Servable):
             batch = self._texts[start : start + size] or self._texts[:size]
             start += size
             answers = self._answers(self._ids(batch))
-            requests.append(Request("serving_default", {"text": _strings(batch)}, answers))
+            requests.append(Request("serving_default", {"text": encoded(batch)}, answers))
         requests.append(self._golden_examples(self._texts[:8]))
         shown = [" ".join(text.split()[:_SHOWN_WORDS]) for text in self._texts[1:4]]
         requests += [self._golden_gates(batch) for batch in (shown[:1], shown)]
@@ -77,16 +77,16 @@ class SentimentServable(Servable):
         lengths = [texts[round(q * (len(texts) - 1))] for q in (0.0, 0.5, 0.95, 1.0)]
         batches = [list(itertools.islice(itertools.cycle(lengths), n)) for n in WARMUP_BATCHES]
         batches = [[text] for text in lengths] + batches[1:]
-        requests = [Request("serving_default", {"text": _strings(batch)}) for batch in batches]
+        requests = [Request("serving_default", {"text": encoded(batch)}) for batch in batches]
         api: Literal["classify", "regress"] = (
             "regress" if self._head.kind == "number" else "classify"
         )
-        requests += [Request(api, {"text": _strings(batch)}, method=api) for batch in batches[::3]]
-        requests.append(Request("gates", {"text": _strings(lengths[:2])}))
+        requests += [Request(api, {"text": encoded(batch)}, method=api) for batch in batches[::3]]
+        requests.append(Request("gates", {"text": encoded(lengths[:2])}))
         if "step" in self.signatures:
             for size in WARMUP_BATCHES:
                 state = np.zeros((size, self.module.state_size), np.float32)
-                words = _strings(texts[0].split()[:1] * size)
+                words = encoded(texts[0].split()[:1] * size)
                 requests.append(Request("step", {"token": words, "state": state}))
         return requests
 
@@ -120,8 +120,8 @@ class SentimentServable(Servable):
                 answers[: len(labels)] = [label.encode() for label in labels]
             outputs = {"labels": table, "scores": scores}
         else:
-            outputs = {"label": _strings(predicted), "scores": scores}
-        return Request("serving_default", {"text": _strings([row.text for row in rows])}, outputs)
+            outputs = {"label": encoded(predicted), "scores": scores}
+        return Request("serving_default", {"text": encoded([row.text for row in rows])}, outputs)
 
     def native(self) -> NativeModel:
         """The signatures as graphs of ONNX."""
@@ -153,10 +153,10 @@ class SentimentServable(Servable):
             texts: To explain.
             named: Whether to ask about classes by name; else about what is answered.
         """
-        inputs = {"text": _strings(texts)}
+        inputs = {"text": encoded(texts)}
         if self._head.kind != "number":
             names = itertools.cycle(self._run.classes) if named else itertools.repeat("")
-            inputs["label"] = _strings(list(itertools.islice(names, len(texts))))
+            inputs["label"] = encoded(list(itertools.islice(names, len(texts))))
         answer = self.signatures["attribution"](**{k: tf.constant(v) for k, v in inputs.items()})
         outputs = {name: value.numpy() for name, value in answer.items()}
         return Request("attribution", inputs, outputs)
@@ -178,10 +178,10 @@ class SentimentServable(Servable):
     def _golden_examples(self, texts: list[str]) -> Request:
         """A request to the API of TF Serving that takes tf.Examples."""
         scores = self._scores_of(self._ids(texts))
-        inputs = {"text": _strings(texts)}
+        inputs = {"text": encoded(texts)}
         if self._head.kind == "number":
             return Request("regress", inputs, {"outputs": scores[:, 0]}, "regress")
-        classes = np.tile(_strings(self._run.classes), (len(texts), 1))
+        classes = np.tile(encoded(self._run.classes), (len(texts), 1))
         return Request("classify", inputs, {"classes": classes, "scores": scores}, "classify")
 
     def _ids(self, texts: Sequence[str]) -> Any:
@@ -203,7 +203,7 @@ class SentimentServable(Servable):
         for t in range(ids.shape[1]):
             so_far = self._scores_of(ids[:, : t + 1])
             outputs["scores"][:, t] = so_far * (ids[:, t : t + 1] != 0)
-        return Request("gates", {"text": _strings(texts)}, outputs)
+        return Request("gates", {"text": encoded(texts)}, outputs)
 
     def _golden_steps(self, texts: list[str]) -> list[Request]:
         """A chain of steps; each takes the state that the Keras model's own layers lead to."""
@@ -224,9 +224,3 @@ class SentimentServable(Servable):
         columns = self._preprocessor.tokens(tf.constant(texts)).to_tensor("")
         for t in range(min(columns.shape[1], _STREAMED_TOKENS)):
             yield columns[:, t], columns[:, t].numpy() != b""
-
-
-def _strings(texts: Sequence[str]) -> np.ndarray:
-    array = np.empty(len(texts), object)
-    array[:] = [text.encode() for text in texts]
-    return array
