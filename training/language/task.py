@@ -53,8 +53,8 @@ class LanguageTask(Task):
     def continuation(self, run: "LanguageRun", wanted: ContinueConfig) -> NoReturn:  # noqa: ARG002
         """None: a language model begins anew."""
         raise ConfigError(
-            f"{run.path}: gru-train continue knows runs of sentiment and forecasting, got a language "
-            "model; train anew on all texts"
+            f"{run.path}: gru-train continue knows runs of sentiment and forecasting, got a "
+            "language model; train anew on all texts"
         )
 
     def criterion(self, config: LanguageConfig, data: "LanguageData") -> Criterion:  # noqa: ARG002
