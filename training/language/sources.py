@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from training.data.file_content import read_utf8
-from training.data.imdb import imdb_test, imdb_unlabelled
+from training.data.known_sets.imdb import imdb_test, imdb_unlabelled
 from training.data.problems import counted
 from training.data.text_files import find_column
 from training.errors import DataError

@@ -10,7 +10,7 @@ IMDB     imdb_{train,test}.tsv.gz                       official train and test
 UCI      {amazon_cells,imdb,yelp}_labelled.txt          none official
 ======== ============================================== =======================================
 
-How their files are written: `training.data.tab_table`.
+How their files are written: `training.data.known_sets.tab_table`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from training.data.file_content import read_bytes
-from training.data.imdb import IMDB_HEADER
-from training.data.tab_table import tab_table, text_lines
+from training.data.known_sets.imdb import IMDB_HEADER
+from training.data.known_sets.tab_table import tab_table, text_lines
 from training.errors import DataError
 from training.sentiment.rows import Row
 

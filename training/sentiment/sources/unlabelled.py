@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from training.data.file_content import read_utf8
-from training.data.imdb import imdb_unlabelled
+from training.data.known_sets.imdb import imdb_unlabelled
 from training.errors import DataError
 
 _HEAD = 256 * 1024

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from training.data.tab_table import tab_table
+from training.data.known_sets.tab_table import tab_table
 
 IMDB_HEADER = ("id", "label", "rating", "movie", "text")
 """Columns of the labelled parts, `imdb_train.tsv.gz` and `imdb_test.tsv.gz`."""

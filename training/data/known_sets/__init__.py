@@ -1,0 +1,1 @@
+"""Files of public data sets, as they are published."""
