@@ -53,7 +53,8 @@ def make(folder):
     texts = [text for text, _ in (*tickets(UNLABELLED, 1, LATER), *labelled)]
     (folder / "texts.txt").write_text("\n".join([*texts, texts[0].upper()]), encoding="utf-8")
     train_sentiment(settings(folder, "teacher"))
-    train_sentiment(settings(folder, "student", teach=folder / "teacher"))
+    every = {"teach": folder / "teacher", "teach_texts": UNLABELLED}
+    train_sentiment(settings(folder, "student", **every))
 
 
 @pytest.fixture(scope="module")
