@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from training.forecasting.count_losses import with_scale
 from training.forecasting.preprocessor import SeriesPreprocessor
-from training.loop.batches import NO_REPLAY, Batch, Replay
+from training.loop.batches import NOT_DRAWN, Batch, Drawn
 
 TEACHER_SHARE = 0.5
 """Of a teacher's forecast in what a network learns, beside what came."""
@@ -82,7 +82,7 @@ class Windows:
 class Learned(NamedTuple):
     """What a network has learned from already, of which each epoch reads a share."""
 
-    windows: Replay
+    windows: Drawn
     columns: int
     """The first so many of those to forecast; all windows of the others are new."""
 
@@ -116,9 +116,9 @@ class WindowBatches:
         learned: Learned | None = None,
     ):
         self._scale = scale
-        self._replay = NO_REPLAY if learned is None else learned.windows
+        self._drawn = NOT_DRAWN if learned is None else learned.windows
         self._windows, self._batch_size, self._seed = windows, batch_size, seed
-        self._count = max(1, (len(windows) - self._replay.left_out) // stride)
+        self._count = max(1, (len(windows) - self._drawn.left_out) // stride)
         self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
         spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
         self._standardise = tf.function(preprocessor.standardise, input_signature=[spec])
@@ -131,7 +131,7 @@ class WindowBatches:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
         for _ in range(self._passes):
-            order = rng.permutation(self._replay.drawn(len(self._windows), rng))[: self._count]
+            order = rng.permutation(self._drawn.drawn(len(self._windows), rng))[: self._count]
             for start in range(0, self._count, self._batch_size):
                 yield self._batch(order[start : start + self._batch_size])
 

@@ -16,33 +16,37 @@ class Batch(NamedTuple):
     """(B,) or (B, C)."""
 
 
-class Replay(NamedTuple):
-    """Rows that were learned from before, of which each epoch reads a few."""
+class Drawn(NamedTuple):
+    """Rows of which each epoch reads only some, such as those that were learned from before."""
 
+    first: int
+    """The first of them, of all rows."""
     rows: int
-    """The first so many of all."""
+    """How many they are, one behind the other."""
     share: float
     """Of them, drawn for each epoch anew."""
 
     @property
-    def left_out(self) -> int:
-        """How many of them an epoch does not read."""
-        return self.rows - self._read
+    def read(self) -> int:
+        """How many of them an epoch reads."""
+        return round(self.share * self.rows)
 
     @property
-    def _read(self) -> int:
-        return round(self.share * self.rows)
+    def left_out(self) -> int:
+        """How many of them an epoch does not read."""
+        return self.rows - self.read
 
     def drawn(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """The rows of an epoch, of `count` in all."""
         if not self.rows:
             return np.arange(count)
-        known = rng.choice(self.rows, self._read, replace=False)
-        return np.concatenate([known, np.arange(self.rows, count)])
+        chosen = self.first + rng.choice(self.rows, self.read, replace=False)
+        after = np.arange(self.first + self.rows, count)
+        return np.concatenate([np.arange(self.first), chosen, after])
 
 
-NO_REPLAY = Replay(0, 0.0)
-"""No row was learned from before."""
+NOT_DRAWN = Drawn(0, 0, 1.0)
+"""An epoch reads every row."""
 
 
 class LengthBucketedBatches:
@@ -60,7 +64,7 @@ class LengthBucketedBatches:
         pool: Batches per pool: more means less padding and less mixing.
         shares: (N,), how often each row is drawn, relative to the others; an epoch then has as many
             rows, drawn with replacement. By default it has every row once.
-        replay: Rows of which an epoch reads only some; none by default.
+        drawn: Rows of which an epoch reads only some; none by default.
     """
 
     def __init__(
@@ -71,11 +75,11 @@ class LengthBucketedBatches:
         seed: int = 0,
         pool: int = 50,
         shares: np.ndarray | None = None,
-        replay: Replay | None = None,
+        drawn: Drawn = NOT_DRAWN,
     ):
         self._rows, self._targets = rows, targets
         self._batch_size, self._seed, self._pool = batch_size, seed, pool
-        self._shares, self._replay = shares, replay or NO_REPLAY
+        self._shares, self._drawn = shares, drawn
         self._lengths = np.array([len(row) for row in rows])
 
     def __len__(self) -> int:
@@ -85,12 +89,12 @@ class LengthBucketedBatches:
     @property
     def _count(self) -> int:
         """Rows per epoch."""
-        return len(self._rows) - self._replay.left_out
+        return len(self._rows) - self._drawn.left_out
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The batches of one epoch."""
         rng = np.random.default_rng((self._seed, number))
-        rows = self._replay.drawn(len(self._rows), rng)
+        rows = self._drawn.drawn(len(self._rows), rng)
         if self._shares is None:
             order = rng.permutation(rows)
         else:

@@ -54,7 +54,7 @@ def taught_lines(metrics: Mapping[str, Any]) -> list[str]:
         "## What it was taught",
         "",
         f"Beside the labels it learned what the run `{figures['run']}` answers to "
-        f"{figures['texts']:,} texts without labels.",
+        f"{figures['texts']:,} texts without labels{_of_which(figures)}.",
     ]
     if "teacher" not in figures:
         return lines
@@ -64,6 +64,12 @@ def taught_lines(metrics: Mapping[str, Any]) -> list[str]:
     for who, of in (("its teacher", figures["teacher"]), ("**this run**", figures["model"])):
         lines.append(_row(who, of, shown))
     return lines
+
+
+def _of_which(figures: Mapping[str, Any]) -> str:
+    """How many of the texts an epoch read, where it did not read them all."""
+    read = figures.get("read", figures["texts"])
+    return "" if read == figures["texts"] else f", of which each epoch read {read:,}"
 
 
 def gain_sentence(metrics: Mapping[str, Any]) -> str:

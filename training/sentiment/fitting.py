@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-from training.loop.batches import LengthBucketedBatches, Replay
+from training.loop.batches import Drawn, LengthBucketedBatches
 from training.loop.checkpoint import Checkpoint
 from training.loop.fit import FitResult, Progress
 from training.loop.sparse_adam import SparseAdam
@@ -118,24 +118,28 @@ def fit_network(
     elif config.model.word_ratios:
         initialise_words(model, word_ratios(read.rows["train"], len(data.classes), trained))
     settings = config.training
-    balanced = settings.balanced_batches
-    replay = None if start is None else Replay(data.earlier["train"], data.replay)
-    batches = {
-        name: LengthBucketedBatches(
-            rows.ids,
-            rows.labels,
-            size,
-            settings.seed,
-            shares=_shares(rows) if name == "train" and balanced else None,
-            replay=replay if name == "train" else None,
-        )
-        for name, size in (("train", settings.batch_size), ("validation", EVALUATION_BATCH))
-        for rows in (target.learned_from(name, read.rows[name]),)
-    }
+    rows, held_out = (
+        target.learned_from(part, read.rows[part]) for part in ("train", "validation")
+    )
+    if start is None:
+        drawn = target.drawn(len(read.rows["train"].ids), len(rows.ids))
+    else:
+        drawn = Drawn(0, data.earlier["train"], data.replay)
+    batches = LengthBucketedBatches(
+        rows.ids,
+        rows.labels,
+        settings.batch_size,
+        settings.seed,
+        shares=_shares(rows) if settings.balanced_batches else None,
+        drawn=drawn,
+    )
+    validation = LengthBucketedBatches(
+        held_out.ids, held_out.labels, EVALUATION_BATCH, settings.seed
+    )
     result = train(
         model,
-        batches["train"],
-        batches["validation"].in_length_order,
+        batches,
+        validation.in_length_order,
         target.objective(),
         settings,
         signature=(tf.TensorSpec((None, None), tf.int32), target.signature),

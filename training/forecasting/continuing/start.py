@@ -17,7 +17,7 @@ from training.forecasting.preprocessor import SeriesPreprocessor
 from training.forecasting.run import ForecastingRun
 from training.forecasting.sources.sets import Borders
 from training.forecasting.windows import Learned, Windows
-from training.loop.batches import Replay
+from training.loop.batches import Drawn
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Start:
         share = self.replay
         if share is None:
             share = min(1.0, (len(windows) - known) / max(1, known))
-        return Learned(Replay(known, share), len(self.run.target_columns))
+        return Learned(Drawn(0, known, share), len(self.run.target_columns))
 
     def of_all_rows(self) -> "Start":
         """The model that the run delivers."""

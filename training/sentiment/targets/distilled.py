@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from training.errors import DataError
+from training.loop.batches import NOT_DRAWN, Drawn
 from training.loop.fit import PerRowFunction
 from training.runs.lineage import Lineage
 from training.sentiment.targets.target import Target
@@ -22,7 +23,7 @@ from training.words.token_rows import TokenRows
 from training.words.vocabulary import UNKNOWN
 
 TEMPERATURE = 2.0
-"""Softens the teacher's and the student's probabilities."""
+"""Softens the probabilities of a teacher that answers what it was trained on, and its student's."""
 TEACHER_SHARE = 0.9
 """Of the loss of a row with a label; the rest is that of the label."""
 VARIANTS = 3
@@ -93,6 +94,8 @@ class DistilledTarget(Target):
         lessons: Of a teacher that answers with the same classes, labels or number.
         share: Of the teacher in the loss of a row that has a label.
         weight: Of the teacher's loss on a row that has none.
+        read: How many of the further rows an epoch reads, drawn anew; by default all.
+        temperature: Softens the probabilities of both; 1 leaves them as they are.
     """
 
     def __init__(
@@ -101,10 +104,13 @@ class DistilledTarget(Target):
         lessons: Lessons,
         share: float = TEACHER_SHARE,
         weight: float = TEACHER_SHARE,
+        read: int | None = None,
+        temperature: float = TEMPERATURE,
     ):
         super().__init__(inner.names, inner.metric)
         self._inner, self._lessons = inner, lessons
-        self._share, self._weight = share, weight
+        self._share, self._weight, self._read = share, weight, read
+        self._temperature = temperature
         self.kind = inner.kind
         own = inner.outputs if inner.kind == "labels" else 1
         self.signature = tf.TensorSpec((None, 1 + own + inner.outputs), tf.float32)
@@ -123,11 +129,18 @@ class DistilledTarget(Target):
             np.concatenate([known, labels, answers], axis=1, dtype=np.float32),
         )
 
+    def drawn(self, rows: int, learned: int) -> Drawn:
+        """Of the further rows as many as asked for, where there are more."""
+        further = learned - rows
+        if self._read is None or self._read >= further:
+            return NOT_DRAWN
+        return Drawn(rows, further, self._read / further)
+
     def loss(self, targets: Any, logits: Any) -> Any:
         """The teacher's share and the label's."""
         known, answers = targets[:, 0], targets[:, -self.outputs :]
         hard = tf.cast(self._inner.loss(self._own(targets), logits), logits.dtype)
-        soft = _to_teacher(self.kind, answers, logits)
+        soft = _to_teacher(self.kind, answers, logits, self._temperature)
         taught = self._share * known + self._weight * (1 - known)
         return taught * soft + (1 - self._share) * known * hard
 
@@ -188,12 +201,12 @@ def variant(row: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return masked[start : start + length]
 
 
-def _to_teacher(kind: str, answers: Any, logits: Any) -> Any:
+def _to_teacher(kind: str, answers: Any, logits: Any, temperature: float) -> Any:
     """How far a student's logits (B, C) are from a teacher's, (B,)."""
     if kind == "number":
         return tf.reduce_mean(tf.square(answers - logits), axis=1)
-    wanted, given = answers / TEMPERATURE, logits / TEMPERATURE
+    wanted, given = answers / temperature, logits / temperature
     if kind == "labels":
         losses = tf.nn.sigmoid_cross_entropy_with_logits(tf.math.sigmoid(wanted), given)
-        return TEMPERATURE**2 * tf.reduce_mean(losses, axis=1)
-    return TEMPERATURE**2 * tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(wanted), given)
+        return temperature**2 * tf.reduce_mean(losses, axis=1)
+    return temperature**2 * tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(wanted), given)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from training.classification.chosen_metric import ChosenMetric
 from training.data.label_cells import TargetKind
+from training.loop.batches import NOT_DRAWN, Drawn
 from training.loop.fit import PerRowFunction
 from training.loop.train import Objective
 from training.words.ngram_model import NgramModel
@@ -73,6 +74,15 @@ class Target(ABC):
     def learned_from(self, part: str, rows: TokenRows) -> TokenRows:  # noqa: ARG002
         """The rows of a part as a network is trained on them, or judged after each epoch."""
         return rows
+
+    def drawn(self, rows: int, learned: int) -> Drawn:  # noqa: ARG002
+        """Which of the rows of `learned_from` an epoch reads a part of.
+
+        Args:
+            rows: That the training part has.
+            learned: That `learned_from` made of it.
+        """
+        return NOT_DRAWN
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """The targets as losses and metrics take them."""

@@ -17,12 +17,18 @@ class TeachingConfig:
     teach: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
     """Also learn what this run answers to the texts of --unlabelled. It must be of the same
     classes, and must not have been trained on the rows that are held out here."""
+    teach_sentences: bool = False
+    """Cut these texts into sentences, where the labelled texts are single sentences."""
     teach_texts: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Read no more of these texts than this, drawn under the seed; default: all."""
+    """Read so many of these texts, or sentences, in each epoch, drawn anew; default: twice as many
+    as there are labelled rows."""
 
     def __post_init__(self) -> None:
-        if self.teach_texts is None:
-            return
-        if self.teach is None:
-            raise ConfigError("--teach-texts needs --teach RUN, the run that is to label them")
-        require_at_least("--teach-texts", self.teach_texts, 1)
+        for flag, value in (
+            ("--teach-sentences", self.teach_sentences),
+            ("--teach-texts", self.teach_texts is not None),
+        ):
+            if value and self.teach is None:
+                raise ConfigError(f"{flag} needs --teach RUN, the run that is to label the texts")
+        if self.teach_texts is not None:
+            require_at_least("--teach-texts", self.teach_texts, 1)

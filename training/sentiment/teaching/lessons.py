@@ -19,6 +19,7 @@ from training.sentiment.evaluation.measured import measured
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.rows import text_key
 from training.sentiment.run import SentimentRun
+from training.sentiment.sources.sentences import sentences
 from training.sentiment.sources.unlabelled import read_unlabelled
 from training.sentiment.targets.distilled import DistilledTarget, Lesson
 from training.sentiment.targets.target import Target
@@ -26,14 +27,17 @@ from training.sentiment.teaching.teacher import held_out_alike, teacher_of
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, token_ids
 
+TEXTS_PER_ROW = 2
+"""Texts without labels that an epoch reads for each labelled row."""
+
 
 class Taught(NamedTuple):
     """What a network learned beside its labels."""
 
     target: DistilledTarget
     figures: dict[str, Any]
-    """For `metrics.json`: `run`, the teacher's name; `texts`, how many; `teacher`, its measures,
-    where they are of the same rows."""
+    """For `metrics.json`: `run`, the teacher's name; `texts`, how many it answered; `read`, how
+    many of them an epoch reads; `teacher`, its measures, where they are of the same rows."""
 
 
 def taught(
@@ -54,7 +58,8 @@ def taught(
     assert config.pretraining.unlabelled is not None
     run = teacher_of(config.teaching.teach, data)
     same = held_out_alike(run, data)
-    texts = _further_texts(config, data)
+    read = config.teaching.teach_texts or TEXTS_PER_ROW * len(data.train)
+    texts = _further_texts(config, data, config.training.epochs * read)
     teacher = _Teacher(run)
     further = token_ids(preprocessor, texts)
 
@@ -65,10 +70,12 @@ def taught(
             return Lesson(further, np.concatenate([unasked, teacher(texts)]))
         return Lesson((), teacher(data.parts()[part].texts))
 
-    figures = {"run": run.path.name, "texts": len(texts)}
+    figures = {"run": run.path.name, "texts": len(texts), "read": min(read, len(texts))}
     if same:
         figures["teacher"] = measured(run.metrics)
-    return Taught(DistilledTarget(target, lesson, share=0.0, weight=1.0), figures)
+    # Calibrated answers to texts that the teacher does not know need no softening.
+    learned = DistilledTarget(target, lesson, share=0.0, weight=1.0, read=read, temperature=1.0)
+    return Taught(learned, figures)
 
 
 class _Teacher:
@@ -84,12 +91,15 @@ class _Teacher:
         return predict_logits(self._model, rows) / np.float32(self._temperature)
 
 
-def _further_texts(config: SentimentConfig, data: SentimentData) -> list[str]:
-    """Texts of `--unlabelled` that are in no part of the data, each once."""
+def _further_texts(config: SentimentConfig, data: SentimentData, most: int) -> list[str]:
+    """Texts of `--unlabelled` that are in no part of the data, each once, or `most` of them."""
     assert config.pretraining.unlabelled is not None
     seen = {text_key(text) for part in data.parts().values() for text in part.texts}
     texts = []
-    for text in read_unlabelled(config.pretraining.unlabelled):
+    found = read_unlabelled(config.pretraining.unlabelled)
+    if config.teaching.teach_sentences:
+        found = [sentence for text in found for sentence in sentences(text)]
+    for text in found:
         key = text_key(text)
         if key not in seen:
             seen.add(key)
@@ -99,8 +109,7 @@ def _further_texts(config: SentimentConfig, data: SentimentData) -> list[str]:
             f"--teach: expected texts without labels in --unlabelled "
             f"{config.pretraining.unlabelled}, got only those of the data"
         )
-    most = config.teaching.teach_texts
-    if most is None or len(texts) <= most:
+    if len(texts) <= most:
         return texts
     chosen = np.random.default_rng(config.training.seed).choice(len(texts), most, replace=False)
     return [texts[k] for k in sorted(chosen)]

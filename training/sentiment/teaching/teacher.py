@@ -15,9 +15,11 @@ def teacher_of(path: Path, data: SentimentData) -> SentimentRun:
 
     Raises:
         RunDirectoryError: There is none.
-        DataError: It does not answer with the classes of these data.
+        DataError: It is of another task, or does not answer with the classes of these data.
     """
     run = SentimentRun.open(path)
+    if run.task != "sentiment":
+        raise DataError(f"--teach: expected a run of sentiment, got {run.path}, one of {run.task}")
     if run.kind != data.kind or run.classes != data.classes:
         raise DataError(
             f"--teach: expected a run that answers {data.kind} {', '.join(data.classes)}, got "
@@ -43,7 +45,14 @@ def held_out_alike(run: SentimentRun, data: SentimentData) -> bool:
     if known:
         raise DataError(
             f"--teach: {run.path} was trained on {known:,} of the {len(held_out):,} rows that are "
-            "held out here; hold out the same rows with --split-seed "
-            f"{run.config.data.drawn_with(run.config.training.seed)}"
+            f"held out here; hold out the same rows, with {_splitting(run)}"
         )
     return False
+
+
+def _splitting(run: SentimentRun) -> str:
+    """The settings that a run's rows were split with, in words."""
+    data = run.config.data
+    drawn = f"--split-seed {data.drawn_with(run.config.training.seed)}"
+    split = drawn if data.fold is None else f"--fold {data.fold}"
+    return split if data.data is None else f"--data {data.data} and {split}"

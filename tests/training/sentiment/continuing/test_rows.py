@@ -13,7 +13,7 @@ from tests.training.sentiment.continuing.tickets import (
 )
 from training.continuing.config import ContinueConfig
 from training.errors import ConfigError, DataError
-from training.loop.batches import LengthBucketedBatches, Replay
+from training.loop.batches import Drawn, LengthBucketedBatches
 from training.sentiment.config import SentimentDataConfig
 from training.sentiment.continuing.rows import load_data
 from training.sentiment.data import load_sentiment_data
@@ -164,7 +164,7 @@ def test_what_cannot_be_asked_for(old, tmp_path):
 
 def test_each_epoch_reads_all_new_rows_and_a_share_of_the_old():
     rows = [np.full(1 + k % 5, k + 1, np.int32) for k in range(100)]
-    batches = LengthBucketedBatches(rows, np.arange(100), 8, replay=Replay(80, 0.25))
+    batches = LengthBucketedBatches(rows, np.arange(100), 8, drawn=Drawn(0, 80, 0.25))
     seen = [sorted(int(t) for _, targets in batches.epoch(n) for t in targets) for n in (1, 2, 1)]
     assert seen[0] == seen[2] != seen[1]
     for epoch in seen:

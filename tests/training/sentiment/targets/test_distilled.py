@@ -100,11 +100,16 @@ def test_the_loss_is_that_of_teacher_and_label_with_their_shares(made):
 def test_rows_with_a_label_can_learn_it_alone_and_others_the_teacher_alone():
     inner, labels, hard, soft, student = classes()
     lesson = Lesson(ROWS, np.concatenate([np.full((N, C), np.float32(7)), answers(ROWS)]))
-    target = DistilledTarget(inner, lambda *_: lesson, share=0.0, weight=1.0)
-    learned = target.learned_from("train", TokenRows(ROWS, labels))
-    again = np.concatenate([student, student])
-    found = target.loss(tf.constant(learned.labels), tf.constant(again))
-    np.testing.assert_allclose(found, np.concatenate([hard, soft]), rtol=1e-5)
+    for temperature in (TEMPERATURE, 1.0):
+        target = DistilledTarget(
+            inner, lambda *_: lesson, share=0.0, weight=1.0, temperature=temperature
+        )
+        learned = target.learned_from("train", TokenRows(ROWS, labels))
+        again = np.concatenate([student, student])
+        found = target.loss(tf.constant(learned.labels), tf.constant(again))
+        np.testing.assert_allclose(found, np.concatenate([hard, soft]), rtol=1e-5)
+        # Without softening the loss is the cross-entropy of the probabilities.
+        soft = -(softmax(answers(ROWS), axis=1) * log_softmax(student, axis=1)).sum(axis=1)
 
 
 def test_variants_are_masked_rows_or_spans_of_them():

@@ -11,6 +11,7 @@ from tests.made_once import made_once
 from tests.training.sentiment.continuing.tickets import WORDS, config, tickets, write
 from training.__main__ import main
 from training.errors import ConfigError, DataError, RunDirectoryError
+from training.loop.batches import LengthBucketedBatches
 from training.sentiment.config import (
     PretrainingConfig,
     SentimentConfig,
@@ -52,7 +53,8 @@ def make(folder):
     texts = [text for text, _ in (*tickets(UNLABELLED, 1, LATER), *labelled)]
     (folder / "texts.txt").write_text("\n".join([*texts, texts[0].upper()]), encoding="utf-8")
     train_sentiment(settings(folder, "teacher"))
-    train_sentiment(settings(folder, "student", teach=folder / "teacher"))
+    every = {"teach": folder / "teacher", "teach_texts": UNLABELLED}
+    train_sentiment(settings(folder, "student", **every))
 
 
 @pytest.fixture(scope="module")
@@ -106,24 +108,56 @@ def test_texts_that_the_teacher_knows_teach_words_that_no_labelled_row_has(folde
 
 
 @pytest.mark.slow
-def test_some_of_the_texts_can_be_drawn(folder):
+def test_each_epoch_reads_some_of_the_texts(folder):
     asked = settings(folder, "asked", teach=folder / "teacher", teach_texts=50)
     data = load_data(asked)
     read = read_texts(data, asked, folder)
     told = taught(asked, data, read.preprocessor, make_target(data, asked))
-    assert told.figures["texts"] == 50
-    assert len(told.target.learned_from("train", read.rows["train"]).ids) == (
-        len(read.rows["train"].ids) + 50
-    )
+    epochs, labelled = asked.training.epochs, len(data.train)
+    # The teacher answers no more texts than all epochs read.
+    assert (told.figures["texts"], told.figures["read"]) == (epochs * 50, 50)
+    rows = told.target.learned_from("train", read.rows["train"])
+    assert len(rows.ids) == labelled + epochs * 50
+    drawn = told.target.drawn(labelled, len(rows.ids))
+    batches = LengthBucketedBatches(rows.ids, rows.labels, 16, drawn=drawn)
+    known = [
+        np.concatenate([batch.targets[:, 0] for batch in batches.epoch(number)])
+        for number in (1, 2)
+    ]
+    assert [(int(row.sum()), len(row)) for row in known] == [(labelled, labelled + 50)] * 2
 
 
 @pytest.mark.slow
-def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder):
+def test_documents_are_taught_as_sentences(folder, tmp_path):
+    texts = (folder / "texts.txt").read_text("utf-8").split("\n")[:UNLABELLED]
+    documents = [". ".join(text.capitalize() for text in texts[k : k + 4]) for k in range(0, 40, 4)]
+    (tmp_path / "texts.txt").write_text("\n".join(documents), encoding="utf-8")
+    write(tmp_path / "labelled.csv", tickets(LABELLED, 0))
+    counts = []
+    for cut in (False, True):
+        asked = settings(tmp_path, "asked", teach=folder / "teacher", teach_sentences=cut)
+        data = load_data(asked)
+        preprocessor = SentimentRun.open(folder / "teacher").preprocessor()
+        told = taught(asked, data, preprocessor, make_target(data, asked))
+        counts.append(told.figures["texts"])
+    assert counts == [10, 40]
+
+
+@pytest.mark.slow
+def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder, tmp_path):
     asked = settings(folder, "asked", teach=folder / "teacher")
     asked = replace(asked, training=replace(asked.training, seed=5))
     said = r"was trained on \d+ of the \d+ rows that are held out here; .* --split-seed 0$"
     with pytest.raises(DataError, match=said):
         train_sentiment(asked)
+    # The rows of another file, or in another order, are split differently by the same seed.
+    labelled = tickets(LABELLED, 0)
+    write(tmp_path / "turned.csv", labelled[1:] + labelled[:1])
+    turned = replace(asked, data=replace(asked.data, data=tmp_path / "turned.csv", split_seed=0))
+    with pytest.raises(
+        DataError, match=rf"with --data {folder / 'labelled.csv'} and --split-seed 0"
+    ):
+        held_out_alike(SentimentRun.open(folder / "teacher"), load_data(turned))
     alike = load_data(replace(asked, data=replace(asked.data, split_seed=0)))
     assert held_out_alike(SentimentRun.open(folder / "teacher"), alike)
 
@@ -152,6 +186,19 @@ def test_a_teacher_must_answer_the_same_classes(folder, tmp_path):
         train_sentiment(asked)
 
 
+def test_a_run_of_another_task_is_named_as_such(tmp_path, capsys):
+    series = tmp_path / "series"
+    series.mkdir()
+    (series / "config.json").write_text('{"task": "forecasting"}', "utf-8")
+    (series / "manifest.json").write_text('{"config.json": 23}', "utf-8")
+    (tmp_path / "texts.txt").write_text("a\nb\n", encoding="utf-8")
+    data = write(tmp_path / "labelled.csv", tickets(LABELLED, 0))
+    command = f"sentiment --data {data} --teach {series} --unlabelled {tmp_path / 'texts.txt'}"
+    assert main([*command.split(), "--runs-dir", str(tmp_path)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"--teach: expected a run of sentiment, got {series}, one of forecasting" in said
+
+
 def test_what_is_missing_is_named_before_training(tmp_path, capsys):
     (tmp_path / "texts.txt").write_text("a\nb\n", encoding="utf-8")
     write(tmp_path / "labelled.csv", tickets(LABELLED, 0))
@@ -168,6 +215,8 @@ def test_what_is_missing_is_named_before_training(tmp_path, capsys):
 def test_settings_that_exclude_each_other():
     with pytest.raises(ConfigError, match="--teach-texts needs --teach RUN"):
         TeachingConfig(teach_texts=3)
+    with pytest.raises(ConfigError, match="--teach-sentences needs --teach RUN"):
+        TeachingConfig(teach_sentences=True)
     with pytest.raises(ConfigError, match="--teach excludes --balanced-batches"):
         SentimentConfig(
             pretraining=PretrainingConfig(unlabelled="texts.txt"),
