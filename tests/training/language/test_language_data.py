@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_told(tmp_path, name, content, message):
 def test_copies_that_were_left_out_are_told_where_too_little_is_left(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("text\n" + "".join(f"word{n % 17}\n" for n in range(10_000)))
-    with pytest.raises(DataError, match="for validation, got none.*9,983 documents left out that"):
+    with pytest.raises(DataError, match=r"for validation, got none.*9,983 documents left out that"):
         load(data=path)
 
 
