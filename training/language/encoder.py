@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from training.errors import ConfigError
+from training.language.data import load_language_data
 from training.words.text_encoder import EncoderWeights, TextEncoder
 
 if TYPE_CHECKING:
@@ -24,7 +25,13 @@ def language_encoder(run: "LanguageRun") -> TextEncoder:
             "with gru-train language --unit words"
         )
     sizes = run.config.model
-    return TextEncoder(sizes.embedding_size, sizes.units, sizes.layers, partial(_weights, run))
+    return TextEncoder(
+        sizes.embedding_size,
+        sizes.units,
+        sizes.layers,
+        partial(_weights, run),
+        lambda: load_language_data(run.config.data, run.config.training.seed).train,
+    )
 
 
 def _weights(run: "LanguageRun") -> EncoderWeights:

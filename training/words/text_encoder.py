@@ -3,7 +3,7 @@
 Tasks do not import each other: `training.task.Task.encoder` hands this over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,3 +32,5 @@ class TextEncoder:
     layers: int
     load: Callable[[], EncoderWeights]
     """Reads the weights; loads TensorFlow."""
+    texts: Callable[[], Sequence[str]]
+    """Reads again what it has learned from, or raises TrainingError; needs no TensorFlow."""

@@ -5,6 +5,8 @@ from dataclasses import replace
 from training.errors import ConfigError, TrainingError
 from training.runs.directory import RunDirectory
 from training.sentiment.config import ClassifierConfig, SentimentConfig
+from training.sentiment.data import SentimentData
+from training.sentiment.rows import text_key
 from training.task import TASKS, find_task
 from training.words.text_encoder import TextEncoder
 
@@ -57,3 +59,29 @@ def with_encoder_sizes(config: SentimentConfig) -> SentimentConfig:
         bidirectional=False,
     )
     return replace(config, model=model)
+
+
+def with_note_on_known_texts(config: SentimentConfig, data: SentimentData) -> SentimentData:
+    """The data, with a note where the language model has learned from texts that are held out.
+
+    Raises:
+        TrainingError: As of `encoder_of`.
+    """
+    if config.pretraining.pretrained is None or config.continued is not None:
+        return data
+    held_out = [*data.validation.texts, *data.test.texts]
+    path = config.pretraining.pretrained
+    encoder = encoder_of(config)
+    try:
+        learned = {text_key(text) for text in encoder.texts()}
+    except TrainingError as error:
+        note = f"whether {path} has learned from texts held out here cannot be said: {error}"
+        return replace(data, notes=(*data.notes, note))
+    known = sum(text_key(text) in learned for text in held_out)
+    if not known:
+        return data
+    note = (
+        f"{known:,} of the {len(held_out):,} texts held out here are among those that {path} has "
+        "learned from, without their labels"
+    )
+    return replace(data, notes=(*data.notes, note))

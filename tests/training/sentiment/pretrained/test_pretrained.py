@@ -11,8 +11,14 @@ import tensorflow as tf
 from serving.export.run import export_run
 from tests import oracle
 from tests.training.sentiment.continuing.tickets import tickets, write
-from tests.training.sentiment.pretrained.runs import UNHEARD, changed_copy, classifier_config
+from tests.training.sentiment.pretrained.runs import (
+    UNHEARD,
+    changed_copy,
+    classifier_config,
+    language_config,
+)
 from training.__main__ import main
+from training.language.data import load_language_data
 from training.language.run import LanguageRun
 from training.loop.checkpoint import Checkpoint
 from training.sentiment.continuing.rows import load_data
@@ -21,7 +27,7 @@ from training.sentiment.network.logits import predict_logits
 from training.sentiment.network.model import build_sentiment_model
 from training.sentiment.pipeline import train_sentiment
 from training.sentiment.pretrained.encoder import encoder_layers
-from training.sentiment.pretrained.settings import with_encoder_sizes
+from training.sentiment.pretrained.settings import with_encoder_sizes, with_note_on_known_texts
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import UNKNOWN, token_ids
 
@@ -100,6 +106,28 @@ def test_the_lower_a_layer_the_less_it_moves(folder, language):
     ]
     assert 0 < moved[0] < 0.7 * moved[1]
     assert [layer.name for layer in encoder_layers(model)] == ["embedding", "gru_1", "gru_2"]
+
+
+def test_held_out_texts_that_the_language_model_knows_are_told(folder, tmp_path):
+    asked = classifier_config(folder, "a")
+    data = load_data(asked)
+    assert with_note_on_known_texts(asked, data) == data
+    same = replace(asked, data=replace(asked.data, data=folder / "texts.csv"))
+    data = load_data(same)
+    learned = load_language_data(language_config(folder, "lm").data, seed=0).train
+    known = len({*data.validation.texts, *data.test.texts} & set(learned))
+    assert known > 10
+    path = folder / "lm"
+    assert with_note_on_known_texts(same, data).notes[-1] == (
+        f"{known} of the 30 texts held out here are among those that {path} has learned from, "
+        "without their labels"
+    )
+    gone = changed_copy(path, tmp_path / "lm", "texts.csv", "gone.csv")
+    moved = replace(same, pretraining=replace(same.pretraining, pretrained=gone))
+    assert (
+        f"whether {gone} has learned from texts held out here cannot be said"
+        in (with_note_on_known_texts(moved, data).notes[-1])
+    )
 
 
 def test_the_run_has_the_sizes_of_the_language_model(folder):
