@@ -102,7 +102,7 @@ def contest(sizes: Sizes, rounds: int, steps: int) -> dict[str, list[float]]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print a row for each size."""
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", 1)[0])
-    parser.add_argument("sizes", nargs="*", default=list(SIZES), choices=[*SIZES, []])
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=6, help="of a round (default: 6)")
     chosen = parser.parse_args(arguments)

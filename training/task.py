@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from training.runs.directory import TaskRun
     from training.scoring.scorer import Scorer
     from training.servable import Servable
+    from training.words.text_encoder import TextEncoder
 
 TASKS = {
     "sentiment": "training.sentiment.task",
@@ -175,6 +176,10 @@ class Task(Protocol):
             TrainingError: These settings cannot be used.
         """
 
+    def held(self, config: Any) -> Sequence[str]:  # noqa: ARG002
+        """Names of settings that no search can vary with these ones, as a run decides them."""
+        return ()
+
     def reseeded(self, config: Any, seed: int) -> Any:
         """The settings with another seed, and the same rows in each part of the data."""
         return replace(config, training=replace(config.training, seed=seed))
@@ -232,6 +237,12 @@ class Task(Protocol):
 
     def open_run(self, path: Path) -> "TaskRun":
         """Open a run directory of this task."""
+
+    def encoder(self, run: Any) -> "TextEncoder":
+        """What a classifier of texts can begin with; of an opened run, or ConfigError."""
+        raise ConfigError(
+            f"{run.path}: expected a run of gru-train language, got one of gru-train {run.task}"
+        )
 
     def servable(self, run: Any) -> "Servable":
         """What to export of a run that `open_run` opened."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -157,9 +158,10 @@ def _complete(arguments: argparse.Namespace) -> None:
             for piece in pieces:
                 print(safe_json(json.dumps(piece._asdict(), ensure_ascii=False)), flush=True)
             return
+        first = list(itertools.islice(pieces, 1))  # asked for here: an error is to stand alone
         _write(arguments.text)
         begun = bool(arguments.text)
-        for piece in pieces:
+        for piece in itertools.chain(first, pieces):
             _write(piece.text if begun else piece.text.removeprefix(" "))
             begun = True
         print()

@@ -84,9 +84,10 @@ def load_language_data(config: LanguageDataConfig, seed: int) -> LanguageData:
     found = {"train": parts["train"], "validation": validation, "test": test}
     for part, rows in found.items():
         if not rows:
+            told = "".join(f" ({note})" for note in notes)
             raise DataError(
-                f"{config.data or name}: expected at least one document for {part}, got none; give "
-                "more texts, or files with --validation and --test"
+                f"{config.data or name}: expected at least one document for {part}, got none"
+                f"{told}; give more texts, or files with --validation and --test"
             )
     return LanguageData(name, tuple(parts["train"]), tuple(validation), tuple(test), tuple(notes))
 

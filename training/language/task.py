@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from training.language.run import LanguageRun
     from training.language.served.scorer import LanguageScorer
     from training.language.served.servable import LanguageServable
+    from training.words.text_encoder import TextEncoder
 
 
 class LanguageTask(Task):
@@ -117,6 +118,12 @@ class LanguageTask(Task):
         from training.language.run import LanguageRun
 
         return LanguageRun.open(path)
+
+    def encoder(self, run: "LanguageRun") -> "TextEncoder":
+        """Embedding and GRUs, of a model of words."""
+        from training.language.encoder import language_encoder
+
+        return language_encoder(run)
 
     def servable(self, run: "LanguageRun") -> "LanguageServable":
         """The model with its signatures."""

@@ -12,6 +12,7 @@ from training.errors import DataError, ForeignDataError, TrainingError
 from training.sentiment.config import SentimentConfig
 from training.sentiment.continuing.rows import read_data
 from training.sentiment.data import SentimentData
+from training.sentiment.pretrained.settings import with_encoder_sizes
 from training.sentiment.rows import SentimentRows, numbers_of
 from training.sentiment.sources.unlabelled import require_prose
 from training.sentiment.teaching.teacher import teacher_of
@@ -43,6 +44,10 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
             require_prose(config.pretraining.unlabelled)
         except DataError as error:
             problems.error(str(error))
+    try:
+        with_encoder_sizes(config)
+    except TrainingError as error:
+        problems.error(str(error))
     if config.teaching.teach is not None and data is not None:
         try:
             teacher_of(config.teaching.teach, data)

@@ -147,7 +147,7 @@ class SentimentConfig:
     data: SentimentDataConfig = field(default_factory=SentimentDataConfig)
     """What to learn from."""
     pretraining: PretrainingConfig = field(default_factory=PretrainingConfig)
-    """Word vectors learned from texts without their labels, before training."""
+    """What was learned from texts without their labels, before training."""
     teaching: TeachingConfig = field(default_factory=TeachingConfig)
     """A trained run whose answers to texts without labels are learned beside the labels."""
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
@@ -168,6 +168,13 @@ class SentimentConfig:
                 raise ConfigError("--pieces excludes --subwords, which is for whole words")
         if self.data.spacing:
             self._check_marks("--spacing")
+        if self.pretraining.pretrained is not None and (
+            self.model.subwords or self.model.word_ratios
+        ):
+            raise ConfigError(
+                "--pretrained excludes --subwords and --word-ratios, which change what the GRUs of "
+                "the run read"
+            )
         if self.teaching.teach is not None:
             if self.pretraining.unlabelled is None:
                 raise ConfigError("--teach needs --unlabelled PATH, texts for the run to label")
@@ -180,7 +187,8 @@ class SentimentConfig:
         """Refuse what a setting excludes whose tokens are no plain words."""
         if self.pretraining.wanted:
             raise ConfigError(
-                f"{flag} excludes --vectors, --unlabelled and --word-vectors, which are of words"
+                f"{flag} excludes --vectors, --unlabelled, --word-vectors and --pretrained, which "
+                "are of words"
             )
         if not self.model.bidirectional:
             raise ConfigError(

@@ -1,6 +1,7 @@
 """From labelled texts to a trained network, with nothing written."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from training.loop.batches import Drawn, LengthBucketedBatches
 from training.loop.checkpoint import Checkpoint
 from training.loop.fit import FitResult, Progress
+from training.loop.layer_rates import LayerAdam, SparseLayerAdam
 from training.loop.sparse_adam import SparseAdam
 from training.loop.train import train
 from training.sentiment.config import SentimentConfig
@@ -20,6 +22,7 @@ from training.sentiment.data import SentimentData
 from training.sentiment.network.combination import fit_shares
 from training.sentiment.network.logits import EVALUATION_BATCH
 from training.sentiment.network.model import build_sentiment_model, initialise_words
+from training.sentiment.pretrained.encoder import PretrainedEncoder, freeze, rate_shares
 from training.sentiment.targets.target import Target
 from training.sentiment.vocabulary.words import SentimentWords, sentiment_words, text_reading
 from training.words.count_ratios import word_ratios
@@ -36,6 +39,8 @@ class ReadTexts(NamedTuple):
     preprocessor: TextPreprocessor
     rows: Mapping[str, TokenRows]
     """The parts of the data as word ids."""
+    encoder: PretrainedEncoder | None = None
+    """What the network begins with, where it is the first to."""
 
 
 def read_texts(
@@ -61,19 +66,24 @@ def read_texts(
     """
     cleaned = config.data.cleaning
     if cleaned is None:
-        cleaned = data.own
+        cleaned = data.own and config.pretraining.pretrained is None
     reading = text_reading(data, config)
-    if start is None:
-        words = sentiment_words(data, config, folder, progress, cleaned, reading)
-    else:
+    encoder = None
+    if start is not None:
         words = start.words(data.train.texts, config)
+    elif config.pretraining.pretrained is not None:
+        progress("reading the language model")
+        encoder = PretrainedEncoder(config)
+        words = encoder.words(data.train.texts, config, cleaned)
+    else:
+        words = sentiment_words(data, config, folder, progress, cleaned, reading)
     preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned, reading)
     rows = {
         name: TokenRows(token_ids(preprocessor, part.texts), part.labels)
         for name, part in data.parts().items()
         if name in parts
     }
-    return ReadTexts(cleaned, words, preprocessor, rows)
+    return ReadTexts(cleaned, words, preprocessor, rows, encoder)
 
 
 def fit_network(
@@ -115,6 +125,8 @@ def fit_network(
     )
     if start is not None:
         start.set_weights(model, log_odds(target.members(read.rows["train"].labels)))
+    elif read.encoder is not None:
+        read.encoder.set_weights(model)
     elif config.model.word_ratios:
         initialise_words(model, word_ratios(read.rows["train"], len(data.classes), trained))
     settings = config.training
@@ -146,9 +158,20 @@ def fit_network(
         console=console,
         checkpoint=checkpoint,
         followers=followers,
-        adam=SparseAdam if settings.sparse_updates else keras.optimizers.Adam,
+        adam=_adam(model, config),
     )
     return model, result
+
+
+def _adam(model: keras.Model, config: SentimentConfig) -> Callable[[Any], keras.optimizers.Adam]:
+    """The optimizer; what comes from a language model moves more slowly, or not at all."""
+    sparse = config.training.sparse_updates
+    if config.pretraining.pretrained is None:
+        return SparseAdam if sparse else keras.optimizers.Adam
+    if config.pretraining.frozen:
+        freeze(model)
+    kind = SparseLayerAdam if sparse else LayerAdam
+    return partial(kind, shares=rate_shares(model))
 
 
 def _shares(rows: TokenRows) -> np.ndarray:

@@ -21,6 +21,7 @@ from training.sentiment.evaluation.trained import Alone, TrainedClassifier
 from training.sentiment.fitting import fit_network, fitted_shares, read_texts, with_ngrams
 from training.sentiment.network.combination import combine
 from training.sentiment.network.logits import predict_logits
+from training.sentiment.pretrained.settings import with_encoder_sizes, with_note_on_known_texts
 from training.sentiment.run import TEXT_RULES, SentimentRun
 from training.sentiment.targets.distilled import (
     DistilledTarget,
@@ -72,6 +73,7 @@ def train_sentiment(
     """
     console = console or Console(quiet=True)
     started = time.perf_counter()
+    config = with_encoder_sizes(config)
     built_in = "grammar" if given is None or data is None else data.name
     continued = config.continued
     source = config.data.data if continued is None else continued.new_data
@@ -85,6 +87,7 @@ def train_sentiment(
         if data is None:
             with console.status("reading the data ..."):
                 data = load_data(config)
+        data = with_note_on_known_texts(config, data)
         start = None
         if continued is not None and teacher is None:
             start = Start(SentimentRun.open(continued.from_run))

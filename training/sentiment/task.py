@@ -104,6 +104,12 @@ class SentimentTask(Task):
             training=replace(config.training, seed=seed),
         )
 
+    def held(self, config: SentimentConfig) -> Sequence[str]:
+        """What a language model decides."""
+        from training.sentiment.pretrained.settings import HELD
+
+        return HELD if config.pretraining.pretrained is not None else ()
+
     def average(
         self, runs: "Sequence[SentimentRun]", names: EnsembleNames, console: Console
     ) -> "list[SentimentRun]":

@@ -18,6 +18,7 @@ from training.sentiment.fitting import (
     with_ngrams,
 )
 from training.sentiment.network.logits import predict_logits
+from training.sentiment.pretrained.settings import with_encoder_sizes
 from training.sentiment.targets.made import make_target
 from training.sentiment.targets.target import Target
 from training.sentiment.targets.unequal import for_unequal_classes
@@ -38,6 +39,7 @@ def try_settings(
     Raises:
         TrainingError: These settings cannot be used.
     """
+    config = with_encoder_sizes(config)
     keras.utils.set_random_seed(config.training.seed)
     read = read_texts(data, config, config.run.runs_dir, parts=("train", "validation"))
     config, _ = for_unequal_classes(config, data)

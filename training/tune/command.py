@@ -42,7 +42,8 @@ def run_tune(
     settings = task_settings(task, flags, "gru-train tune TASK")
     settings = replace(settings, run=replace(settings.run, debug=config.debug))
     given = [match[1] for match in map(_FLAG.match, flags) if match]
-    space = search_space(config, settings, [each.replace("-", "_") for each in given])
+    fixed = [*(each.replace("-", "_") for each in given), *task.held(settings)]
+    space = search_space(config, settings, fixed)
     with console.status("checking the data ..."):
         found = task.check(settings)
     if found is None:

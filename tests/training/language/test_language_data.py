@@ -96,6 +96,13 @@ def test_what_cannot_be_read_is_told(tmp_path, name, content, message):
         load(data=tmp_path / name)
 
 
+def test_copies_that_were_left_out_are_told_where_too_little_is_left(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("text\n" + "".join(f"word{n % 17}\n" for n in range(10_000)))
+    with pytest.raises(DataError, match=r"for validation, got none.*9,983 documents left out that"):
+        load(data=path)
+
+
 def test_imdb_is_known_and_its_test_reviews_are_not_trained_on(tmp_path):
     def write(name, header, rows):
         with gzip.open(tmp_path / f"imdb_{name}.tsv.gz", "wt") as file:

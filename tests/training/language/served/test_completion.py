@@ -118,9 +118,10 @@ def test_drawn_texts_are_those_of_the_seed(url, capsys):
 )
 def test_what_cannot_be_completed_is_one_line(server, capsys, flags, message):
     assert complete(server.rest, *flags, "d") == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
 
 
 @pytest.mark.parametrize(

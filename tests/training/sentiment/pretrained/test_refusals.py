@@ -1,0 +1,121 @@
+"""What cannot begin with a language model is told in one line, and nothing is left behind."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.training.sentiment.continuing.tickets import tickets
+from tests.training.sentiment.pretrained.runs import changed_copy, classifier_config
+from training.__main__ import main
+from training.errors import ConfigError
+from training.sentiment.config import ClassifierConfig, PretrainingConfig, SentimentConfig
+from training.sentiment.continuing.rows import load_data
+from training.sentiment.pretrained.settings import with_encoder_sizes
+from training.sentiment.run import SentimentRun
+from training.task import find_task
+from training.tune.config import TuneConfig
+from training.tune.run import search_space
+
+
+def train(folder, runs, *flags):
+    return main(
+        ["sentiment", "--data", str(folder / "labelled.csv"), "--runs-dir", str(runs), *flags]
+    )
+
+
+def test_runs_that_are_no_language_model_of_words(folder, tmp_path, capsys):
+    letters = changed_copy(
+        folder / "lm", tmp_path / "letters", '"unit": null', '"unit": "characters"'
+    )
+    for path, message in (
+        (folder / "none", f"--pretrained: there is no run directory {folder / 'none'}"),
+        (folder, f"{folder} is not a complete run"),
+        (folder / "tuned", f"{folder / 'tuned'}: expected a run of gru-train language, got one of "
+         "gru-train sentiment"),
+        (letters, f"{letters}: expected a language model of words, got one of characters"),
+    ):  # fmt: skip
+        assert train(folder, tmp_path / "runs", "--pretrained", str(path)) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--units", "10"], "--units must be left out with --pretrained, or that of RUN, 9; got 1"),
+        (["--embedding-size", "8"], "--embedding-size must be left out with --pretrained"),
+        (["--layers", "3"], "--layers must be left out with --pretrained, or that of RUN, 2"),
+        (["--unlabelled", "texts.txt"], "--pretrained excludes --unlabelled, --word-vectors and"),
+        (["--word-vectors"], "--pretrained excludes --unlabelled, --word-vectors and --vectors"),
+        (["--vectors", "glove.txt"], "--pretrained excludes --unlabelled, --word-vectors and"),
+        (["--subwords"], "--pretrained excludes --subwords and --word-ratios"),
+        (["--word-ratios"], "--pretrained excludes --subwords and --word-ratios"),
+        (["--pieces", "200"], "--pieces excludes --vectors, --unlabelled, --word-vectors and --pr"),
+        (["--spacing"], "--spacing excludes --vectors, --unlabelled, --word-vectors and --pretra"),
+    ],
+)
+def test_settings_that_contradict_it(folder, tmp_path, capsys, flags, message):
+    path = str(folder / "lm")
+    assert train(folder, tmp_path / "runs", "--pretrained", path, *flags) == 2
+    error = capsys.readouterr().err
+    assert message.replace("RUN", path) in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_frozen_alone_is_refused():
+    with pytest.raises(ConfigError, match="--frozen needs --pretrained RUN"):
+        PretrainingConfig(frozen=True)
+
+
+def test_sizes_may_be_said_if_they_are_those_of_the_run(folder):
+    asked = classifier_config(folder, "a")
+    said = replace(asked, model=replace(asked.model, embedding_size=7, units=9, layers=2))
+    assert with_encoder_sizes(said) == with_encoder_sizes(asked)
+    assert with_encoder_sizes(with_encoder_sizes(asked)) == with_encoder_sizes(asked)
+    plain = SentimentConfig(model=ClassifierConfig(units=10))
+    assert with_encoder_sizes(plain) is plain
+
+
+def test_a_search_leaves_alone_what_the_language_model_decides(folder):
+    task, settings = find_task("sentiment"), classifier_config(folder, "a")
+    space = search_space(TuneConfig("sentiment"), settings, task.held(settings))
+    assert set(space.choices) & {"embedding_size", "units", "subwords", "word_ratios"} == set()
+    assert {"learning_rate", "dropout", "pooling"} <= set(space.choices)
+    usual = search_space(TuneConfig("sentiment"), SentimentConfig(), task.held(SentimentConfig()))
+    assert "units" in usual.choices
+
+
+def test_a_trial_of_a_search_begins_with_it(folder):
+    task, settings = find_task("sentiment"), classifier_config(folder, "a", frozen=True)
+    space = search_space(TuneConfig("sentiment"), settings, task.held(settings))
+    chosen = space.with_values({**space.defaults(), "pooling": "mean"})
+    chosen = replace(chosen, training=replace(chosen.training, epochs=1))
+    data = load_data(chosen)
+    found = []
+    score = task.try_settings(
+        chosen, data, task.criterion(chosen, data), lambda *told: found.append(told)
+    )
+    assert found == [(1, score)]
+    assert 0 <= score <= 1
+
+
+@pytest.mark.slow
+def test_the_estimator_begins_with_it(folder, tmp_path):
+    from training.estimators.text_classifier import TextClassifier
+
+    texts, labels = zip(*tickets(60, 0), strict=True)
+    made = TextClassifier(
+        pretrained=folder / "lm", frozen=True, epochs=1, runs_dir=tmp_path, name="fitted"
+    ).fit(list(texts), list(labels))
+    assert len(made.predict(list(texts[:3]))) == 3
+    written = json.loads((tmp_path / "fitted" / "config.json").read_text("utf-8"))
+    assert written["model"]["units"] == 9
+    own = SentimentRun.open(tmp_path / "fitted").load_model().get_layer("gru_2").get_weights()
+    other = find_task("language").open_run(folder / "lm").load_model().grus[1].get_weights()
+    for one, two in zip(own, other, strict=True):
+        np.testing.assert_array_equal(one, two)
