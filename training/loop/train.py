@@ -52,7 +52,7 @@ def train(
     checkpoint: Callable[[Sequence[Any]], Checkpoint] | None = None,
     replicas: Replicas | None = None,
     followers: Sequence[Progress] = (),
-    adam: Callable[[Any], keras.optimizers.Adam] = keras.optimizers.Adam,
+    adam: type[keras.optimizers.Adam] = keras.optimizers.Adam,
 ) -> FitResult:
     """Train with Adam; the model ends with the weights of its best epoch.
 
@@ -67,7 +67,7 @@ def train(
         checkpoint: Makes the checkpoint of these variables; none is written by default.
         replicas: Of the model; one by default.
         followers: Told of steps and epochs, beside the console; may end the training by an error.
-        adam: Makes the optimizer, given the learning rate.
+        adam: The class of the optimizer.
 
     Raises:
         DivergenceError: A mean, of training or validation, is infinite or not a number.

@@ -175,8 +175,7 @@ class PretrainingConfig:
     """Begin with the words, vectors and GRUs of this run of gru-train language, on words. The
     network has its sizes and reads from left to right."""
     frozen: bool = False
-    """Leave vectors and GRUs of --pretrained as they are; default: train them on, the lower ones
-    more slowly."""
+    """Leave vectors and GRUs of --pretrained as they are; default: train them on."""
 
     @property
     def wanted(self) -> bool:

@@ -1,7 +1,6 @@
 """From labelled texts to a trained network, with nothing written."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +12,6 @@ from rich.console import Console
 from training.loop.batches import Drawn, LengthBucketedBatches
 from training.loop.checkpoint import Checkpoint
 from training.loop.fit import FitResult, Progress
-from training.loop.layer_rates import LayerAdam, SparseLayerAdam
 from training.loop.sparse_adam import SparseAdam
 from training.loop.train import train
 from training.sentiment.config import SentimentConfig
@@ -22,7 +20,7 @@ from training.sentiment.data import SentimentData
 from training.sentiment.network.combination import fit_shares
 from training.sentiment.network.logits import EVALUATION_BATCH
 from training.sentiment.network.model import build_sentiment_model, initialise_words
-from training.sentiment.pretrained.encoder import PretrainedEncoder, freeze, rate_shares
+from training.sentiment.pretrained.encoder import PretrainedEncoder, freeze
 from training.sentiment.targets.target import Target
 from training.sentiment.vocabulary.words import SentimentWords, sentiment_words, text_reading
 from training.words.count_ratios import word_ratios
@@ -129,6 +127,8 @@ def fit_network(
         read.encoder.set_weights(model)
     elif config.model.word_ratios:
         initialise_words(model, word_ratios(read.rows["train"], len(data.classes), trained))
+    if config.pretraining.frozen:
+        freeze(model)
     settings = config.training
     rows, held_out = (
         target.learned_from(part, read.rows[part]) for part in ("train", "validation")
@@ -158,20 +158,9 @@ def fit_network(
         console=console,
         checkpoint=checkpoint,
         followers=followers,
-        adam=_adam(model, config),
+        adam=SparseAdam if settings.sparse_updates else keras.optimizers.Adam,
     )
     return model, result
-
-
-def _adam(model: keras.Model, config: SentimentConfig) -> Callable[[Any], keras.optimizers.Adam]:
-    """The optimizer; what comes from a language model moves more slowly, or not at all."""
-    sparse = config.training.sparse_updates
-    if config.pretraining.pretrained is None:
-        return SparseAdam if sparse else keras.optimizers.Adam
-    if config.pretraining.frozen:
-        freeze(model)
-    kind = SparseLayerAdam if sparse else LayerAdam
-    return partial(kind, shares=rate_shares(model))
 
 
 def _shares(rows: TokenRows) -> np.ndarray:

@@ -1,9 +1,4 @@
-"""Words and network of a language model, for a classifier to begin with; and how fast they move.
-
-Howard and Ruder (2018), "Universal Language Model Fine-tuning for Text Classification"
-(arXiv:1801.06146), section 3.2, discriminative fine-tuning: the lower a layer, the more general is
-what it has learned, and the less it is moved.
-"""
+"""Words and network of a language model, for a classifier to begin with."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,9 +18,6 @@ from training.words.vocabulary import (
     build_vocabulary,
     index_tokens,
 )
-
-LOWER = 2.6
-"""A layer's learning rate is that of the next one above, divided by this (section 3.2)."""
 
 
 class PretrainedEncoder:
@@ -87,13 +79,3 @@ def freeze(model: keras.Model) -> None:
     """Leave what comes from the language model as it is."""
     for layer in encoder_layers(model):
         layer.trainable = False
-
-
-def rate_shares(model: keras.Model) -> list[float]:
-    """The share of the learning rate that each trainable variable of a classifier moves by."""
-    depths = {
-        id(variable): depth
-        for depth, layer in enumerate(reversed(encoder_layers(model)), start=1)
-        for variable in layer.trainable_variables
-    }
-    return [LOWER ** -depths.get(id(variable), 0) for variable in model.trainable_variables]
