@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serving.codecs import json_inputs
@@ -102,6 +102,7 @@ def test_digits_of_float64(value, text):
     assert json_writer.tokens("y", np.float64([value])) == [text]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # of a machine that is busy
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1))
 def test_float32_digits_read_back(bits):
     values = np.array(bits, np.uint32).view(np.float32)

@@ -130,7 +130,7 @@ def test_padded_requests_share_a_batch(make, callers):
 def test_without_lengths_nothing_is_padded(make, callers, beside):
     """The model could not tell what was added: the answers equal those to the rows alone."""
     session, gate = make(
-        max_batch_size=3, batch_timeout_micros=100_000, pad_variable_length_inputs=True
+        max_batch_size=3, batch_timeout_micros=1_000_000, pad_variable_length_inputs=True
     )
     asked = [
         callers.submit(session.run, {"x": np.array(x), **beside}, ["y"])
