@@ -14,6 +14,7 @@ NEWEST    := 3.13
 PYTHONS   ?= 3.11 3.12 3.13
 ON_PYTHON := UV=$(UV) tests/on_python.sh
 TESTS     ?= tests
+SHARED    := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=30
 DEMO      ?= demo
 # The images of docker/; say SBOM_OF="NAME ..." for others.
 IMAGES    ?= keras-gru
@@ -43,8 +44,10 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python -m demo
 
+# In two parts: TensorFlow keeps what it has compiled until a process ends, 10 GB for all tests.
 test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=40
+	$(SHARED) tests/keras_gru
+	$(SHARED) tests --ignore=tests/keras_gru
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
 	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
