@@ -153,9 +153,9 @@ class PretrainingConfig:
     """What was learned from texts without their labels, before training."""
 
     unlabelled: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
-    """Learn them from a folder with IMDB, or a .txt file (.gz) with one text per line."""
+    """Learn word vectors from a folder with IMDB, or a .txt file (.gz) with one text per line."""
     word_vectors: bool = False
-    """Learn them from the training texts; with --unlabelled from both."""
+    """Learn word vectors from the training texts; with --unlabelled from both."""
     vector_size: int = 300
     """Numbers in a pre-trained vector that come from a word's neighbours."""
     topic_size: int = 200
@@ -166,7 +166,8 @@ class PretrainingConfig:
     window: int = 5
     """Words on either side that count as a word's neighbours."""
     vectors: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Take them from a file in GloVe, word2vec (text or binary) or fastText format (.gz too)."""
+    """Take word vectors from a file in GloVe, word2vec (text or binary) or fastText format (.gz
+    too)."""
     vectors_use: Literal["both", "fixed", "trained"] = "both"
     """Leave the vectors of --vectors as they are, beside ones that are learned; the same without
     those; or go on training them."""

@@ -38,7 +38,7 @@ class ReadTexts(NamedTuple):
     rows: Mapping[str, TokenRows]
     """The parts of the data as word ids."""
     encoder: PretrainedEncoder | None = None
-    """What the network begins with, where it is the first to."""
+    """That the network begins with; None for a run that goes on from another."""
 
 
 def read_texts(
