@@ -8,7 +8,7 @@ from training.forecasting.config import ForecastingConfig, ForecastingTrainingCo
 from training.forecasting.network.config import ForecasterConfig
 
 _ALONE = CombinationConfig(combine=False, refit=False)
-_SETS = Path("../shared/data/ett")
+_DATA = Path("../shared/data")
 _SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, dropout=0.3, loss="mae")
 _TRAINING = ForecastingTrainingConfig(
     epochs=6, patience=3, batch_size=32, learning_rate=5e-4, schedule="cosine"
@@ -28,8 +28,17 @@ def _ett(
     training: ForecastingTrainingConfig = _TRAINING,
     lookback: int = 720,
 ) -> ForecastingConfig:
-    data = SeriesConfig(data=_SETS / f"{name}.csv", lookback=lookback, horizon=horizon)
+    data = SeriesConfig(data=_DATA / "ett" / f"{name}.csv", lookback=lookback, horizon=horizon)
     return ForecastingConfig(data=data, model=model, training=training, combination=_ALONE)
+
+
+def _weather(horizon: int) -> ForecastingConfig:
+    """The default combination; of 36,000 training windows it needs few epochs."""
+    return ForecastingConfig(
+        data=SeriesConfig(data=_DATA / "weather" / "weather.csv", horizon=horizon),
+        training=ForecastingTrainingConfig(epochs=8, schedule="cosine"),
+        combination=CombinationConfig(refit=False),
+    )
 
 
 PRESETS = {
@@ -53,4 +62,5 @@ PRESETS = {
         replace(_TRAINING, epochs=4, learning_rate=3e-4, train_stride=4),
         lookback=336,
     ),
+    **{f"weather-{horizon}": _weather(horizon) for horizon in (96, 192, 336, 720)},
 }

@@ -24,6 +24,9 @@ _SEASONS = (1, 2, 3, 4, 7, 14, 30)
 _STEPS = (96, 336, 720)
 """Look-backs tried: so many seasons, and so many steps."""
 _LONGEST = 720
+_SMOOTHED_SEASONS, _FARTHEST = 6, 2000
+"""Seasons that smoothing reads. A ridge regression tries as many steps, up to the farthest: where
+smoothing makes the delivered model read them, the baseline to beat reads them, too."""
 _MOST_OWN_COLUMNS, _LONGEST_OWN = 32, 192
 """Beyond which no column has a ridge regression to itself."""
 _LONGEST_SMOOTHED = 160
@@ -64,12 +67,15 @@ def lookbacks(season: int, horizon: int, train: int, most: int | None = None) ->
         train: Training rows, which must hold more windows than the longest has steps.
         most: The longest that is allowed, which is then among them.
     """
-    room = max(1, min((train - horizon) // 2, _LONGEST))
+    windows = (train - horizon) // 2
+    room = max(1, min(windows, _LONGEST))
     tried = {count * season for count in _SEASONS} | set(_STEPS)
+    far = _SMOOTHED_SEASONS * season
+    farther = {far} if _LONGEST < far <= min(windows, _FARTHEST) else set()
     if most is not None:
-        return sorted({steps for steps in tried if steps < most} | {most})
-    fitting = sorted(steps for steps in tried if max(2, horizon // 4) <= steps <= room)
-    return fitting or [room]
+        return sorted({steps for steps in tried | farther if steps < most} | {most})
+    fitting = {steps for steps in tried if max(2, horizon // 4) <= steps <= room}
+    return sorted(fitting | farther) or [room]
 
 
 def fit_components(
@@ -142,7 +148,7 @@ def _smoothings(data: LinearData, most: int | None, may_own: bool) -> list[Linea
     room = min(most or data.train, data.train - horizon - season // 2)
     found = []
     for steps in sorted({season, 1}, reverse=True):
-        wanted = max(6 * steps, min(_LONGEST_SMOOTHED, 8 * horizon))
+        wanted = max(_SMOOTHED_SEASONS * steps, min(_LONGEST_SMOOTHED, 8 * horizon))
         lookback = min(room, max(wanted if steps == 1 else min(wanted, 8 * steps), 2 * steps))
         if lookback < max(2 * steps, 4):
             continue

@@ -64,6 +64,15 @@ def test_ridge_is_that_of_scikit_learn_with_the_penalty_and_length_that_validate
     np.testing.assert_allclose(found.kernel, errors[lookback, penalty][1], atol=1e-7)
 
 
+def test_ridge_tries_what_smoothing_reads_of_a_long_season():
+    # The baselines try the look-back of the delivered model, which smoothing can set.
+    assert lookbacks(144, 720, 36_000)[-1] == 6 * 144
+    assert lookbacks(144, 720, 2 * 863 + 720)[-1] == 720  # too few windows
+    assert lookbacks(120, 96, 36_000)[-1] == 720
+    assert lookbacks(2016, 96, 360_000)[-1] == 720  # a week of five minutes: too far
+    assert lookbacks(144, 96, 36_000, 400)[-1] == 400
+
+
 @pytest.mark.parametrize("most", [3, 10, None])
 def test_none_reads_more_than_is_allowed(most):
     found = fit_components(data(waves()), most)
