@@ -54,7 +54,8 @@ def taught_lines(metrics: Mapping[str, Any]) -> list[str]:
         "## What it was taught",
         "",
         f"Beside the labels it learned what the run `{figures['run']}` answers to "
-        f"{figures['texts']:,} texts without labels{_of_which(figures)}.",
+        f"{figures['texts']:,} texts without labels{_of_which(figures)}."
+        + (f" It was asked {figures['asked']:,}." if "asked" in figures else ""),
     ]
     if "teacher" not in figures:
         return lines

@@ -50,7 +50,7 @@ def check_sentiment(config: SentimentConfig) -> DataCheck:
         problems.error(str(error))
     if config.teaching.teach is not None and data is not None:
         try:
-            teacher_of(config.teaching.teach, data)
+            teacher_of(config.teaching, data)
         except TrainingError as error:
             problems.error(str(error))
     return DataCheck(

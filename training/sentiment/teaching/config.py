@@ -23,12 +23,19 @@ class TeachingConfig:
     """Read so many of these texts, or sentences, in each epoch, drawn anew; default: twice as many
     as there are labelled rows."""
 
+    teach_sure: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
+    """Of these texts read only those for whose class the run gives a probability of at least P, and
+    of no class more than its share of the labelled rows."""
+
     def __post_init__(self) -> None:
         for flag, value in (
             ("--teach-sentences", self.teach_sentences),
             ("--teach-texts", self.teach_texts is not None),
+            ("--teach-sure", self.teach_sure is not None),
         ):
             if value and self.teach is None:
                 raise ConfigError(f"{flag} needs --teach RUN, the run that is to label the texts")
         if self.teach_texts is not None:
             require_at_least("--teach-texts", self.teach_texts, 1)
+        if self.teach_sure is not None and not 0 < self.teach_sure < 1:
+            raise ConfigError(f"--teach-sure must be between 0 and 1, got {self.teach_sure}")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from training.errors import DataError
 from training.sentiment.config import SentimentConfig
@@ -23,12 +24,14 @@ from training.sentiment.sources.sentences import sentences
 from training.sentiment.sources.unlabelled import read_unlabelled
 from training.sentiment.targets.distilled import DistilledTarget, Lesson
 from training.sentiment.targets.target import Target
-from training.sentiment.teaching.teacher import held_out_alike, teacher_of
+from training.sentiment.teaching.teacher import teacher_of
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, token_ids
 
 TEXTS_PER_ROW = 2
 """Texts without labels that an epoch reads for each labelled row."""
+_ASKED = 4
+"""Texts that are answered for each one that is read, where only sure answers are learned."""
 
 
 class Taught(NamedTuple):
@@ -36,8 +39,9 @@ class Taught(NamedTuple):
 
     target: DistilledTarget
     figures: dict[str, Any]
-    """For `metrics.json`: `run`, the teacher's name; `texts`, how many it answered; `read`, how
-    many of them an epoch reads; `teacher`, its measures, where they are of the same rows."""
+    """For `metrics.json`: `run`, the teacher's name; `texts`, how many are learned; `read`, how
+    many of them an epoch reads; `asked`, how many it answered, where only sure answers are learned;
+    `teacher`, its measures, where they are of the same rows."""
 
 
 def taught(
@@ -56,21 +60,20 @@ def taught(
     """
     assert config.teaching.teach is not None
     assert config.pretraining.unlabelled is not None
-    run = teacher_of(config.teaching.teach, data)
-    same = held_out_alike(run, data)
-    read = config.teaching.teach_texts or TEXTS_PER_ROW * len(data.train)
-    texts = _further_texts(config, data, config.training.epochs * read)
+    run, same = teacher_of(config.teaching, data)
     teacher = _Teacher(run)
+    read = config.teaching.teach_texts or TEXTS_PER_ROW * len(data.train)
+    texts, answers, figures = _answered(config, data, teacher, config.training.epochs * read)
     further = token_ids(preprocessor, texts)
 
     def lesson(part: str, rows: TokenRows) -> Lesson:
         if part == "train":
             # Of labelled rows nothing is learned but the labels.
             unasked = np.zeros((len(rows.ids), target.outputs), np.float32)
-            return Lesson(further, np.concatenate([unasked, teacher(texts)]))
+            return Lesson(further, np.concatenate([unasked, answers]))
         return Lesson((), teacher(data.parts()[part].texts))
 
-    figures = {"run": run.path.name, "texts": len(texts), "read": min(read, len(texts))}
+    figures |= {"run": run.path.name, "texts": len(texts), "read": min(read, len(texts))}
     if same:
         figures["teacher"] = measured(run.metrics)
     # Calibrated answers to texts that the teacher does not know need no softening.
@@ -89,6 +92,57 @@ class _Teacher:
         """Logits (N, C) of N texts."""
         rows = token_ids(self._preprocessor, texts)
         return predict_logits(self._model, rows) / np.float32(self._temperature)
+
+
+def sure_of_each(
+    answers: np.ndarray, least: float, shares: np.ndarray, most: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw rows of which a teacher is sure, and of no class more than its share.
+
+    Without the shares a teacher that calls most texts by one class would draw its student there:
+    Zou et al. (2018), "Unsupervised Domain Adaptation for Semantic Segmentation via Class-Balanced
+    Self-Training" (arXiv:1810.07911).
+
+    Args:
+        answers: (N, C) logits.
+        least: Probability of the likeliest class, from which on a teacher is sure.
+        shares: (C,) of the classes, summing to 1.
+        most: Rows in all, but at least one of each class.
+        rng: Draws among the rows of a class.
+
+    Returns:
+        Their numbers, ascending.
+    """
+    probabilities = softmax(answers, axis=1)
+    sure = probabilities.max(axis=1) >= least
+    classes = probabilities.argmax(axis=1)
+    chosen = [
+        rng.permutation(np.flatnonzero(sure & (classes == number)))[: max(1, round(most * share))]
+        for number, share in enumerate(shares)
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def _answered(
+    config: SentimentConfig, data: SentimentData, teacher: _Teacher, most: int
+) -> tuple[list[str], np.ndarray, dict[str, Any]]:
+    """Texts, the teacher's answers (N, C), and figures of how they were chosen."""
+    least = config.teaching.teach_sure
+    if least is None:
+        texts = _further_texts(config, data, most)
+        return texts, teacher(texts), {}
+    texts = _further_texts(config, data, _ASKED * most)
+    answers = teacher(texts)
+    shares = np.bincount(data.train.labels, minlength=answers.shape[1]) / len(data.train)
+    rng = np.random.default_rng(config.training.seed)
+    sure = sure_of_each(answers, least, shares, most, rng)
+    if not sure.size:
+        highest = softmax(answers, axis=1).max()
+        raise DataError(
+            f"--teach-sure: expected texts of which the run is sure by {least}, got "
+            f"{len(texts):,} of which it is sure by {highest:.3f} at most"
+        )
+    return [texts[k] for k in sure], answers[sure], {"asked": len(texts)}
 
 
 def _further_texts(config: SentimentConfig, data: SentimentData, most: int) -> list[str]:

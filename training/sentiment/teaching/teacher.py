@@ -1,6 +1,6 @@
 """The run whose answers another network is to learn; needs no TensorFlow."""
 
-from pathlib import Path
+from typing import NamedTuple
 
 from training.data.problems import Problems
 from training.errors import DataError
@@ -8,16 +8,27 @@ from training.sentiment.continuing.rows import rows_of_run
 from training.sentiment.data import SentimentData, labelled_data
 from training.sentiment.rows import text_key
 from training.sentiment.run import SentimentRun
+from training.sentiment.teaching.config import TeachingConfig
 
 
-def teacher_of(path: Path, data: SentimentData) -> SentimentRun:
+class TeacherRun(NamedTuple):
+    """The run of `--teach`."""
+
+    run: SentimentRun
+    held_out_alike: bool
+    """Whether it held out the same rows as its student, and can be measured beside it."""
+
+
+def teacher_of(teaching: TeachingConfig, data: SentimentData) -> TeacherRun:
     """Open the run of `--teach`.
 
     Raises:
         RunDirectoryError: There is none.
-        DataError: It is of another task, or does not answer with the classes of these data.
+        DataError: It is of another task, does not answer with the classes of these data, has no
+            probabilities where they are asked for, or was trained on rows that are held out here.
     """
-    run = SentimentRun.open(path)
+    assert teaching.teach is not None
+    run = SentimentRun.open(teaching.teach)
     if run.task != "sentiment":
         raise DataError(f"--teach: expected a run of sentiment, got {run.path}, one of {run.task}")
     if run.kind != data.kind or run.classes != data.classes:
@@ -25,10 +36,15 @@ def teacher_of(path: Path, data: SentimentData) -> SentimentRun:
             f"--teach: expected a run that answers {data.kind} {', '.join(data.classes)}, got "
             f"{run.path}, which answers {run.kind} {', '.join(run.classes)}"
         )
-    return run
+    if teaching.teach_sure is not None and run.kind != "class":
+        raise DataError(
+            f"--teach-sure: expected a run that tells one class from others, got {run.path}, "
+            f"which answers {run.kind}"
+        )
+    return TeacherRun(run, _held_out_alike(run, data))
 
 
-def held_out_alike(run: SentimentRun, data: SentimentData) -> bool:
+def _held_out_alike(run: SentimentRun, data: SentimentData) -> bool:
     """Whether a run held out the same rows as these data.
 
     Raises:

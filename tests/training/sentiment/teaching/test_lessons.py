@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from tests.made_once import made_once
 from tests.training.sentiment.continuing.tickets import WORDS, config, tickets, write
@@ -25,8 +26,8 @@ from training.sentiment.network.logits import predict_logits
 from training.sentiment.pipeline import train_sentiment
 from training.sentiment.run import SentimentRun
 from training.sentiment.targets.made import make_target
-from training.sentiment.teaching.lessons import taught
-from training.sentiment.teaching.teacher import held_out_alike
+from training.sentiment.teaching.lessons import sure_of_each, taught
+from training.sentiment.teaching.teacher import teacher_of
 from training.words.vocabulary import token_ids
 
 LATER = {
@@ -143,6 +144,52 @@ def test_documents_are_taught_as_sentences(folder, tmp_path):
     assert counts == [10, 40]
 
 
+def test_sure_answers_by_the_shares_of_the_classes():
+    probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.69, 0.31], [0.95, 0.05], [0.1, 0.9]])
+    half = np.array([0.5, 0.5])
+    drawn = {
+        tuple(sure_of_each(np.log(probabilities), 0.7, half, 4, np.random.default_rng(seed)))
+        for seed in range(30)
+    }
+    # Two of the three sure ones of the first class, and all that there are of the second.
+    assert drawn == {(0, 1, 4), (0, 3, 4), (1, 3, 4)}
+    few = sure_of_each(np.log(probabilities), 0.7, half, 1, np.random.default_rng(0))
+    assert len(few) == 2  # one of each class at least
+    assert not sure_of_each(np.log(probabilities), 0.96, half, 4, np.random.default_rng(0)).size
+
+
+@pytest.mark.slow
+def test_only_sure_answers_are_learned(folder):
+    asked = settings(
+        folder, "asked", teach=folder / "teacher", teach_texts=UNLABELLED, teach_sure=0.9
+    )
+    data, teacher = load_data(asked), SentimentRun.open(folder / "teacher")
+    read = read_texts(data, asked, folder)
+    told = taught(asked, data, read.preprocessor, make_target(data, asked))
+    assert told.figures["asked"] == UNLABELLED
+    assert 0 < told.figures["texts"] < UNLABELLED
+    rows = read.rows["train"]
+    answers = told.target.learned_from("train", rows).labels[len(rows.ids) :, -len(data.classes) :]
+    assert len(answers) == told.figures["texts"]
+    texts = (folder / "texts.txt").read_text("utf-8").split("\n")[:UNLABELLED]
+    logits = predict_logits(teacher.load_model(), token_ids(teacher.preprocessor(), texts))
+    scores = softmax(logits / teacher.temperature.value, axis=1)
+    assert len(answers) == np.sum(scores.max(axis=1) >= 0.9)
+    assert np.all(softmax(answers, axis=1).max(axis=1) >= 0.9)
+
+
+@pytest.mark.slow
+def test_texts_of_which_the_teacher_is_never_sure(folder, tmp_path):
+    (tmp_path / "texts.txt").write_text("lorem ipsum\ndolor sit amet\n", encoding="utf-8")
+    write(tmp_path / "labelled.csv", tickets(LABELLED, 0))
+    asked = settings(tmp_path, "asked", teach=folder / "teacher", teach_sure=0.99)
+    data = load_data(asked)
+    preprocessor = SentimentRun.open(folder / "teacher").preprocessor()
+    said = r"--teach-sure: expected texts of which the run is sure by 0.99, got 2 of which it is"
+    with pytest.raises(DataError, match=said):
+        taught(asked, data, preprocessor, make_target(data, asked))
+
+
 @pytest.mark.slow
 def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder, tmp_path):
     asked = settings(folder, "asked", teach=folder / "teacher")
@@ -157,9 +204,9 @@ def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder, tmp_path):
     with pytest.raises(
         DataError, match=rf"with --data {folder / 'labelled.csv'} and --split-seed 0"
     ):
-        held_out_alike(SentimentRun.open(folder / "teacher"), load_data(turned))
+        teacher_of(asked.teaching, load_data(turned))
     alike = load_data(replace(asked, data=replace(asked.data, split_seed=0)))
-    assert held_out_alike(SentimentRun.open(folder / "teacher"), alike)
+    assert teacher_of(asked.teaching, alike).held_out_alike
 
 
 @pytest.mark.slow
@@ -217,6 +264,10 @@ def test_settings_that_exclude_each_other():
         TeachingConfig(teach_texts=3)
     with pytest.raises(ConfigError, match="--teach-sentences needs --teach RUN"):
         TeachingConfig(teach_sentences=True)
+    with pytest.raises(ConfigError, match="--teach-sure needs --teach RUN"):
+        TeachingConfig(teach_sure=0.7)
+    with pytest.raises(ConfigError, match=r"--teach-sure must be between 0 and 1, got 70"):
+        TeachingConfig(teach="run", teach_sure=70)
     with pytest.raises(ConfigError, match="--teach excludes --balanced-batches"):
         SentimentConfig(
             pretraining=PretrainingConfig(unlabelled="texts.txt"),
