@@ -109,7 +109,7 @@ def train(
     optimizer = keras.optimizers.Adam(config.learning_rate, global_clipnorm=1.0)
     optimizer.build(model.trainable_variables)
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def update(inputs: Tensor, targets: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
             value = loss(model(inputs, training=True), targets)

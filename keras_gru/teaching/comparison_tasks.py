@@ -137,7 +137,7 @@ def word_run(config: ComparisonConfig, name: str, seed: int, progress: Progress)
         while True:
             yield inputs, targets
 
-    predict = tf.function(model)
+    predict = tf.function(model, autograph=False)
 
     def right() -> float:
         return float(np.mean(np.argmax(predict(inputs), axis=-1) == targets))
@@ -211,7 +211,7 @@ def corpus_run(
 
     losses, seconds = train(model, batches(), cross_entropy, config, lambda _: False, report)
     inputs = np.eye(len(alphabet), dtype=np.float32)[codes[None, cut:-1]]
-    logits, targets = tf.function(model)(inputs), codes[None, cut + 1 :]
+    logits, targets = tf.function(model, autograph=False)(inputs), codes[None, cut + 1 :]
     return Run(
         "corpus",
         name,

@@ -121,7 +121,9 @@ class WindowBatches:
         self._count = max(1, (len(windows) - self._drawn.left_out) // stride)
         self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
         spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
-        self._standardise = tf.function(preprocessor.standardise, input_signature=[spec])
+        self._standardise = tf.function(
+            preprocessor.standardise, input_signature=[spec], autograph=False
+        )
 
     def __len__(self) -> int:
         """Batches per epoch."""

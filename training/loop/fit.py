@@ -89,7 +89,7 @@ def make_train_step(
     with replicas.scope():
         optimizer.build(model.trainable_variables)
 
-    @tf.function(input_signature=signature)
+    @tf.function(input_signature=signature, autograph=False)
     def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         rows = tf.shape(targets)[0]
 
@@ -130,7 +130,7 @@ def make_eval_step(
         sums = _sums(loss(targets, answers), metrics, targets, answers)
         return {**sums, OUTPUTS: answers} if outputs else sums
 
-    @tf.function(input_signature=signature)
+    @tf.function(input_signature=signature, autograph=False)
     def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         return replicas.run(step, inputs, targets)
 

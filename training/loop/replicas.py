@@ -48,7 +48,7 @@ class Replicas:
         if not isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             return
 
-        @tf.function
+        @tf.function(autograph=False)
         def meet() -> Any:
             return self._strategy.run(
                 lambda: tf.distribute.get_replica_context().all_reduce(

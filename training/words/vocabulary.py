@@ -3,8 +3,8 @@
 Only lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,9 +72,7 @@ def index_tokens(
     lengths: list[np.ndarray] = []
     chunks = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_CHUNK)
     # Not in Python's threads: TensorFlow's eager tensors are not safe there, and crash at times.
-    tokens = chunks.map(
-        partial(SPLITS[reading], cleaned=cleaned), num_parallel_calls=tf.data.AUTOTUNE
-    )
+    tokens = chunks.map(_traced_split(reading, cleaned), num_parallel_calls=tf.data.AUTOTUNE)
     for found in tokens:
         local, seen = pd.factorize(found.flat_values.numpy())
         numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
@@ -92,6 +90,17 @@ def index_tokens(
         np.sort(counts)[::-1],
         np.split(place[everything], ends[:-1]) if len(ends) else [],
     )
+
+
+@cache
+def _traced_split(reading: Reading, cleaned: bool) -> Callable[[tf.Tensor], tf.RaggedTensor]:
+    """Texts (B,) into tokens (B, None); to trace it takes longer than to split a thousand texts."""
+    split: Callable[[tf.Tensor], tf.RaggedTensor] = tf.function(
+        partial(SPLITS[reading], cleaned=cleaned),
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )
+    return split
 
 
 def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vocabulary:

@@ -277,7 +277,9 @@ def _network_detail(plan: Plan, network: Network) -> str:
 
 
 def _forecasts(model: keras.Model, windows: Windows, preprocessor: Any) -> np.ndarray:
-    answer = tf.function(lambda read: model(preprocessor.standardise(read), training=False))
+    answer = tf.function(
+        lambda read: model(preprocessor.standardise(read), training=False), autograph=False
+    )
     return np.concatenate(
         [np.asarray(answer(windows.histories(chunk))) for chunk in windows.chunks(CHUNK)]
     )

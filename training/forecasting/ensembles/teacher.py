@@ -33,7 +33,8 @@ class Teacher:
         """
         lookback = int(self.model.input_shape[1])
         answer = tf.function(
-            lambda read: self.model(data.preprocessor.standardise(read), training=False)
+            lambda read: self.model(data.preprocessor.standardise(read), training=False),
+            autograph=False,
         )
         K = len(data.shape.targets)
         forecasts = np.full((len(windows), windows.horizon, K), np.nan, np.float32)

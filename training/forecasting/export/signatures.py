@@ -120,7 +120,7 @@ class ForecastingSignatures(tf.Module):
         # Not attributes of the module: the writer would trace and save those a second time.
         with portable():
             return {
-                name: tf.function(getattr(self, name)).get_concrete_function(**of)
+                name: tf.function(getattr(self, name), autograph=False).get_concrete_function(**of)
                 for name, of in inputs.items()
             }
 

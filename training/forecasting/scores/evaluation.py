@@ -77,7 +77,7 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
     """Preprocessing and model as one graph."""
     spec = tf.TensorSpec((None, data.shape.lookback, data.shape.channels), tf.float32)
 
-    @tf.function(input_signature=[spec])
+    @tf.function(input_signature=[spec], autograph=False)
     def predict(histories: tf.Tensor) -> tf.Tensor:
         return model(data.preprocessor.standardise(histories), training=False)
 

@@ -25,7 +25,7 @@ def sampled_rows(
         seed: Of the draws.
     """
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def step(ids: tf.Tensor, states: list[tf.Tensor]) -> tuple[tf.Tensor, list[tf.Tensor]]:
         features, after = model.read(ids[:, tf.newaxis], states)
         return model.logits(features[:, 0]), after

@@ -55,7 +55,7 @@ def make_train_step(
     """
     optimizer.build(model.trainable_variables)
 
-    @tf.function(input_signature=_signature(carried))
+    @tf.function(input_signature=_signature(carried), autograph=False)
     def train_step(chunk: Chunk, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         states = _begun(carried, chunk.goes_on)
         with tf.GradientTape() as tape:
@@ -92,7 +92,7 @@ def make_eval_step(model: LanguageModel, carried: Sequence[tf.Variable]) -> Step
         carried: Of `carried_states`, and of no other step.
     """
 
-    @tf.function(input_signature=_signature(carried))
+    @tf.function(input_signature=_signature(carried), autograph=False)
     def eval_step(chunk: Chunk, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
         features, after = model.read(chunk.ids, _begun(carried, chunk.goes_on))
         features = tf.boolean_mask(features, chunk.ids != PADDING)

@@ -82,7 +82,7 @@ class ReadTexts:
 def _graph(model: LanguageModel) -> Any:
     """From token ids (B, T) to log-probabilities, as the exported model computes them."""
 
-    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
     def scores(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         found: tuple[tf.Tensor, tf.Tensor] = log_probabilities(model, ids)
         return found

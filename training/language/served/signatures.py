@@ -53,8 +53,8 @@ class LanguageSignatures(tf.Module):
         # Not attributes of the module: the writer would trace and save those a second time.
         text = tf.TensorSpec((None,), tf.string, "text")
         with portable():
-            score = tf.function(self.score).get_concrete_function(text)
-            step = tf.function(self.step).get_concrete_function(
+            score = tf.function(self.score, autograph=False).get_concrete_function(text)
+            step = tf.function(self.step, autograph=False).get_concrete_function(
                 tf.TensorSpec((None,), tf.string, "token"),
                 tf.TensorSpec((None, self.state_size), tf.float32, "state"),
             )

@@ -59,7 +59,8 @@ def explain_rows(
     attribution = Attribution(trained.model)
 
     @tf.function(
-        input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)]
+        input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)],
+        autograph=False,
     )
     def scores_of(token_ids: Any, numbers: Any) -> Any:
         return attribution(token_ids, head.contrast(numbers))

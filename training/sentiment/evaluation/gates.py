@@ -69,7 +69,7 @@ def read_texts(
     """
     texts = tf.constant([row["text"] for row in rows])
     tokens = preprocessor.tokens(texts).to_list()
-    shown = tf.function(SentimentSteps(model).unroll)(preprocessor(texts))
+    shown = tf.function(SentimentSteps(model).unroll, autograph=False)(preprocessor(texts))
     scores = softmax(shown.logits.numpy() / np.float32(temperature), axis=-1)
     return [
         ReadText(

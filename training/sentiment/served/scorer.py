@@ -120,7 +120,7 @@ def _strings(texts: pa.Array) -> np.ndarray:
 def _answers(model: keras.Model, head: Head) -> Any:
     """From word ids (B, T) to answers by name, as the exported model computes them."""
 
-    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)], autograph=False)
     def answers(ids: tf.Tensor) -> dict[str, tf.Tensor]:
         return head.answers(model(ids, training=False))
 

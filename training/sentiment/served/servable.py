@@ -42,6 +42,7 @@ class SentimentServable(Servable):
         self._logits = tf.function(
             functools.partial(self._model, training=False),
             input_signature=[tf.TensorSpec((None, None), tf.int32)],
+            autograph=False,
         )
         with portable():  # else XLA would compile for many of the lengths
             self._logits.get_concrete_function()

@@ -40,6 +40,7 @@ class SentimentSignatures(tf.Module):
             tf.function(  # one graph for all signatures that call it
                 partial(model, training=False),
                 input_signature=[tf.TensorSpec((None, None), tf.int32)],
+                autograph=False,
             )
         )
         self._weights = [variable.value for variable in model.variables]
@@ -63,17 +64,19 @@ class SentimentSignatures(tf.Module):
         inputs = tf.TensorSpec((None,), tf.string, "inputs")
         with portable():
             signatures = {
-                "serving_default": tf.function(self.serving_default).get_concrete_function(text),
-                "gates": tf.function(self.gates).get_concrete_function(text),
+                "serving_default": tf.function(
+                    self.serving_default, autograph=False
+                ).get_concrete_function(text),
+                "gates": tf.function(self.gates, autograph=False).get_concrete_function(text),
             }
             api = self.regress if self._kind == "number" else self.classify
             name = "regress" if self._kind == "number" else "classify"
-            signatures[name] = tf.function(api).get_concrete_function(inputs)
+            signatures[name] = tf.function(api, autograph=False).get_concrete_function(inputs)
             chosen = [] if self._kind == "number" else [tf.TensorSpec((None,), tf.string, "label")]
-            attribution = tf.function(self.attribution)
+            attribution = tf.function(self.attribution, autograph=False)
             signatures["attribution"] = attribution.get_concrete_function(text, *chosen)
             if self._streams:
-                signatures["step"] = tf.function(self.step).get_concrete_function(
+                signatures["step"] = tf.function(self.step, autograph=False).get_concrete_function(
                     tf.TensorSpec((None,), tf.string, "token"),
                     tf.TensorSpec((None, self.state_size), tf.float32, "state"),
                 )
