@@ -26,7 +26,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/serving/engine/test_portability.py \
              tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
 
-.PHONY: help setup demo test test-lowest test-lowest-short test-pythons test-oldest test-newest \
+.PHONY: help setup demo test test-long test-lowest test-lowest-short test-pythons test-oldest test-newest \
         test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean
 
 help:  ## list the targets
@@ -45,9 +45,12 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python -m demo
 
 # In two parts: TensorFlow keeps what it has compiled until a process ends, 10 GB for all tests.
-test: $(STAMP)  ## run the tests (no GPU, no Docker needed)
+test: $(STAMP)  ## run the tests (no GPU, no Docker needed), but the longest
 	$(SHARED) tests/keras_gru
 	$(SHARED) tests --ignore=tests/keras_gru
+
+test-long: $(STAMP)  ## run the tests that take about a minute each
+	$(SHARED) tests -m long
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows
 	$(UV) pip compile --quiet pyproject.toml --extra dev --python-version $(OLDEST) \
@@ -95,7 +98,7 @@ wheel-test-short:  ## the same, of what needs no TensorFlow
 release-check: $(STAMP)  ## what a release must pass: rebuilt alike, and each extra on each Python
 	@test -z "$$(git status --porcelain)" || \
 	    { echo "release-check: expected a tree without changes; commit them first" >&2; exit 1; }
-	$(MAKE) wheel
+	$(MAKE) test-long wheel
 	UV=$(UV) PYTHONS="$(PYTHONS)" $(BIN)/python -m pytest tests/packaging -m "wheel or not wheel" --durations=20
 
 sbom: build/sbom-tools  ## list the contents of the images in build/sbom, as CycloneDX

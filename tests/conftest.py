@@ -3,7 +3,7 @@
 from collections import Counter
 
 SLOW_SECONDS, OTHER_SECONDS = 15, 0.2
-"""About what a test takes that is marked `slow`, and any other one."""
+"""About what a test takes that is marked `slow` or `long`, and any other one."""
 
 
 def pytest_collection_modifyitems(config, items):
@@ -16,6 +16,6 @@ def pytest_collection_modifyitems(config, items):
         return
     seconds = Counter()
     for item in items:
-        slow = item.get_closest_marker("slow") is not None
+        slow = any(item.get_closest_marker(name) for name in ("slow", "long"))
         seconds[item.path] += SLOW_SECONDS if slow else OTHER_SECONDS
     items.sort(key=lambda item: -seconds[item.path])

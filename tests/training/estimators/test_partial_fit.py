@@ -79,7 +79,7 @@ def test_texts_whose_old_rows_are_gone(fitted):
         TextClassifier.resume(classifier.run_.path, tickets(80, 3))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_file_gives_what_the_command_gives(tmp_path):
     for name, table in (("old", tickets(160, 0)), ("new", tickets(60, 1))):
         table.to_csv(tmp_path / f"{name}.csv", index=False)
@@ -115,10 +115,15 @@ def test_an_estimator_that_is_not_fitted_is_fitted(tmp_path):
     assert after.path != before.path
 
 
+def waves(folder):
+    """All hours, the older ones, and the newer ones, some of which are known."""
+    whole = pd.read_csv(write_waves(folder / "all.csv", 400), parse_dates=["time"])
+    return whole, whole[:320], whole[310:]
+
+
 @pytest.mark.slow
-def test_series_in_memory_and_in_files(tmp_path):
-    whole = pd.read_csv(write_waves(tmp_path / "all.csv", 400), parse_dates=["time"])
-    old, new = whole[:320], whole[310:]
+def test_series_in_memory(tmp_path):
+    whole, old, new = waves(tmp_path)
     forecaster = Forecaster(**SERIES, runs_dir=tmp_path, name="memory").fit(old)
     gone = pickle.loads(pickle.dumps(forecaster))
     first = forecaster.run_
@@ -139,6 +144,10 @@ def test_series_in_memory_and_in_files(tmp_path):
     ):
         np.testing.assert_array_equal(one, two)
 
+
+@pytest.mark.long
+def test_a_file_of_series_gives_what_the_command_gives(tmp_path):
+    _, old, new = waves(tmp_path)
     old.to_csv(tmp_path / "old.csv", index=False)
     new.to_csv(tmp_path / "new.csv", index=False)
     files = Forecaster(**SERIES, runs_dir=tmp_path, name="files").fit(tmp_path / "old.csv")

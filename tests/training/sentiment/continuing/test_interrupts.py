@@ -19,9 +19,12 @@ REPOSITORY = Path(__file__).parents[4]
 LONG = ["--epochs", "5000", "--patience", "5000"]
 
 
-def make(folder):
+def classifier(folder):
     first_run(folder)
     write(folder / "new.csv", tickets(80, 1, NEW_WORDS))
+
+
+def forecaster(folder):
     lines = write_waves(folder / "waves.csv", 400).read_text().splitlines(keepends=True)
     (folder / "hours.csv").write_text("".join(lines[:321]))
     (folder / "later.csv").write_text("".join(lines[:1] + lines[321:]))
@@ -30,9 +33,13 @@ def make(folder):
     assert main(["forecasting", *small, *place]) == 0
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return made_once(tmp_path_factory, "interrupted_continuations", make)
+RUNS = {"old": classifier, "series": forecaster}
+
+
+@pytest.fixture
+def folder(tmp_path_factory, old):
+    """Of the run of this name, which is made once."""
+    return made_once(tmp_path_factory, f"interrupted_{old}", RUNS[old])
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +75,10 @@ def interrupted(arguments, line):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "run_type"),
-    [("old", "new.csv", SentimentRun), ("series", "later.csv", ForecastingRun)],
+    [
+        pytest.param("old", "new.csv", SentimentRun, marks=pytest.mark.long),
+        ("series", "later.csv", ForecastingRun),
+    ],
 )
 def test_continue_keeps_the_best_epoch(folder, tmp_path, old, new, run_type):
     arguments = ["continue", folder / old, "--data", folder / new, "--runs-dir", tmp_path]
@@ -83,7 +93,10 @@ def test_continue_keeps_the_best_epoch(folder, tmp_path, old, new, run_type):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("old", "new"), [("old", "new.csv"), ("series", "later.csv")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [pytest.param("old", "new.csv", marks=pytest.mark.long), ("series", "later.csv")],
+)
 def test_continue_before_its_first_epoch_writes_nothing(folder, tmp_path, old, new):
     arguments = ["continue", folder / old, "--data", folder / new, "--runs-dir", tmp_path]
     arguments += ["--name", "cut", "--epochs", "1"]
@@ -95,8 +108,9 @@ def test_continue_before_its_first_epoch_writes_nothing(folder, tmp_path, old, n
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut"]
 
 
-@pytest.mark.slow
-def test_an_ensemble_goes_on_where_it_was_cut(folder, tmp_path):
+@pytest.mark.long
+@pytest.mark.parametrize("old", ["old"])
+def test_an_ensemble_goes_on_where_it_was_cut(folder, tmp_path, old):
     arguments = ["ensemble", folder / "old", "--seeds", "3", "--runs-dir", tmp_path]
     status, out, errors = interrupted(arguments, "training old-seed2")
     assert status == 130, errors
