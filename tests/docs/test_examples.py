@@ -23,7 +23,7 @@ def run_example(name, folder):
     ).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tickets(tmp_path):
     out = run_example("tickets.py", tmp_path)
     accuracy = float(out.partition("accuracy ")[2].partition("%")[0])

@@ -23,7 +23,7 @@ from training.task import TASKS
 REPOSITORY = Path(__file__).parents[2]
 GOOD = "text,label\n" + "".join(f"good {i},x\ngood -{i},y\n" for i in range(1, 9))
 BAD = GOOD + ",x\nno label,\nalone,z\n"
-TINY = ["--epochs", "1", "--units", "4", "--embedding-size", "4"]
+TINY = ["--epochs", "1", "--units", "4", "--embedding-size", "4", "--no-bidirectional"]
 HEAVY = {"h5py", "keras", "matplotlib", "sklearn", "tensorflow"}
 
 

@@ -63,7 +63,9 @@ def count_loss(kind: str, size: float) -> PerRowFunction:
         if kind == "poisson":
             return logs - truth + mean
         counts, means = truth * spread, mean * spread
-        return logs - (counts + size) * tf.math.log((counts + size) / (means + size)) / spread
+        # The logarithm of their ratio, which rounding would make 0 of a large size.
+        ratio = tf.math.log1p((counts - means) / (means + size))
+        return logs - (counts + size) * ratio / spread
 
     return _per_row(of_value)
 

@@ -20,7 +20,7 @@ from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import token_ids
 
-SMALL = ["--epochs", "2", "--embedding-size", "5", "--units", "4"]
+SMALL = ["--epochs", "2", "--embedding-size", "5", "--units", "4", "--no-bidirectional"]
 
 
 def gru_train(*arguments):
@@ -136,7 +136,9 @@ def test_the_distilled_run_is_an_ordinary_run(runs, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["one-ensemble", "one-ensemble-distilled"])
+@pytest.mark.parametrize(
+    "name", ["one-ensemble", pytest.param("one-ensemble-distilled", marks=pytest.mark.long)]
+)
 def test_an_export_answers_as_the_run_with_both_engines(runs, folder, tmp_path, name):
     run = SentimentRun.open(folder / name)
     export_run(run.path, tmp_path / "models")  # verified in a process of its own
@@ -165,7 +167,10 @@ def test_an_export_answers_as_the_run_with_both_engines(runs, folder, tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "train"), [("labels", train_labels), ("number", train_number)])
+@pytest.mark.parametrize(
+    ("name", "train"),
+    [pytest.param("labels", train_labels, marks=pytest.mark.long), ("number", train_number)],
+)
 def test_labels_and_numbers_are_averaged_and_distilled(tmp_path, name, train):
     train(tmp_path)
     assert gru_train("ensemble", tmp_path / name, "--seeds", "2", "--distil") == 0

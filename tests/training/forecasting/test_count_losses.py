@@ -19,13 +19,13 @@ from training.forecasting.count_losses import count_loss, count_metrics, dispers
 from training.forecasting.network.config import ForecasterConfig
 from training.forecasting.pipeline import train_forecasting
 
-RNG = np.random.default_rng(6)
 SCALE = np.array([[4.0, 90.0], [3.0, 25.0]])  # mean and deviation of two columns
 
 
 def case(rows=6, steps=5):
-    counts = RNG.poisson(SCALE[0], (rows, steps, 2)).astype(float)
-    means = SCALE[0] * RNG.uniform(0.4, 2, (rows, steps, 2))
+    rng = np.random.default_rng(6)  # the same, whichever tests run
+    counts = rng.poisson(SCALE[0], (rows, steps, 2)).astype(float)
+    means = SCALE[0] * rng.uniform(0.4, 2, (rows, steps, 2))
     counts[0, 0] = 0
     standardised = [((of - SCALE[0]) / SCALE[1]).astype(np.float32) for of in (counts, means)]
     return counts, means, with_scale(standardised[0], SCALE), standardised[1][..., np.newaxis]
@@ -51,7 +51,7 @@ def test_negative_binomial_is_the_loss_of_likelihood(size):
     expected = ((best - likelihood) / SCALE[1]).mean(axis=(1, 2))
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-4)
     nearly = count_loss("negative_binomial", 1e6)(targets, answers).numpy()
-    np.testing.assert_allclose(nearly, count_loss("poisson", 1.0)(targets, answers), rtol=0.02)
+    np.testing.assert_allclose(nearly, count_loss("poisson", 1.0)(targets, answers), rtol=2e-4)
 
 
 def test_missing_values_and_answers_below_zero():
@@ -77,7 +77,7 @@ def test_missing_values_and_answers_below_zero():
 def test_what_known_inputs_add_counts(kind):
     """Taken off truth and answer alike, and told beside them, it changes no loss."""
     _, _, targets, answers = case()
-    effects = RNG.normal(0, 0.3, (6, 5, 2)).astype(np.float32)
+    effects = np.random.default_rng(7).normal(0, 0.3, (6, 5, 2)).astype(np.float32)
     rest = with_scale(targets[:, :5] - effects, SCALE, effects)
     expected = count_loss(kind, 3.0)(targets, answers)
     found = count_loss(kind, 3.0)(rest, answers - effects[..., np.newaxis])
@@ -86,16 +86,18 @@ def test_what_known_inputs_add_counts(kind):
 
 def test_dispersion_is_that_of_the_distribution():
     mean = 20 * np.exp(np.sin(np.arange(6000) / 400))[:, np.newaxis]
-    counts = RNG.negative_binomial(4.0, 4.0 / (4.0 + mean)).astype(float)
+    rng = np.random.default_rng(8)
+    counts = rng.negative_binomial(4.0, 4.0 / (4.0 + mean)).astype(float)
     counts[100:110] = np.nan
     assert dispersion(counts, 7) == pytest.approx(4.0, rel=0.15)
-    assert dispersion(RNG.poisson(mean).astype(float), 7) > 100
+    assert dispersion(rng.poisson(mean).astype(float), 7) > 100
 
 
 def shop(folder, long):
     t = pd.date_range("2023-01-01", periods=220)
     mean = 3 + 2 * np.sin(2 * np.pi * np.arange(220) / 7)
-    table = pd.DataFrame({"ds": t, **{f"p{n}": RNG.poisson(mean * (n + 1)) for n in range(3)}})
+    rng = np.random.default_rng(9)
+    table = pd.DataFrame({"ds": t, **{f"p{n}": rng.poisson(mean * (n + 1)) for n in range(3)}})
     if long:
         table = table.melt("ds", var_name="unique_id", value_name="y")
     table.to_csv(folder / "shop.csv", index=False)

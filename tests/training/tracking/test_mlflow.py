@@ -187,6 +187,7 @@ def test_a_forecaster_from_training_to_the_registry(server, client, tmp_path):
     pd.testing.assert_frame_equal(model.predict(rows), expected)
 
 
+@pytest.mark.long
 def test_a_server_that_is_gone_for_a_while_costs_nothing(
     server_to_stop, tracked_config, console, shown, records, tmp_path, tiny_run
 ):

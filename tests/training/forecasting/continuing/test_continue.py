@@ -138,7 +138,7 @@ def test_it_forecasts_is_tested_again_and_compared(folder, runs, capsys):
     assert "the same" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_and_resumed_and_continued_again(folder, tmp_path):
     arguments = ["continue", folder / "old", "--data", folder / "new.csv", "--epochs", "6",
                  "--patience", "6", "--runs-dir", tmp_path]  # fmt: skip

@@ -77,7 +77,7 @@ def test_it_predicts_and_is_exported_as_any_run(folder, tmp_path):
     np.testing.assert_allclose(scored[names], answers["scores"], atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_and_resumed_and_continued_again(folder, tmp_path):
     arguments = ["continue", str(folder / "old"), "--data", str(folder / "new.csv"), "--epochs",
                  "6", "--patience", "6", "--runs-dir", str(tmp_path)]  # fmt: skip

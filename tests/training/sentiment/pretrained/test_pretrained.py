@@ -137,7 +137,7 @@ def test_the_run_has_the_sizes_of_the_language_model(folder):
     assert min(losses[1:]) < losses[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_resumed_in_the_middle_it_ends_with_the_same_weights(folder, tmp_path, monkeypatch):
     config = classifier_config(folder, "whole")
     config = replace(config, run=replace(config.run, runs_dir=tmp_path))
