@@ -37,7 +37,8 @@ def run(tmp_path_factory):
             text = " ".join(rng.choice(words, 4)) + f" n{number}"
             table.writerow((text.upper() if shouted else text, ("calm", "angry")[shouted]))
     data = SentimentDataConfig(data=folder / "rows.csv", pieces=120)
-    return train_sentiment(config(folder, "pieces", data))
+    model = ClassifierConfig(embedding_size=6, units=5)
+    return train_sentiment(config(folder, "pieces", data, model=model))
 
 
 def test_case_is_read(run):

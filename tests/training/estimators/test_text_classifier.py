@@ -24,8 +24,10 @@ from training.errors import CheckpointError, ConfigError, DataError, RunDirector
 from training.sentiment.run import SentimentRun
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-TINY = {"epochs": 2, "units": 4, "embedding_size": 4, "batch_size": 16, "bidirectional": False}
+TINY = {"epochs": 2, "units": 4, "embedding_size": 4, "batch_size": 16}
 FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+TINY["bidirectional"] = False
+FLAGS.append("--no-bidirectional")
 WORDS = {"billing": "invoice charged refund card", "login": "password reset account locked"}
 
 

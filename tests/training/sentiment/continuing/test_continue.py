@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[4]
 
 
 def make(folder):
-    first_run(folder)
+    first_run(folder, bidirectional=True)
     new = write(folder / "new.csv", tickets(80, 1, NEW_WORDS))
     arguments = ["--name", "continued", "--learning-rate", "0.01"]
     assert main(["continue", str(folder / "old"), "--data", str(new), *arguments]) == 0

@@ -34,7 +34,7 @@ def make_run(folder, name):
         "plain": lambda: config(folder, name, data, pooling="attention", ngrams=False),
         "subwords": lambda: config(folder, name, data, subwords=True, layers=2, chunk=4),
         "vectors": lambda: replace(config(folder, name, data, ngrams=False), pretraining=vectors),
-        "pieces": lambda: config(folder, name, replace(data, pieces=120)),
+        "pieces": lambda: config(folder, name, replace(data, pieces=120), bidirectional=True),
     }
     train_sentiment(made[name]())
 
