@@ -24,7 +24,7 @@ DEPENDENT := tests/test_import_rule.py tests/keras_gru/test_layer_contract.py \
              tests/training/classification/test_pictures.py \
              tests/training/forecasting/export/test_signatures.py \
              tests/serving/engine/test_portability.py \
-             tests/serving/conformance/test_protos.py tests/serving/export/test_forecasters.py
+             tests/serving/conformance/test_protos.py tests/serving/export/test_text_targets.py
 
 .PHONY: help setup demo test test-long test-lowest test-lowest-short test-pythons test-oldest test-newest \
         test-newest-short wheel wheel-test wheel-test-short release-check sbom docker-test pages browser-test docs robustness lint lock bench-layer bench-serving clean

@@ -48,8 +48,10 @@ def runs(block):
     return block.language in ("sh", "python", "py") and block.mark in ("", "checked")
 
 
-LONG = "docs/how_to/export.md"
-"""Exports to all formats; each has tests of its own."""
+LONG = {
+    f"docs/how_to/{name}.md" for name in ("export", "known_inputs", "python", "stream", "versions")
+}
+"""What they do, other tests do in shorter time."""
 RUN = [page for page in pages() if page.startswith(FOLDERS) and any(map(runs, blocks(page)))]
 
 
@@ -78,7 +80,7 @@ def place(page, request, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.long) if page == LONG else page for page in RUN]
+    "page", [pytest.param(page, marks=pytest.mark.long) if page in LONG else page for page in RUN]
 )
 def test_page_runs(page, place, tmp_path):
     found = [block for block in blocks(page) if runs(block) or _is_config(block)]
