@@ -37,8 +37,7 @@ def run(tmp_path_factory):
             text = " ".join(rng.choice(words, 4)) + f" n{number}"
             table.writerow((text.upper() if shouted else text, ("calm", "angry")[shouted]))
     data = SentimentDataConfig(data=folder / "rows.csv", pieces=120)
-    model = ClassifierConfig(embedding_size=6, units=5)
-    return train_sentiment(config(folder, "pieces", data, model=model))
+    return train_sentiment(config(folder, "pieces", data))
 
 
 def test_case_is_read(run):

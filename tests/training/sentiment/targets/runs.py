@@ -43,8 +43,6 @@ def rated(rows=240, seed=0):
 def config(folder, name, data, **further):
     made = replace(tiny_config(folder, name), data=data)
     training = replace(made.training, epochs=3, batch_size=16, learning_rate=0.02)
-    model = replace(made.model, bidirectional=False)
-    further = {"model": model, **further}
     return replace(made, training=replace(training, **further.pop("training", {})), **further)
 
 

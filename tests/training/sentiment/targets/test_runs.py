@@ -29,14 +29,7 @@ from training.sentiment.served.scorer import SentimentScorer
 from training.sentiment.served.servable import SentimentServable
 from training.sentiment.served.text_model import build_text_model
 
-TINY = {
-    "epochs": 3,
-    "units": 6,
-    "embedding_size": 6,
-    "bidirectional": False,
-    "batch_size": 16,
-    "learning_rate": 0.02,
-}
+TINY = {"epochs": 3, "units": 6, "embedding_size": 6, "batch_size": 16, "learning_rate": 0.02}
 
 
 @pytest.fixture(scope="module")
