@@ -75,7 +75,7 @@ def lookbacks(season: int, horizon: int, train: int, most: int | None = None) ->
     if most is not None:
         return sorted({steps for steps in tried | farther if steps < most} | {most})
     fitting = {steps for steps in tried if max(2, horizon // 4) <= steps <= room}
-    return sorted(fitting | farther) or [room]
+    return sorted((fitting or {room}) | farther)
 
 
 def fit_components(

@@ -71,6 +71,7 @@ def test_ridge_tries_what_smoothing_reads_of_a_long_season():
     assert lookbacks(120, 96, 36_000)[-1] == 720
     assert lookbacks(2016, 96, 360_000)[-1] == 720  # a week of five minutes: too far
     assert lookbacks(144, 96, 36_000, 400)[-1] == 400
+    assert lookbacks(144, 3000, 36_000) == [720, 864]  # beside what was tried before
 
 
 @pytest.mark.parametrize("most", [3, 10, None])
