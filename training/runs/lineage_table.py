@@ -54,8 +54,7 @@ def taught_lines(metrics: Mapping[str, Any]) -> list[str]:
         "## What it was taught",
         "",
         f"Beside the labels it learned what the run `{figures['run']}` answers to "
-        f"{figures['texts']:,} texts without labels{_of_which(figures)}."
-        + (f" It was asked {figures['asked']:,}." if "asked" in figures else ""),
+        f"{figures['texts']:,} texts without labels{_of_which(figures)}.{_chosen_from(figures)}",
     ]
     if "teacher" not in figures:
         return lines
@@ -71,6 +70,13 @@ def _of_which(figures: Mapping[str, Any]) -> str:
     """How many of the texts an epoch read, where it did not read them all."""
     read = figures.get("read", figures["texts"])
     return "" if read == figures["texts"] else f", of which each epoch read {read:,}"
+
+
+def _chosen_from(figures: Mapping[str, Any]) -> str:
+    """How many texts the teacher answered, where only sure answers were learned."""
+    if "asked" not in figures:
+        return ""
+    return f" They were chosen from {figures['asked']:,}, by how sure it is."
 
 
 def gain_sentence(metrics: Mapping[str, Any]) -> str:

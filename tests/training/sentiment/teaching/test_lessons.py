@@ -13,6 +13,7 @@ from tests.training.sentiment.continuing.tickets import WORDS, config, tickets, 
 from training.__main__ import main
 from training.errors import ConfigError, DataError, RunDirectoryError
 from training.loop.batches import LengthBucketedBatches
+from training.runs.lineage_table import taught_lines
 from training.sentiment.config import (
     PretrainingConfig,
     SentimentConfig,
@@ -176,6 +177,16 @@ def test_only_sure_answers_are_learned(folder):
     scores = softmax(logits / teacher.temperature.value, axis=1)
     assert len(answers) == np.sum(scores.max(axis=1) >= 0.9)
     assert np.all(softmax(answers, axis=1).max(axis=1) >= 0.9)
+
+
+def test_the_report_says_from_how_many_texts_they_were_chosen():
+    figures = {"run": "teacher", "texts": 1200, "read": 600}
+    (plain,) = [line for line in taught_lines({"taught": figures}) if "texts" in line]
+    (sure,) = [
+        line for line in taught_lines({"taught": {**figures, "asked": 4800}}) if "texts" in line
+    ]
+    assert plain.endswith("1,200 texts without labels, of which each epoch read 600.")
+    assert sure == f"{plain} They were chosen from 4,800, by how sure it is."
 
 
 @pytest.mark.slow
