@@ -13,6 +13,7 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from training.words import cleaning, tokens, word_pieces
@@ -148,42 +149,37 @@ def _folded(found: re.Match[str], end: int) -> str:
 
 def _point_range(found: re.Match[str], end: int) -> str:
     low = int(found[1], 16)
-    return _ranges(list(range(low, int(found[2] or found[1], 16) + 1)), end)
+    return _ranges(np.arange(low, int(found[2] or found[1], 16) + 1), end)
 
 
 @functools.cache
-def _characters() -> tuple[list[int], Any]:
+def _characters() -> tuple[np.ndarray, Any]:
     """All that UTF-8 can hold but NUL, at which TensorFlow's lower() ends."""
-    points = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
-    return points, tf.constant([chr(point) for point in points])
+    points = np.concatenate([np.arange(1, 0xD800), np.arange(0xE000, _END)])
+    return points, tf.strings.unicode_encode(points[:, np.newaxis].astype(np.int32), "UTF-8")
 
 
 @functools.cache
-def _class_points(name: str) -> list[int]:
+def _class_points(name: str) -> np.ndarray:
     r"""The code points of `\p{name}`, ascending."""
     points = _points_of(rf"\p{{{name}}}")
-    return [0, *points] if name.startswith("C") else points
+    return np.concatenate([[0], points]) if name.startswith("C") else points
 
 
-def _points_of(pattern: str) -> list[int]:
+@functools.cache
+def _points_of(pattern: str) -> np.ndarray:
     """The code points that a pattern matches, ascending, without NUL."""
     points, characters = _characters()
-    held = tf.strings.regex_full_match(characters, pattern).numpy()
-    return [point for point, inside in zip(points, held.tolist(), strict=True) if inside]
+    return points[tf.strings.regex_full_match(characters, pattern).numpy()]
 
 
-def _ranges(points: list[int], end: int = _END) -> str:
+def _ranges(points: np.ndarray, end: int = _END) -> str:
     """Ascending code points below an end as ranges, in escapes."""
-    runs: list[list[int]] = []
-    for point in points:
-        if point >= end:
-            break
-        if runs and point == runs[-1][1] + 1:
-            runs[-1][1] = point
-        else:
-            runs.append([point, point])
+    points = points[points < end]
+    runs = np.split(points, np.flatnonzero(np.diff(points) > 1) + 1) if len(points) else []
     return "".join(
-        _escaped(low) if low == high else f"{_escaped(low)}-{_escaped(high)}" for low, high in runs
+        _escaped(run[0]) if len(run) == 1 else f"{_escaped(run[0])}-{_escaped(run[-1])}"
+        for run in runs
     )
 
 
@@ -201,25 +197,15 @@ def _lower_case() -> dict[str, Any]:
     """
     points, characters = _characters()
     lowered = tf.strings.lower(characters, encoding="utf-8").numpy()
-    changed = {
-        chr(point): low.decode()
-        for point, low in zip(points, lowered, strict=True)
-        if low.decode() != chr(point)
-    }
+    other = np.flatnonzero(lowered != characters.numpy())
+    changed = {chr(points[place]): lowered[place].decode() for place in other}
     behind = _final(tf.strings.join([characters, _SIGMA]))
     through = _final(tf.strings.join(["A", characters, _SIGMA]))
-    cased = [point for point, final in zip(points, behind, strict=True) if final]
-    passed = [
-        point
-        for point, final, before in zip(points, through, behind, strict=True)
-        if final and not before
-    ]
+    cased, passed = points[behind], points[through & ~behind]
     return {"map": changed, "cased": f"[{_ranges(cased)}]", "passed": f"[{_ranges(passed)}]"}
 
 
-def _final(texts: Any) -> list[bool]:
+def _final(texts: Any) -> np.ndarray:
     lowered = tf.strings.lower(texts, encoding="utf-8")
-    ends: list[bool] = (
-        tf.strings.regex_full_match(lowered, f"(?s).*{_FINAL_SIGMA}").numpy().tolist()
-    )
+    ends: np.ndarray = tf.strings.regex_full_match(lowered, f"(?s).*{_FINAL_SIGMA}").numpy()
     return ends

@@ -102,7 +102,7 @@ class SentimentServable(Servable):
         for tokens, alive in self._token_columns(texts):
             answer = self.signatures["step"](token=tokens, state=state)
             state = answer["state"]
-            ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
+            ids = np.concatenate([ids, self.module.ids(tokens)], axis=1)
             yield self._scores_of(ids)[alive], answer["scores"].numpy()[alive]
 
     def reference(self) -> Request:
@@ -186,7 +186,7 @@ class SentimentServable(Servable):
         return Request("classify", inputs, {"classes": classes, "scores": scores}, "classify")
 
     def _ids(self, texts: Sequence[str]) -> Any:
-        return self._preprocessor(tf.constant(texts))
+        return self.module.ids(tf.constant(texts))
 
     def _scores_of(self, token_ids: Any) -> np.ndarray:
         scores: np.ndarray = self._head.scores(self._logits(token_ids)).numpy()
@@ -200,7 +200,7 @@ class SentimentServable(Servable):
         # The signature's own arithmetic for the gates; for the scores the model on each prefix.
         answer = self.signatures["gates"](tf.constant(texts))
         outputs = {name: value.numpy() for name, value in answer.items()}
-        ids = self._preprocessor(tf.constant(texts)).numpy()
+        ids = self._ids(texts).numpy()
         for t in range(ids.shape[1]):
             so_far = self._scores_of(ids[:, : t + 1])
             outputs["scores"][:, t] = so_far * (ids[:, t : t + 1] != 0)
@@ -213,7 +213,7 @@ class SentimentServable(Servable):
         ids = np.zeros((len(texts), 0), np.int32)
         for tokens, _ in self._token_columns(texts):
             answer = self.signatures["step"](token=tokens, state=tf.constant(state))
-            ids = np.concatenate([ids, self._preprocessor(tokens)], axis=1)
+            ids = np.concatenate([ids, self.module.ids(tokens)], axis=1)
             after = answer["state"].numpy()
             outputs = {**self._answers(ids), "state": after}
             requests.append(Request("step", {"token": tokens.numpy(), "state": state}, outputs))

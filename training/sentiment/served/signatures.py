@@ -50,6 +50,12 @@ class SentimentSignatures(tf.Module):
         self.state_size = steps.state_size if steps.streams else 0
         self._attribution = Attribution(model)
         self._preprocessor = preprocessor
+        # Also one graph each: to clean a text takes a hundred operations.
+        texts = [tf.TensorSpec((None,), tf.string)]
+        self.ids, self._read = (
+            partial(tf.function(read, input_signature=texts, autograph=False))
+            for read in (partial(preprocessor), partial(preprocessor.tokens))
+        )
         self._answers_of, self._scores_of = partial(head.answers), partial(head.scores)
         self._foremost, self._contrast = partial(head.foremost), partial(head.contrast)
         more = ", ..." if len(head.names) > _NAMES_SHOWN else ""
@@ -94,7 +100,7 @@ class SentimentSignatures(tf.Module):
             in front and empty texts behind them, `scores` and `thresholds` (B, C). Of a number
             `value` (B,) and `quantiles` (B, 4).
         """
-        return self._answers(self._logits(self._preprocessor(text)))
+        return self._answers(self._logits(self.ids(text)))
 
     def classify(self, inputs: Any) -> dict[str, Any]:
         """Classify tf.Examples, for TF Serving's Classify API.
@@ -108,7 +114,7 @@ class SentimentSignatures(tf.Module):
             row, and clients read from it which column of `scores` is which label.
         """
         features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
-        scores = self._scores(self._logits(self._preprocessor(features["text"])))
+        scores = self._scores(self._logits(self.ids(features["text"])))
         return {
             "classes": tf.broadcast_to(self._classes, tf.shape(scores)),
             "scores": scores,
@@ -124,7 +130,7 @@ class SentimentSignatures(tf.Module):
             `outputs` (B,) float32.
         """
         features = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature((), tf.string)})
-        return {"outputs": self._scores(self._logits(self._preprocessor(features["text"])))[:, 0]}
+        return {"outputs": self._scores(self._logits(self.ids(features["text"])))[:, 0]}
 
     def gates(self, text: Any) -> dict[str, Any]:
         """Show what the gates did at each token.
@@ -138,7 +144,7 @@ class SentimentSignatures(tf.Module):
             direction first; `scores` (B, T, C) float32, the answer to the text up to that
             token, a number in its own units. Zero where there is padding.
         """
-        ids = self._preprocessor(text)
+        ids = self.ids(text)
         shown = self._unroll(ids)
         mask = tf.cast(tf.not_equal(ids, PADDING), tf.float32)[..., tf.newaxis]
         return {
@@ -165,7 +171,7 @@ class SentimentSignatures(tf.Module):
             are log-odds: of a class against the mean of the others, of a label by itself. Of a
             number they are in its own units, and there is no `label`.
         """
-        ids = self._preprocessor(text)
+        ids = self.ids(text)
         logits = self._logits(ids)
         place = self._foremost(logits) if label is None else self._chosen(label, logits)
         weights = self._contrast(place)
@@ -210,7 +216,7 @@ class SentimentSignatures(tf.Module):
 
     def _tokens(self, text: Any, ids: Any) -> Any:
         """The tokens, padded with empty strings to the length of the ids (B, T)."""
-        tokens = self._preprocessor.tokens(text).to_tensor("")
+        tokens = self._read(text).to_tensor("")
         return tf.pad(tokens, [[0, 0], [0, tf.shape(ids)[1] - tf.shape(tokens)[1]]])
 
     def _answers(self, logits: Any) -> dict[str, Any]:
