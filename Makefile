@@ -45,11 +45,11 @@ demo: $(STAMP)  ## train, export, serve and query on built-in data
 	@$(BIN)/python -m demo
 
 # In two parts: TensorFlow keeps what it has compiled until a process ends, 10 GB for all tests.
-test: $(STAMP)  ## run the tests (no GPU, no Docker needed), but the longest
+test: $(STAMP)  ## run the tests (no GPU, no Docker needed) without the long ones
 	$(SHARED) tests/keras_gru
 	$(SHARED) tests --ignore=tests/keras_gru
 
-test-long: $(STAMP)  ## run the tests that take about a minute each
+test-long: $(STAMP)  ## run the long tests: trainings, exports and guides from end to end
 	$(SHARED) tests -m long
 
 test-lowest: $(UV)  ## run the tests on the oldest versions that pyproject.toml allows

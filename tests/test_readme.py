@@ -25,7 +25,7 @@ def write_reviews(path):
             writer.writerow([f"{film} starts {first} but ends {last}.", label])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_examples_lead_to_a_served_model(tmp_path):
     write_reviews(tmp_path / "reviews.csv")
     layer, train, serve, ask = EXAMPLES

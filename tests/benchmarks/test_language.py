@@ -7,7 +7,7 @@ import pytest
 from benchmarks import language
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_arguments_there_is_a_row_for_each_size(monkeypatch, capsys):
     tiny = {
         "few": language.Sizes(9, 4, 5, 1, 3, 4, 0),

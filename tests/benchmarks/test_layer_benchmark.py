@@ -23,6 +23,7 @@ from benchmarks.layer.worker import UnequalError
 TINY = Shape(3, 5, 2, 4)
 
 
+@pytest.mark.long
 def test_a_tiny_shape_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(layer_rounds, "_wait_for_quiet", lambda _: False)
     arguments = ["--only", "layer", "one-step", "launch", "--shape", str(TINY), "--rounds", "1"]

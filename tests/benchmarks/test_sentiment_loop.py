@@ -20,6 +20,7 @@ from benchmarks.sentiment.loop import (
 from training.sentiment.config import ClassifierConfig, SentimentDataConfig, SentimentTrainingConfig
 
 
+@pytest.mark.long
 def test_all_contenders_end_with_the_same_weights(monkeypatch):
     built = []
     build = sentiment_loop.Contest.build

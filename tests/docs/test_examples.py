@@ -33,7 +33,7 @@ def test_tickets(tmp_path):
     assert (tmp_path / report).read_text().startswith("# ")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sales(tmp_path):
     run_example("sales.py", tmp_path)
     forecast = pd.read_csv(tmp_path / "forecast.csv", parse_dates=["ds"])

@@ -49,7 +49,27 @@ def runs(block):
 
 
 LONG = {
-    f"docs/how_to/{name}.md" for name in ("export", "known_inputs", "python", "stream", "versions")
+    "docs/explanation/fast_path.md",
+    *(
+        f"docs/how_to/{name}.md"
+        for name in (
+            "backtest",
+            "continuing",
+            "explain",
+            "export",
+            "forecast_series",
+            "known_inputs",
+            "labels_and_numbers",
+            "many_series",
+            "pages",
+            "phone",
+            "python",
+            "scoring",
+            "stream",
+            "unequal_classes",
+            "versions",
+        )
+    ),
 }
 """What they do, other tests do in shorter time."""
 RUN = [page for page in pages() if page.startswith(FOLDERS) and any(map(runs, blocks(page)))]

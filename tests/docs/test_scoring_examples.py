@@ -73,7 +73,7 @@ def test_each_is_short():
         assert path.read_text("utf-8").count("\n") < 40, path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_spark(run, tickets, tmp_path):
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
@@ -85,14 +85,14 @@ def test_spark(run, tickets, tmp_path):
     check(run, tickets, tmp_path / "scored")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dask(run, tickets, tmp_path):
     pytest.importorskip("dask.dataframe")
     assert "label" in example("score_with_dask.py", run.path, tickets, tmp_path / "scored")
     check(run, tickets, tmp_path / "scored")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_million_rows(run, tmp_path):
     source, scored = tmp_path / "million.parquet", tmp_path / "scored.parquet"
     said = example("score_a_million_rows.py", run.path, source, scored, 25_000)

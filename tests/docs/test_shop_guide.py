@@ -11,7 +11,7 @@ PAGE = "docs/tutorials/shop.md"
 TINY = ("--epochs", "1", "--units", "4")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_lesson_ends_with_a_checked_export(tmp_path):
     data, head, check, train, forecast, again, backtest, export = blocks(PAGE)
     with reader(tmp_path) as typing:

@@ -21,7 +21,7 @@ from training.task import TASKS
 
 pytest.importorskip("pydata_sphinx_theme", reason="of the extra docs")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).resolve().parents[2]
 SPHINX = ROOT / "docs" / "sphinx"
 MODULES = (

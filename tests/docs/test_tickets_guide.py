@@ -15,7 +15,7 @@ def labels(path):
         return [row["label"] for row in csv.DictReader(file)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_lesson_ends_with_a_checked_deployment(tmp_path):
     data, look, clean, train, predict, export, serve, ask, ask_file = blocks(PAGE)
     with reader(tmp_path) as typing:

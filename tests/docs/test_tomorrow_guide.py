@@ -12,7 +12,7 @@ PAGE = "docs/tutorials/tomorrow.md"
 TINY = ("--epochs", "1", "--units", "4")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_lesson_ends_with_a_served_forecast(tmp_path):
     data, head, check, train, forecast, again, backtests, export, serve, ask = blocks(PAGE)
     with reader(tmp_path) as typing:

@@ -77,6 +77,7 @@ def test_equal_to_keras_saved_and_loaded(shape, tmp_path):
     assert_close(answers(keras.models.load_model(tmp_path / "m.keras"), inputs), wanted)
 
 
+@pytest.mark.long
 @every_model
 def test_saved_model(shape, tmp_path):
     model, inputs, wanted = example(shape)
@@ -101,6 +102,7 @@ def test_onnx_of_keras(shape, tmp_path):
     assert_close(run_onnx(tmp_path / "m.onnx", inputs), wanted)
 
 
+@pytest.mark.long
 @every_model
 def test_tflite(shape):
     model, inputs, wanted = example(shape)

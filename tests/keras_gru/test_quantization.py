@@ -43,7 +43,13 @@ def rounded(kernel):
     return np.round(kernel / step) * step
 
 
-@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=() if name in ("layer", "cells") else pytest.mark.long)
+        for name, make in MODELS.items()
+    ],
+)
 def test_quantized_saved_and_loaded(make, tmp_path):
     x = sequences_with_gaps()[0]
     model, plain = build(make), build(make)

@@ -85,7 +85,7 @@ def test_training_in_a_bidirectional_wrapper():
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="no /proc/self/clear_refs")
 def test_outputs_and_their_gradients_are_there_once():
     rows, steps, units = 8, 20_000, 64

@@ -152,7 +152,7 @@ def test_sigterm_in_a_trace_is_no_error_and_the_checkpoint_is_named(tmp_path, ca
     assert f"gru-train resume {tmp_path / 'a'}" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
                "500", "--reviews", "1000", "--runs-dir", str(tmp_path), "--name", "a"]  # fmt: skip
@@ -178,7 +178,7 @@ def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     assert 2 <= run.metrics["epochs"] < 500
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     def weights(name):
         return keras.models.load_model(tmp_path / name / "model.keras", compile=False).get_weights()
@@ -308,6 +308,7 @@ def test_a_training_does_not_go_on_with_other_data_of_the_same_shape(
     assert checkpoint.read_bytes() == before
 
 
+@pytest.mark.long
 def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):
     runs = tmp_path / "Zoë's runs"
     assert main(["sentiment", *TINY, "--runs-dir", str(runs), "--name", "a"]) == 0

@@ -72,7 +72,7 @@ def test_killed_and_resumed_it_has_the_same_weights(tmp_path):
     assert broken.config.training == whole.config.training
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_is_exported_and_served(tmp_path, capsys):
     arguments = ["--epochs", "30", "--patience", "30", "--sequences", "1000"]
     assert train(tmp_path / "runs", "digits", *arguments, "--learning-rate", "0.02") == 0

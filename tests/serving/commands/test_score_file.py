@@ -164,7 +164,7 @@ def test_more_rows_than_a_server_takes_at_once(models, tmp_path):
             assert labels == ["positive" if good > bad else "negative" for good, bad in counted]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_writes_what_gru_train_predict_writes(exports, tmp_path):
     from training.__main__ import main as gru_train
 

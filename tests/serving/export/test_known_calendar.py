@@ -17,6 +17,8 @@ from tests.serving.conftest import running
 from training.__main__ import main as gru_train
 from training.estimators.forecaster import Forecaster
 
+pytestmark = pytest.mark.long
+
 MODELS = ("demand", "sales")
 
 

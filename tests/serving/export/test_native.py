@@ -46,6 +46,7 @@ def same_tokens(tokenizer, texts):
         assert [token.encode() for token in tokens(text)] == expected, text
 
 
+@pytest.mark.long
 def test_every_character_is_read_as_by_tensorflow(tokenizer):
     """Alone between letters, so that what it does to them shows; all of Unicode, in rows of 64."""
     points = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]

@@ -22,6 +22,8 @@ from training.sentiment.run import SentimentRun
 from training.sentiment.served.text_model import build_text_model
 from training.sentiment.vocabulary.words import text_reading
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

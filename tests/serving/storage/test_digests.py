@@ -170,6 +170,7 @@ def test_a_server_ends_what_was_altered_serves_the_rest_and_what_is_mended(
     assert "Tried" not in text  # digests are enough
 
 
+@pytest.mark.long
 def test_exports_and_what_is_published_of_them_have_digests(exports, tmp_path, capsys):
     exported = exports.version("one")
     assert check_digests(exported) > 0

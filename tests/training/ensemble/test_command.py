@@ -20,6 +20,8 @@ from training.sentiment.network.logits import predict_logits
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import token_ids
 
+pytestmark = pytest.mark.long
+
 SMALL = ["--epochs", "2", "--embedding-size", "5", "--units", "4"]
 # One direction takes half the time to trace; by default it would answer without n-grams.
 SMALL += ["--no-bidirectional", "--ngrams"]
@@ -137,10 +139,7 @@ def test_the_distilled_run_is_an_ordinary_run(runs, capsys):
     assert len([each for each in comparison.contenders if each.is_run]) == len(runs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["one-ensemble", pytest.param("one-ensemble-distilled", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("name", ["one-ensemble", "one-ensemble-distilled"])
 def test_an_export_answers_as_the_run_with_both_engines(runs, folder, tmp_path, name):
     run = SentimentRun.open(folder / name)
     export_run(run.path, tmp_path / "models")  # verified in a process of its own
@@ -168,10 +167,9 @@ def test_an_export_answers_as_the_run_with_both_engines(runs, folder, tmp_path, 
             )  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "train"),
-    [pytest.param("labels", train_labels, marks=pytest.mark.long), ("number", train_number)],
+    [("labels", train_labels), ("number", train_number)],
 )
 def test_labels_and_numbers_are_averaged_and_distilled(tmp_path, name, train):
     train(tmp_path)

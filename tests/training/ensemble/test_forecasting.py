@@ -16,6 +16,8 @@ from training.forecasting.run import ForecastingRun
 from training.forecasting.scores.evaluation import calibrate, make_predictor
 from training.forecasting.windows import TEACHER_SHARE, SeriesBatches, WindowBatches
 
+pytestmark = pytest.mark.long
+
 SMALL = ["--epochs", "2", "--units", "6", "--horizon", "6"]
 
 
@@ -116,7 +118,6 @@ def test_networks_learn_the_mean_of_what_came_and_what_the_teacher_says(runs):
     np.testing.assert_allclose(batch.targets[..., 0], expected[rows, :, columns], atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one-ensemble", "one-ensemble-distilled"])
 def test_an_export_forecasts_as_the_run_with_both_engines(runs, folder, tmp_path, name):
     run = ForecastingRun.open(folder / name)
@@ -141,7 +142,6 @@ def test_an_export_forecasts_as_the_run_with_both_engines(runs, folder, tmp_path
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-2)
 
 
-@pytest.mark.slow
 def test_an_average_is_tested_again_and_forecasts(runs, folder, tmp_path, capsys):
     assert gru_train("backtest", folder / "one-ensemble", "--folds", "2", "--refit") == 0
     assert (folder / "one-ensemble-backtest" / "backtest.md").is_file()

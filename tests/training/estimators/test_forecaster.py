@@ -108,6 +108,7 @@ def test_tables_of_other_libraries_indexes_and_long_ones_are_read_alike(fitted, 
         pd.testing.assert_frame_equal(fitted.predict(data=table), expected)
 
 
+@pytest.mark.long
 def test_a_long_table_trains_a_forecaster_of_every_series(frame, tmp_path):
     long = frame.melt("time", var_name="unique_id", value_name="y").rename(columns={"time": "ds"})
     forecaster = Forecaster(**TINY, runs_dir=tmp_path).fit(long)
@@ -167,6 +168,7 @@ def test_what_does_not_fit_the_run_is_named(fitted, frame, change, message):
         fitted.predict(data=change(frame))
 
 
+@pytest.mark.long
 def test_calendar_columns_are_made_for_newer_values(frame, tmp_path):
     settings = {**TINY, "calendar": "auto", "channel_independent": False, "target": "up"}
     forecaster = Forecaster(**settings, runs_dir=tmp_path).fit(frame)
@@ -216,6 +218,7 @@ def test_habits(fitted, tmp_path):
         TextClassifier.load(path)
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_to_the_same_weights(fitted, frame, tmp_path, monkeypatch):
     from training.loop.checkpoint import Checkpoint
 

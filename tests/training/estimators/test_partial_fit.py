@@ -45,7 +45,7 @@ def copied(estimator):
     return copy
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_texts_in_memory(fitted):
     words = {**WORDS, 9: "parcel late courier lost"}
     classifier = copied(fitted).partial_fit(tickets(60, 1, words), classes=[7, 8, 9])
@@ -99,7 +99,7 @@ def test_a_file_gives_what_the_command_gives(tmp_path):
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_estimator_that_is_not_fitted_is_fitted(tmp_path):
     table = tickets(120, 0)
     table["stars"] = np.linspace(1, 5, len(table))
@@ -123,7 +123,7 @@ def waves(folder):
     return whole, whole[:320], whole[310:]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_series_in_memory(tmp_path):
     whole, old, new = waves(tmp_path)
     forecaster = Forecaster(**SERIES, runs_dir=tmp_path, name="memory").fit(old)

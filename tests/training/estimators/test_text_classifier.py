@@ -80,6 +80,7 @@ def test_predictions_are_those_of_the_held_out_rows_of_the_run(fitted):
     assert metrics["accuracy"] == fitted.run_.metrics["model"]["test"]["accuracy"]
 
 
+@pytest.mark.long
 def test_every_kind_of_table_is_read_and_answered_in_kind(fitted):
     frame = tickets(20, seed=3).set_index("id", drop=False).iloc[::-1]
     expected = fitted.predict(frame)
@@ -100,6 +101,7 @@ def test_every_kind_of_table_is_read_and_answered_in_kind(fitted):
     assert len(fitted.predict([])) == 0
 
 
+@pytest.mark.long
 def test_tables_of_other_libraries_train_the_same_model(fitted, tmp_path):
     for name, table in (("polars", pl.from_pandas(tickets())), ("arrow", pa.table(tickets()))):
         other = TextClassifier(**TINY, runs_dir=tmp_path, name=name)
@@ -108,6 +110,7 @@ def test_tables_of_other_libraries_train_the_same_model(fitted, tmp_path):
             np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.long
 def test_measures_are_those_of_scikit_learn(fitted):
     frame = tickets(60, seed=5)
     frame["category"] = np.random.default_rng(0).permutation(frame["category"])
@@ -125,7 +128,7 @@ def test_measures_are_those_of_scikit_learn(fitted):
     assert measured["per_class"]["login"]["rows"] == 30
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_given_for_validation_and_test_are_those_used(tmp_path):
     classifier = TextClassifier(**TINY, runs_dir=tmp_path)
     held = tickets(20, seed=8)
@@ -144,6 +147,7 @@ def test_rows_given_for_validation_and_test_are_those_used(tmp_path):
     assert shares.run_.metrics["data"]["rows"]["test"] == 48
 
 
+@pytest.mark.long
 def test_labels_come_back_as_they_were(tmp_path):
     frame = tickets()
     numbers = frame["category"].map({"billing": 10, "login": 2})
@@ -175,7 +179,7 @@ def test_scikit_learns_habits(fitted, tmp_path):
     pd.testing.assert_frame_equal(kept.predict(tickets(5)), fitted.predict(tickets(5)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_cross_val_score(tmp_path):
     frame = tickets(90)
     classifier = TextClassifier(
@@ -239,7 +243,7 @@ def test_what_cannot_be_used_is_named(tmp_path, settings, arguments, error, mess
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
     settings = {**TINY, "epochs": 3, "runs_dir": tmp_path}
     whole = TextClassifier(**settings, name="whole").fit(tickets(), text="body", label="category")
@@ -312,7 +316,7 @@ def test_the_report_in_a_notebook_has_its_pictures(fitted):
     assert ".png)" not in shown
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_export_writes_a_version_that_answers_the_same(fitted, tmp_path):
     import tensorflow as tf
 
@@ -328,7 +332,7 @@ def test_export_writes_a_version_that_answers_the_same(fitted, tmp_path):
         fitted.export(tmp_path / "file")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_that_takes_text(fitted, tmp_path):
     import tensorflow as tf
 

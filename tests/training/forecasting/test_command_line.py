@@ -38,6 +38,7 @@ def test_trains_and_says_what_came_of_it(tmp_path, capsys):
     assert names[1].startswith("forecasting-waves-20")
 
 
+@pytest.mark.long
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, capsys, monkeypatch):
     """What the settings left open was decided by what had been decided: networks read more."""
     data = write_waves(tmp_path / "waves.csv", rows=500)
@@ -109,7 +110,7 @@ def test_help_teaches_and_presets_change_the_defaults(capsys):
     assert "ETTh1.csv" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
     command = [sys.executable, "-m", "training", "forecasting", *TINY, "--epochs", "5000",

@@ -114,7 +114,10 @@ def settings(folder, path, loss="poisson", **data):
     )
 
 
-@pytest.mark.parametrize(("loss", "long"), [("poisson", False), ("negative_binomial", True)])
+@pytest.mark.parametrize(
+    ("loss", "long"),
+    [pytest.param("poisson", False, marks=pytest.mark.long), ("negative_binomial", True)],
+)
 def test_networks_are_trained_with_them(tmp_path, loss, long):
     run = train_forecasting(settings(tmp_path, shop(tmp_path, long), loss))
     assert run.config.data.transform == "nonnegative"

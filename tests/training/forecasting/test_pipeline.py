@@ -12,6 +12,7 @@ from training.forecasting.pipeline import train_forecasting
 from training.forecasting.reports import pictures as forecast_pictures
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_weights(forecasting_run, tmp_path):
     config = tiny_forecasting_config(tmp_path, data=forecasting_run.config.data.data)
     again = train_forecasting(config)
@@ -112,7 +113,10 @@ def test_reported_pinball_losses_are_those_of_scikit_learn(forecasting_run):
     "model",
     [
         {"architecture": "one_shot", "loss": "quantile", "units": 5},
-        {"linear_skip": True, "loss": "huber", "channel_independent": False},
+        pytest.param(
+            {"linear_skip": True, "loss": "huber", "channel_independent": False},
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_other_networks_and_targets(tmp_path, model):
@@ -155,7 +159,7 @@ def test_intervals_where_a_step_has_no_validation_value(tmp_path):
     assert (np.diff(run.offsets, axis=-1) > 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_co2_beats_every_baseline(tmp_path):
     from training.config import RunConfig
     from training.forecasting.presets import PRESETS

@@ -43,7 +43,9 @@ def test_it_learns_more_than_how_often_words_occur(config_of, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("further", [{}, {"sampled": 5, "average": 0.9}])
+@pytest.mark.parametrize(
+    "further", [pytest.param({}, marks=pytest.mark.long), {"sampled": 5, "average": 0.9}]
+)
 def test_killed_and_resumed_it_has_the_same_weights(config_of, tmp_path, monkeypatch, further):
     settings = {"epochs": 2, **further}
     whole = train_language(config_of(tmp_path, name="whole", **settings))

@@ -90,7 +90,13 @@ def uninterrupted(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("breaks", "seconds_between"),
-    [([1], 0.0), ([STEPS], 0.0), ([3, 2, 7], 0.0), ([2 * STEPS + 5], 0.0), ([STEPS + 2], 1e9)],
+    [
+        ([STEPS], 0.0),
+        ([3, 2, 7], 0.0),
+        ([STEPS + 2], 1e9),
+        pytest.param([1], 0.0, marks=pytest.mark.long),
+        pytest.param([2 * STEPS + 5], 0.0, marks=pytest.mark.long),
+    ],
     ids=str,
 )
 def test_broken_off_and_continued_equals_uninterrupted(

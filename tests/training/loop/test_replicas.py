@@ -48,7 +48,7 @@ def finish(*processes):
     return outputs
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_workers_and_two_devices_train_as_one(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
     cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}

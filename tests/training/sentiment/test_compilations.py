@@ -30,7 +30,7 @@ def write_texts(path, rows):
             writer.writerow([" ".join([f"row{row}", *words]), ("no", "yes")[row % 2]])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_random_lengths_are_compiled_for_a_few_times(tmp_path):
     write_texts(tmp_path / "texts.csv", 700)
     (tmp_path / "train.py").write_text(TRAIN, "utf-8")

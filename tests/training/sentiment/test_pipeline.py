@@ -17,7 +17,7 @@ from training.sentiment.config import (
 from training.sentiment.pipeline import train_sentiment
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_weights(tiny_run, tmp_path):
     again = train_sentiment(tiny_config(tmp_path))
     other = train_sentiment(tiny_config(tmp_path, name="other", seed=1))
@@ -27,7 +27,7 @@ def test_the_same_seed_gives_the_same_weights(tiny_run, tmp_path):
     assert not np.array_equal(weights[0], other.load_model().get_weights()[0])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_word_order_is_learned_where_a_bag_of_words_cannot(tmp_path):
     config = SentimentConfig(
         data=SentimentDataConfig(reviews=3000),
@@ -90,7 +90,7 @@ def test_a_crash_while_writing_leaves_no_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.data
-@pytest.mark.slow
+@pytest.mark.long
 def test_mr_reaches_75_percent(real_data, tmp_path):
     run = train_sentiment(
         SentimentConfig(

@@ -127,6 +127,7 @@ def scoring_app(model):
         return scoring_server.init(model)
 
 
+@pytest.mark.long
 def test_a_classifier_from_training_to_the_registry(server, client, tracked_config, tmp_path):
     config = tracked_config(
         track="mlflow", track_to=server.url, track_project="texts", register="films"
@@ -209,6 +210,7 @@ def test_a_server_that_is_gone_for_a_while_costs_nothing(
     assert run.info.status == "FINISHED"
 
 
+@pytest.mark.long
 def test_a_server_that_does_not_come_back_costs_nothing(
     server_to_stop, tracked_config, console, shown, records, tmp_path, tiny_run
 ):

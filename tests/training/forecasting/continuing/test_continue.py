@@ -18,6 +18,8 @@ from training.compare.command import compare_runs
 from training.forecasting.continuing.rows import read_whole
 from training.forecasting.run import ForecastingRun
 
+pytestmark = pytest.mark.long
+
 REPOSITORY = Path(__file__).parents[4]
 SMALL = ["--epochs", "2", "--units", "6", "--horizon", "6", "--networks", "1"]
 OLD, ALL = 320, 360
@@ -71,7 +73,6 @@ def squared_errors(run, whole, origins):
     return float(np.nanmean(errors))
 
 
-@pytest.mark.slow
 def test_the_borders_move_on_and_the_old_run_stands_beside_the_new(folder, runs):
     old, more = runs
     whole = pd.read_csv(folder / "all.csv")
@@ -104,7 +105,6 @@ def test_the_borders_move_on_and_the_old_run_stands_beside_the_new(folder, runs)
         assert f"{ALL - OLD} new rows" in text
 
 
-@pytest.mark.slow
 def test_scale_parts_and_settings(runs):
     """The scale is kept, and what is linear is fitted on the rows that the training part has."""
     old, more = runs
@@ -122,7 +122,6 @@ def test_scale_parts_and_settings(runs):
     assert np.isfinite(more.delivered_model().get_weights()[0]).all()
 
 
-@pytest.mark.slow
 def test_it_forecasts_is_tested_again_and_compared(folder, runs, capsys):
     old, more = runs
     assert gru_train("forecast", more.path) == 0
@@ -138,7 +137,6 @@ def test_it_forecasts_is_tested_again_and_compared(folder, runs, capsys):
     assert "the same" in capsys.readouterr().err
 
 
-@pytest.mark.long
 def test_killed_and_resumed_and_continued_again(folder, tmp_path):
     arguments = ["continue", folder / "old", "--data", folder / "new.csv", "--epochs", "6",
                  "--patience", "6", "--runs-dir", tmp_path]  # fmt: skip
@@ -165,7 +163,6 @@ def test_killed_and_resumed_and_continued_again(folder, tmp_path):
     assert len(read_whole(last.config)) == ALL + 40
 
 
-@pytest.mark.slow
 def test_rows_that_cannot_be_used(folder, tmp_path, capsys):
     rows = pd.read_csv(folder / "new.csv")
     cases = {
@@ -194,7 +191,6 @@ def test_rows_that_cannot_be_used(folder, tmp_path, capsys):
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-@pytest.mark.slow
 def test_old_rows_that_are_gone_or_have_changed(folder, tmp_path, capsys):
     """The longer file stands in for the old one where it begins with the same rows."""
     for name in ("old.csv", "all.csv", "new.csv"):
@@ -220,7 +216,6 @@ def test_old_rows_that_are_gone_or_have_changed(folder, tmp_path, capsys):
     assert ForecastingRun.open(tmp_path / "from-all").series.borders[2] == ALL
 
 
-@pytest.mark.slow
 def test_a_network_alone(folder, tmp_path):
     """With a rate of next to nothing it stays what it was; the scale is measured again if asked."""
     alone = ["--no-combine", *SMALL, "--lookback", "24", "--segment", "6"]
@@ -254,7 +249,6 @@ def panel(names, begin, end, path):
     return path
 
 
-@pytest.mark.slow
 def test_series_that_are_new(tmp_path):
     """The vectors of the known ones stay; a new one begins as an unknown one."""
     old = panel("ab", 0, OLD, tmp_path / "old.csv")

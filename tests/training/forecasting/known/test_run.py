@@ -37,6 +37,7 @@ def runs(made):
     return {name: ForecastingRun.open(made / "runs" / name) for name in ("with", "log", "without")}
 
 
+@pytest.mark.long
 def test_known_inputs_lower_the_error(runs):
     errors = {name: run.metrics["model"]["test"]["mse"] for name, run in runs.items()}
     assert errors["with"] < 0.5 * errors["without"]

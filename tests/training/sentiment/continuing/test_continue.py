@@ -60,7 +60,7 @@ def test_the_old_run_stands_beside_the_new(folder):
     assert run.config.continued.from_run == folder / "old"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_predicts_and_is_exported_as_any_run(folder, tmp_path):
     path = folder / "continued"
     output = tmp_path / "scored.csv"
@@ -104,7 +104,7 @@ def test_killed_and_resumed_and_continued_again(folder, tmp_path):
     assert [row.text for row in last.test_predictions()][: len(stored)] == stored
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_only_new_rows(folder, tmp_path, capsys):
     arguments = ["continue", str(folder / "old"), "--data", str(folder / "new.csv"), "--only-new",
                  "--runs-dir", str(tmp_path), "--name", "only"]  # fmt: skip
@@ -115,7 +115,7 @@ def test_only_new_rows(folder, tmp_path, capsys):
     assert run.metrics["data"]["rows"]["train"] < 80
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_labels_and_numbers(tmp_path):
     train_labels(tmp_path)
     rows = labelled(80, 1)

@@ -72,11 +72,11 @@ def interrupted(arguments, line):
     return process.returncode, "".join(said) + out, errors
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new", "run_type"),
     [
-        pytest.param("old", "new.csv", SentimentRun, marks=pytest.mark.long),
+        ("old", "new.csv", SentimentRun),
         ("series", "later.csv", ForecastingRun),
     ],
 )
@@ -92,10 +92,10 @@ def test_continue_keeps_the_best_epoch(folder, tmp_path, old, new, run_type):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new"),
-    [pytest.param("old", "new.csv", marks=pytest.mark.long), ("series", "later.csv")],
+    [("old", "new.csv"), ("series", "later.csv")],
 )
 def test_continue_before_its_first_epoch_writes_nothing(folder, tmp_path, old, new):
     arguments = ["continue", folder / old, "--data", folder / new, "--runs-dir", tmp_path]

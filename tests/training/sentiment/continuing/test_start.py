@@ -51,7 +51,15 @@ def run_of(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["plain", "subwords", "vectors", "pieces"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain",
+        pytest.param("pieces", marks=pytest.mark.long),
+        pytest.param("subwords", marks=pytest.mark.long),
+        pytest.param("vectors", marks=pytest.mark.long),
+    ],
+)
 def test_old_texts_get_the_same_logits(run_of, name, tmp_path):
     run = run_of(name)
     wanted = settings(run, write(tmp_path / "new.csv", tickets(90, 1, NEW_WORDS)))

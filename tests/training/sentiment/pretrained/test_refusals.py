@@ -104,7 +104,7 @@ def test_a_trial_of_a_search_begins_with_it(folder):
     assert 0 <= score <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_estimator_begins_with_it(folder, tmp_path):
     from training.estimators.text_classifier import TextClassifier
 

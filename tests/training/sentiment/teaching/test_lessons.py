@@ -111,7 +111,7 @@ def test_a_student_is_right_about_more_texts_with_words_that_no_labelled_row_has
     assert right["student"] > right["teacher"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_epoch_reads_some_of_the_texts(folder):
     asked = settings(folder, "asked", teach=folder / "teacher", teach_texts=50)
     data = load_data(asked)
@@ -131,7 +131,7 @@ def test_each_epoch_reads_some_of_the_texts(folder):
     assert [(int(row.sum()), len(row)) for row in known] == [(labelled, labelled + 50)] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_documents_are_taught_as_sentences(folder, tmp_path):
     texts = (folder / "texts.txt").read_text("utf-8").split("\n")[:UNLABELLED]
     documents = [". ".join(text.capitalize() for text in texts[k : k + 4]) for k in range(0, 40, 4)]
@@ -222,7 +222,7 @@ def test_a_teacher_must_not_know_the_rows_that_are_held_out(folder, tmp_path):
     assert teacher_of(asked.teaching, alike).held_out_alike
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_teacher_whose_file_has_changed_is_refused(folder, tmp_path):
     # Rows that are held out now may have been trained on, in whichever part they are today.
     shutil.copytree(folder / "teacher", tmp_path / "teacher")
@@ -236,7 +236,7 @@ def test_a_teacher_whose_file_has_changed_is_refused(folder, tmp_path):
         train_sentiment(settings(tmp_path, "asked", teach=tmp_path / "teacher"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_teacher_must_answer_the_same_classes(folder, tmp_path):
     other = {**WORDS, "login": "password locked"}
     write(tmp_path / "labelled.csv", tickets(LABELLED, 2, other))
