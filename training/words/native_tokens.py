@@ -170,7 +170,8 @@ def _class_points(name: str) -> np.ndarray:
 def _points_of(pattern: str) -> np.ndarray:
     """The code points that a pattern matches, ascending, without NUL."""
     points, characters = _characters()
-    return points[tf.strings.regex_full_match(characters, pattern).numpy()]
+    found: np.ndarray = points[tf.strings.regex_full_match(characters, pattern).numpy()]
+    return found
 
 
 def _ranges(points: np.ndarray, end: int = _END) -> str:
