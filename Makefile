@@ -34,10 +34,12 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## make .venv and install the locked dependencies
 
-$(STAMP): requirements.lock pyproject.toml
-	@echo "Installing the locked dependencies in $(VENV); this takes some minutes."
+# uv takes a fraction of pip's time, but knows nothing of an index that is set up for pip alone.
+$(STAMP): requirements.lock pyproject.toml | $(UV)
+	@echo "Installing the locked dependencies in $(VENV); this takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(UV) pip install --quiet --python $(VENV) -r requirements.lock || \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
