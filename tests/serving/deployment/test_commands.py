@@ -149,6 +149,7 @@ def test_load_test_refuses(url, capsys):
     assert "processes: expected 1 up to the concurrency" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_inspect_and_diff(exports, capsys):
     assert main(["inspect", str(exports.root / "one")]) == 0
     said = capsys.readouterr().out

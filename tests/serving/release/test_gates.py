@@ -103,6 +103,7 @@ def promote(capsys, asked, *more):
     return status, printed.out + printed.err
 
 
+@pytest.mark.long
 def test_a_good_version_passes_and_bad_ones_are_put_back(classifiers, exports, tmp_path, capsys):
     held_out = list(exports.runs["one"].test_predictions())
     texts = [row.text for row in held_out]

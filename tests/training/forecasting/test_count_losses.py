@@ -128,6 +128,7 @@ def test_networks_are_trained_with_them(tmp_path, loss, long):
     assert all(share["validation_mse"] < 4 for share in networks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("long", [False, True])
 def test_known_inputs_lower_the_error_of_counts(tmp_path, long):
     """Promotions that triple what is sold, in a wide table and in one of three series."""

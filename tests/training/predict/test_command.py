@@ -114,6 +114,7 @@ def test_a_forecaster_answers_no_rows(forecasting_run, tmp_path, capsys):
     assert "this one reads a series" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_killed_and_run_again_it_gives_the_same_file(tiny_run, tmp_path, texts):
     data = write(tmp_path / "in.csv", [f"{text} {i}" for i in range(1500) for text in texts])
     whole, killed = tmp_path / "whole.csv", tmp_path / "killed.csv"

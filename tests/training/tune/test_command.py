@@ -70,6 +70,7 @@ def test_test_rows_are_not_read(monkeypatch):
     del monkeypatch
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_every_process_and_the_study_goes_on(tmp_path):
     command = [sys.executable, "-m", "training", "tune", "sentiment", *SMALL, *UNITS]
@@ -120,6 +121,7 @@ def test_settings_that_cannot_be_searched(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_a_forecaster_searches_and_is_trained_with_what_did_best(tmp_path):
     times = pd.date_range("2024-01-01", periods=300, freq="D", name="ds")
     noise = np.random.default_rng(0).normal(0, 0.2, 300)

@@ -177,6 +177,7 @@ def test_the_report_of_labels_says_why(labels_run):
     assert 'data-picture="explanations.html"' in html
 
 
+@pytest.mark.long
 def test_estimators_take_and_give_lists_and_numbers(tmp_path):
     rows = labelled(200, seed=4)
     frame = pd.DataFrame(rows)
