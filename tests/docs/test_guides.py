@@ -48,30 +48,6 @@ def runs(block):
     return block.language in ("sh", "python", "py") and block.mark in ("", "checked")
 
 
-LONG = {
-    "docs/explanation/fast_path.md",
-    *(
-        f"docs/how_to/{name}.md"
-        for name in (
-            "backtest",
-            "continuing",
-            "explain",
-            "export",
-            "forecast_series",
-            "known_inputs",
-            "labels_and_numbers",
-            "many_series",
-            "pages",
-            "phone",
-            "python",
-            "scoring",
-            "stream",
-            "unequal_classes",
-            "versions",
-        )
-    ),
-}
-"""What they do, other tests do in shorter time."""
 RUN = [page for page in pages() if page.startswith(FOLDERS) and any(map(runs, blocks(page)))]
 
 
@@ -98,10 +74,8 @@ def place(page, request, tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.long) if page in LONG else page for page in RUN]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("page", RUN)
 def test_page_runs(page, place, tmp_path):
     found = [block for block in blocks(page) if runs(block) or _is_config(block)]
     for block in found:

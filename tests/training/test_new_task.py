@@ -51,7 +51,7 @@ def test_it_has_its_command_with_presets(capsys):
     assert "--preset must be one of few, got 'many'" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_and_resumed_it_has_the_same_weights(tmp_path):
     settings = ["--epochs", "12", "--patience", "12"]
     assert train(tmp_path, "whole", *settings) == 0

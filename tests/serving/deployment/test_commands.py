@@ -178,6 +178,7 @@ def test_inspect_and_diff(exports, capsys):
     assert "expected the directory of a version" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_publish_and_prune(exports, tmp_path, capsys):
     target = tmp_path / "models" / "one"
     source = str(exports.root / "one")

@@ -15,6 +15,8 @@ from tests.known_panel import HORIZON, SERIES, train_sales, write_sales
 from tests.serving.conftest import running
 from training.estimators.forecaster import Forecaster
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):

@@ -28,6 +28,7 @@ def tune(folder, *arguments):
     return main(["tune", "sentiment", *SMALL, *UNITS, "--runs-dir", str(folder), *arguments])
 
 
+@pytest.mark.long
 def test_a_search_trains_with_the_best_settings_and_goes_on(tmp_path, capsys):
     assert tune(tmp_path, "--units", "8", "--trials", "2", "--name", "best") == 0
     shown = capsys.readouterr().out

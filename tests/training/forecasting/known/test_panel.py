@@ -23,6 +23,8 @@ from training.forecasting.known.fit import fit_effect
 from training.forecasting.known.inputs import common_scale
 from training.forecasting.run import ForecastingRun
 
+pytestmark = pytest.mark.long
+
 INPUTS = ("promo", "price")
 
 

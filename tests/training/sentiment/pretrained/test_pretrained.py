@@ -31,6 +31,8 @@ from training.sentiment.pretrained.settings import with_encoder_sizes, with_note
 from training.sentiment.run import SentimentRun
 from training.words.vocabulary import UNKNOWN, token_ids
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def language(folder):
@@ -137,7 +139,6 @@ def test_the_run_has_the_sizes_of_the_language_model(folder):
     assert min(losses[1:]) < losses[0]
 
 
-@pytest.mark.long
 def test_resumed_in_the_middle_it_ends_with_the_same_weights(folder, tmp_path, monkeypatch):
     config = classifier_config(folder, "whole")
     config = replace(config, run=replace(config.run, runs_dir=tmp_path))
@@ -164,7 +165,6 @@ def test_resumed_in_the_middle_it_ends_with_the_same_weights(folder, tmp_path, m
         np.testing.assert_array_equal(own, expected)
 
 
-@pytest.mark.long
 def test_it_is_exported_and_streams(folder, tmp_path):
     """A fresh process compares its answers with the Keras model's while it is written."""
     exported = export_run(folder / "frozen", tmp_path / "model")
@@ -178,7 +178,6 @@ def test_it_is_exported_and_streams(folder, tmp_path):
     np.testing.assert_allclose(answer["scores"], [row.scores for row in rows], atol=1e-5)
 
 
-@pytest.mark.long
 def test_it_goes_on_with_new_rows_without_the_language_model(folder, tmp_path):
     shutil.copy(folder / "labelled.csv", tmp_path / "labelled.csv")
     path = changed_copy(folder / "frozen", tmp_path / "frozen", str(folder), str(tmp_path))
@@ -195,7 +194,6 @@ def test_it_goes_on_with_new_rows_without_the_language_model(folder, tmp_path):
             np.testing.assert_array_equal(own, before)
 
 
-@pytest.mark.long
 def test_runs_are_averaged_and_compared(folder, tmp_path, capsys):
     runs = [str(folder / name) for name in ("tuned", "frozen")]
     assert main(["ensemble", *runs, "--name", "both", "--runs-dir", str(tmp_path)]) == 0
