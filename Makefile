@@ -35,9 +35,10 @@ help:  ## list the targets
 setup: $(STAMP)  ## make .venv and install the locked dependencies
 
 # uv takes a fraction of pip's time, but knows nothing of an index that is set up for pip alone.
-$(STAMP): requirements.lock pyproject.toml | $(UV)
+$(STAMP): requirements.lock pyproject.toml
 	@echo "Installing the locked dependencies in $(VENV); this takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
+	$(MAKE) --no-print-directory $(UV)
 	$(UV) pip install --quiet --python $(VENV) -r requirements.lock || \
 	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
