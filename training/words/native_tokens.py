@@ -159,7 +159,6 @@ def _characters() -> tuple[np.ndarray, Any]:
     return points, tf.strings.unicode_encode(points[:, np.newaxis].astype(np.int32), "UTF-8")
 
 
-@functools.cache
 def _class_points(name: str) -> np.ndarray:
     r"""The code points of `\p{name}`, ascending."""
     points = _points_of(rf"\p{{{name}}}")

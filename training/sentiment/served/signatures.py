@@ -54,7 +54,7 @@ class SentimentSignatures(tf.Module):
         texts = [tf.TensorSpec((None,), tf.string)]
         self.ids, self._read = (
             partial(tf.function(read, input_signature=texts, autograph=False))
-            for read in (partial(preprocessor), partial(preprocessor.tokens))
+            for read in (preprocessor.__call__, preprocessor.tokens)
         )
         self._answers_of, self._scores_of = partial(head.answers), partial(head.scores)
         self._foremost, self._contrast = partial(head.foremost), partial(head.contrast)
