@@ -25,11 +25,11 @@ def test_every_step_of_the_test_part_is_forecast_once(forecasting_run, tmp_path)
     for number in range(whole):
         rows = slice(6 * number, 6 * number + 6)
         np.testing.assert_allclose(
-            bounds[rows], stored[6 * number][:, [1, 0]], rtol=1e-4, atol=1e-4
+            bounds[rows], stored[6 * number][:, [1, 0]], rtol=1e-4, atol=1e-5
         )
     left = (end - begin) % 6
     assert left
-    np.testing.assert_allclose(bounds[-left:], stored[-1][-left:, [1, 0]], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(bounds[-left:], stored[-1][-left:, [1, 0]], rtol=1e-4, atol=1e-5)
     draw_test_part(*parts, tmp_path / "test_part.png")
     assert imread(tmp_path / "test_part.png").std() > 0.03
 

@@ -55,9 +55,7 @@ def run_of(tmp_path_factory):
     "name",
     [
         "plain",
-        pytest.param("pieces", marks=pytest.mark.long),
-        pytest.param("subwords", marks=pytest.mark.long),
-        pytest.param("vectors", marks=pytest.mark.long),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("subwords", "vectors", "pieces")),
     ],
 )
 def test_old_texts_get_the_same_logits(run_of, name, tmp_path):
