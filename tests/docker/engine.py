@@ -139,6 +139,8 @@ def own_engine(log):
         socket = f"unix://{state}/docker.sock"
         daemon = subprocess.Popen(
             [
+                # Tests that are killed leave no daemon, which would keep the next from its data.
+                *("setpriv", "--pdeathsig", "TERM"),
                 "dockerd",
                 f"--host={socket}",
                 f"--data-root={CACHE / 'docker'}",
