@@ -1,8 +1,8 @@
 """Linear regression from the last L values of a column to its next H, in closed form.
 
 Windows have their last value subtracted, and all columns share one L x H matrix. The Gram matrix
-of sliding windows needs no window: its entry (i, i + k) is a sum of products of the series with
-itself k steps later, so that one cumulative sum per lag k gives a whole diagonal.
+of sliding windows needs no window: its entry (i, j) is a sum of products of the series with itself
+j - i steps later, and the next one on the diagonal differs by the last product and the first.
 """
 
 import numpy as np
@@ -74,11 +74,10 @@ def window_gram(values: np.ndarray, width: int) -> np.ndarray:
     """
     windows = len(values) - width + 1
     gram = np.empty((width, width))
-    for lag in range(width):
-        products = values[: len(values) - lag] * values[lag:]
-        sums = np.concatenate([[0.0], np.cumsum(products)])
-        first = np.arange(width - lag)
-        gram[first, first + lag] = gram[first + lag, first] = sums[first + windows] - sums[first]
+    gram[0] = gram[:, 0] = np.correlate(values, values[:windows])
+    first, last = values[: width - 1], values[windows:]
+    for i in range(width - 1):
+        gram[i + 1, 1:] = gram[i, :-1] + last[i] * last - first[i] * first
     return gram
 
 
