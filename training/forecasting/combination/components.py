@@ -110,8 +110,13 @@ def _ridges(data: LinearData, tried: list[int], may_own: bool) -> list[LinearFor
     """The best one for all columns together, and the best with a matrix for each."""
     found: list[LinearForecaster] = []
     K = data.values.shape[1]
-    futures = data.futures()
-    everything = data.windows(tried[-1])
+    windows = data.windows(tried[-1])
+    last = windows[:, -1:]
+    # Laid out once as all of them read it.
+    read, ahead = (
+        np.ascontiguousarray(np.moveaxis(values - last, 2, 0))
+        for values in (windows, data.futures())
+    )
     for own in (False, True) if may_own and 1 < K <= _MOST_OWN_COLUMNS else (False,):
         best: tuple[float, LinearForecaster] | None = None
         for lookback in tried:
@@ -121,7 +126,7 @@ def _ridges(data: LinearData, tried: list[int], may_own: bool) -> list[LinearFor
             solved = _solver(of_length, lookback)
             for penalty in PENALTIES:
                 ridge = _ridge(solved(penalty), penalty, own)
-                error = float(np.nanmean((ridge(everything) - futures) ** 2))
+                error = float(np.nanmean((ridge.beyond_last(read) - ahead) ** 2))
                 if best is None or error < best[0]:
                     best = error, ridge
         if best is not None:

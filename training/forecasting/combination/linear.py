@@ -36,10 +36,13 @@ class LinearForecaster:
 
     def __call__(self, windows: np.ndarray) -> np.ndarray:
         """Standardised windows (N, T, K), T at least L, without NaN, to forecasts (N, H, K)."""
-        read = windows[:, -self.lookback :]
-        last = read[:, -1:]
-        by_column = np.moveaxis(read - last, 2, 0)  # (K, N, L)
-        return np.asarray(np.moveaxis(by_column @ self.kernel, 0, 2) + last)
+        last = windows[:, -1:]
+        by_column = np.moveaxis(windows[:, -self.lookback :] - last, 2, 0)
+        return np.asarray(np.moveaxis(self.beyond_last(by_column), 0, 2) + last)
+
+    def beyond_last(self, windows: np.ndarray) -> np.ndarray:
+        """Forecasts (K, N, H) of windows (K, N, T), both less the last value of the window."""
+        return np.asarray(windows[..., -self.lookback :] @ self.kernel)
 
 
 def weighted_sum(forecasters: list[LinearForecaster], weights: np.ndarray) -> np.ndarray:
