@@ -153,7 +153,7 @@ class _Components(NamedTuple):
     def kernels(self) -> np.ndarray:
         """The weights (P, L, H) of all steps ahead."""
         growth = self.trend[..., np.newaxis] * self.damping[:, np.newaxis]
-        return self.level[..., np.newaxis] + growth + self.seasonal[..., self.place]
+        return np.asarray(self.level[..., np.newaxis] + growth + self.seasonal[..., self.place])
 
     def errors(self, read: np.ndarray, both: np.ndarray) -> np.ndarray:
         """(P,) squared errors over all windows, but for what is the same for all parameters.
