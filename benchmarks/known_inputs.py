@@ -12,12 +12,11 @@ already are not trained again.
 
 import argparse
 import statistics
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.forecasting_defaults.made_series import hourly_load
+from benchmarks.own_process import train
 from training.forecasting.baselines.simple import RIDGE, SEASONAL_NAIVE
 from training.forecasting.run import ForecastingRun
 
@@ -43,8 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in arguments.seeds:
         for way, flags in WAYS.items():
             path = arguments.runs_dir / f"{way}-s{seed}"
-            if not path.exists():
-                train(data, path, seed, flags)
+            words = ["forecasting", "--data", str(data), "--target", "load", *flags]
+            train(path, [*words, "--seed", str(seed), "--no-refit"])
             metrics = ForecastingRun.open(path).metrics
             errors[way].append(metrics["model"]["test"]["mse"])
             floors = metrics["baselines"]
@@ -58,14 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     ratio = statistics.mean(errors["with"]) / statistics.mean(errors["without"])
     print(f"\nRatio, over {len(arguments.seeds)} seeds: {ratio:.3f}")
     return 0
-
-
-def train(data: Path, path: Path, seed: int, flags: Sequence[str]) -> None:
-    """Train in a process of its own, as a user does."""
-    command = [sys.executable, "-m", "training", "forecasting", "--data", str(data)]
-    command += ["--target", "load", *flags, "--seed", str(seed), "--no-refit"]
-    command += ["--runs-dir", str(path.parent), "--name", path.name]
-    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ import argparse
 import json
 import statistics
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.forecasting_defaults.sets import SETS
+from benchmarks.own_process import train
 from training.forecasting.run import ForecastingRun
 
 OWN = {"defaults": (), "--loss mae": ("--loss", "mae")}
@@ -65,12 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def own(name: str, seed: int, folder: Path) -> ForecastingRun:
     """The run with these settings, trained if it is not there yet."""
     called = f"{name.strip('-').replace(' ', '-')}-s{seed}"
-    if not (folder / called).exists():
-        sales = next(each for each in SETS if each.name == "sales")
-        command = [sys.executable, "-m", "training", "forecasting", *sales.arguments(folder)]
-        command += [*OWN[name], "--seed", str(seed), "--no-refit"]
-        command += ["--runs-dir", str(folder), "--name", called]
-        subprocess.run(command, check=True, stdout=sys.stderr)
+    sales = next(each for each in SETS if each.name == "sales")
+    words = ["forecasting", *sales.arguments(folder), *OWN[name]]
+    train(folder / called, [*words, "--seed", str(seed), "--no-refit"])
     return ForecastingRun.open(folder / called)
 
 

@@ -19,7 +19,6 @@ import argparse
 import csv
 import json
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.forecasting_defaults.sets import SETS as SERIES
+from benchmarks.own_process import train
 from benchmarks.texts_of_ones_own.sets import write_set
 from training.runs.whole_file import write_whole
 from training.task import find_task
@@ -111,13 +111,10 @@ def measured(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     folder: Path = arguments.runs_dir
     of = SETS[name]
     default, best, study = folder / f"{name}-default", folder / f"{name}-best", folder / name
-    flags = [*of.arguments(arguments.data, folder), "--runs-dir", str(folder)]
-    if not default.exists():
-        _train([of.task, *flags, "--name", default.name])
-    if not best.exists():
-        options = ["--minutes", str(arguments.minutes), "--parallel", str(arguments.parallel)]
-        options += ["--study", str(study), "--name", best.name]
-        _train(["tune", of.task, *flags, *options])
+    flags = of.arguments(arguments.data, folder)
+    train(default, [of.task, *flags])
+    options = ["--minutes", str(arguments.minutes), "--parallel", str(arguments.parallel)]
+    train(best, ["tune", of.task, *flags, *options, "--study", str(study)])
     task = find_task(of.task)
     figures = {}
     for title, path in (("default", default), ("best", best)):
@@ -140,11 +137,6 @@ def measured(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
         **figures,
         "gain": gains,
     }
-
-
-def _train(words: Sequence[str]) -> None:
-    """In a process of its own, as a user does."""
-    subprocess.run([sys.executable, "-m", "training", *words], check=True, stdout=sys.stderr)
 
 
 def _write_sst2(data: Path, folder: Path) -> Path:

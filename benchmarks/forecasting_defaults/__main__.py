@@ -13,13 +13,12 @@ time is that of a training without the second one on all rows, `--refit`.
 import argparse
 import math
 import statistics
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.forecasting_defaults.sets import SETS, DefaultsSet
+from benchmarks.forecasting_defaults.sets import SETS
+from benchmarks.own_process import train
 from training.forecasting.baselines.simple import RIDGE, SEASONAL_NAIVE, SMOOTHING
 from training.forecasting.run import ForecastingRun
 
@@ -46,21 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         paths = [arguments.runs_dir / f"{each.name}-s{seed}" for seed in arguments.seeds]
         for path, seed in zip(paths, arguments.seeds, strict=True):
-            if not path.exists() and arguments.train:
-                train(each, seed, path)
+            if arguments.train:
+                # A second training on all rows would change no figure, and double the time.
+                words = ["forecasting", *each.arguments(path.parent), "--no-refit"]
+                train(path, [*words, "--seed", str(seed)])
         done = [ForecastingRun.open(path).metrics for path in paths if path.exists()]
         if done:
             rows.append(row(each.name, done))
     print(markdown(rows))
     return 0
-
-
-def train(each: DefaultsSet, seed: int, path: Path) -> None:
-    """Train in a process of its own, as a user does."""
-    command = [sys.executable, "-m", "training", "forecasting", *each.arguments(path.parent)]
-    command += ["--seed", str(seed), "--runs-dir", str(path.parent), "--name", path.name]
-    command += ["--no-refit"]  # which would change no figure, and double the time
-    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 def row(name: str, metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
