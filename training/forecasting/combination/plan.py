@@ -219,7 +219,8 @@ def _tried(series: Series, config: ForecastingConfig, transform: Transform) -> _
     data = prepare(series, replace(config.data, transform=transform))
     linear, windows = linear_data(data), compared_windows(data)
     found = fit_components(linear, config.data.lookback, own=not series.panel)
-    forecasts = [each(linear.windows(each.lookback)) for each in found]
+    read = linear.windows(max(each.lookback for each in found))
+    forecasts = [each(read) for each in found]
     errors = measured_errors(forecasts, windows, data)
     criterion = criterion_of(config.model.loss, data, windows)
     weights = stacking_weights(errors, independent_windows(data), criterion)
