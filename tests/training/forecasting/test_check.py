@@ -177,3 +177,15 @@ def test_remarks_on_many_columns_are_one_line(tmp_path):
     assert [note for note in notes if "training rows" in note] == [
         "column 's0' and 11 others like it: 86% of its training rows are missing"
     ]
+
+
+def test_a_series_of_two_seasons_is_read_as_far_as_it_has_room(tmp_path):
+    times = pd.date_range("2022-01-02", periods=120, freq="W-SUN").map(str)
+    path = write(tmp_path / "weeks.csv", table(120).set_axis(times))
+    found = check_forecasting(ForecastingConfig(data=SeriesConfig(path, horizon=8)))
+    assert not found.errors  # three seasons would be 156 of 84 training rows
+    data = load_forecasting_data(SeriesConfig(path, horizon=8))
+    assert data.season == 52
+    assert data.shape.lookback == 38  # 84 - 38 - 8 + 1 windows: one more than steps read
+    longer = load_forecasting_data(SeriesConfig(path, horizon=8, season=4))
+    assert longer.shape.lookback == 12

@@ -34,6 +34,8 @@ def usable_series(
     series = without_ahead(series, config)
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
+    if config.lookback is None:  # as many windows to learn from as each has steps
+        lookback = min(lookback, max(1, (borders.train - horizon) // 2))
     enough = _has_rows(series, borders, lookback, horizon, problems)
     if enough and season > borders.train:
         problems.error(
