@@ -96,11 +96,12 @@ def normalise(text: tf.Tensor) -> tf.Tensor:
     Returns:
         (B,) string.
     """
-    rows = tf.where(tf.strings.regex_full_match(text, _NOT_ASCII))  # (K, 1)
-    points = tf.strings.unicode_decode(tf.gather_nd(text, rows), "UTF-8")
-    points = _composed(_replaced(points))
-    changed = tf.strings.unicode_encode(points, "UTF-8")
-    return tf.tensor_scatter_nd_update(text, rows, changed)
+    places = tf.where(tf.strings.regex_full_match(text, _NOT_ASCII))  # (K, 1)
+    decoded = tf.strings.unicode_decode(tf.gather_nd(text, places), "UTF-8")
+    points, rows = _composed(*_replaced(decoded.flat_values, decoded.value_rowids()))
+    # What makes the values valid is not asked again in the graph: it would double it.
+    changed = tf.RaggedTensor.from_value_rowids(points, rows, decoded.nrows(), validate=False)
+    return tf.tensor_scatter_nd_update(text, places, tf.strings.unicode_encode(changed, "UTF-8"))
 
 
 class _Table(NamedTuple):
@@ -164,39 +165,50 @@ def unicode_table() -> dict[str, Any]:
     return {"map": changed, "pairs": pairs, "passes": _PASSES}
 
 
-def _replaced(points: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Each character by its compatible ones, (B, None) to (B, None) int32."""
+def _replaced(points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Each character by its compatible ones.
+
+    Args:
+        points: (N,) int32, of all texts one after the other.
+        rows: (N,) int64, the text of each.
+
+    Returns:
+        As the arguments, (M,).
+    """
     table = _table()
-    flat = points.flat_values
-    place = tf.minimum(tf.searchsorted(table.points, flat), len(table.points) - 1)
-    found = tf.equal(tf.gather(table.points, place), flat)
-    starts = tf.constant(table.starts)
+    keys, starts = tf.constant(table.points), tf.constant(table.starts)
+    place = tf.minimum(tf.searchsorted(keys, points), len(table.points) - 1)
+    found = tf.equal(tf.gather(keys, place), points)
     begin = tf.where(found, tf.gather(starts, place), 0)
     length = tf.where(found, tf.gather(starts, place + 1) - begin, 1)
     # Of each new character: which old one it comes from, and which of that one's it is.
-    source = tf.repeat(tf.range(tf.size(flat)), length)
+    source = tf.repeat(tf.range(tf.size(points)), length)
     number = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
-    kept = tf.gather(flat, source)
     other = tf.gather(tf.constant(table.values), tf.gather(begin, source) + number)
-    values = tf.where(tf.gather(found, source), other, kept)
-    rows = tf.gather(points.value_rowids(), source)
-    return tf.RaggedTensor.from_value_rowids(values, rows, points.nrows())
+    values = tf.where(tf.gather(found, source), other, tf.gather(points, source))
+    return values, tf.gather(rows, source)
 
 
-def _composed(points: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Letters and the marks behind them as one character, where there is one."""
+def _composed(points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Letters and the marks behind them as one character, where there is one.
+
+    Args:
+        points: (N,) int32, of all texts one after the other.
+        rows: (N,) int64, the text of each.
+
+    Returns:
+        As the arguments, (M,).
+    """
     table = _table()
+    pairs, joined = tf.constant(table.pairs), tf.constant(table.joined)
     for _ in range(_PASSES):
-        flat, rows = points.flat_values, points.value_rowids()
-        after = tf.concat([flat[1:], tf.zeros_like(flat[:1])], 0)
-        same = tf.concat([tf.equal(rows[1:], rows[:-1]), tf.zeros_like(rows[:1], tf.bool)], 0)
-        key = tf.cast(flat, tf.int64) * _ALL + tf.cast(after, tf.int64)
-        place = tf.minimum(tf.searchsorted(table.pairs, key), len(table.pairs) - 1)
-        join = same & tf.equal(tf.gather(table.pairs, place), key)
-        values = tf.where(join, tf.gather(tf.constant(table.joined), place), flat)
-        gone = tf.concat([tf.zeros_like(join[:1]), join[:-1]], 0)
-        values = tf.boolean_mask(values, ~gone)
-        points = tf.RaggedTensor.from_value_rowids(
-            values, tf.boolean_mask(rows, ~gone), points.nrows()
-        )
-    return points
+        after = tf.concat([points[1:], [0]], 0)[: tf.size(points)]
+        same = tf.equal(tf.concat([rows[1:], [-1]], 0)[: tf.size(rows)], rows)
+        key = tf.cast(points, tf.int64) * _ALL + tf.cast(after, tf.int64)
+        place = tf.minimum(tf.searchsorted(pairs, key), len(table.pairs) - 1)
+        join = same & tf.equal(tf.gather(pairs, place), key)
+        values = tf.where(join, tf.gather(joined, place), points)
+        kept = tf.concat([[True], ~join], 0)[: tf.size(join)]  # but for what has been joined
+        left = tf.squeeze(tf.where(kept), 1)
+        points, rows = tf.gather(values, left), tf.gather(rows, left)
+    return points, rows
