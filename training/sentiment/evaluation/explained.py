@@ -14,6 +14,8 @@ from training.sentiment.served.head import Head
 
 _MOST_TEXTS, _MOST_TOKENS = 300, 20_000
 _BATCH = 32
+_POINTS = 8
+"""Of the line: of texts of a dozen words, scores up to 3.6 are within .006 of those with 32."""
 _WORDS = 8
 _FEWEST_ROWS = 2
 """In which a word must occur to count for a class."""
@@ -56,7 +58,7 @@ def explain_rows(
         if len(chosen) == _MOST_TEXTS or (tokens > _MOST_TOKENS and chosen):
             break
         chosen.append(question)
-    attribution = Attribution(trained.model)
+    attribution = Attribution(trained.model, _POINTS)
 
     @tf.function(
         input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)],
@@ -67,6 +69,8 @@ def explain_rows(
 
     with portable():  # texts are few and of many lengths
         scores_of.get_concrete_function()
+    texts = tf.constant([trained.data.test.texts[each.row] for each in chosen])
+    words = dict(zip(chosen, trained.preprocessor.tokens(texts).to_list(), strict=True))
     found: dict[Question, Explained] = {}
     by_length = sorted(chosen, key=lambda question: len(ids[question.row]))
     for start in range(0, len(by_length), _BATCH):
@@ -76,11 +80,9 @@ def explain_rows(
             padded[place, : len(ids[each.row])] = ids[each.row]
         numbers = np.array([each.number for each in batch], np.int32)
         scores = scores_of(padded, numbers).numpy()
-        texts = tf.constant([trained.data.test.texts[each.row] for each in batch])
-        words = trained.preprocessor.tokens(texts).to_list()
-        for each, of, values in zip(batch, words, scores, strict=True):
-            read = [word.decode("utf-8", "replace") for word in of]
-            found[each] = Explained(*each, read, values[: len(of)])
+        for each, values in zip(batch, scores, strict=True):
+            read = [word.decode("utf-8", "replace") for word in words[each]]
+            found[each] = Explained(*each, read, values[: len(read)])
     return [found[question] for question in chosen]
 
 
