@@ -12,6 +12,7 @@ from training.data.label_cells import TargetKind
 from training.errors import ConfigError
 
 DEFAULTS: dict[TargetKind, str] = {"class": "accuracy", "labels": "micro_f1", "number": "mae"}
+LOG_LOSS = "log_loss"
 _ONE_CLASS = "f1:"
 Values = Callable[[np.ndarray, np.ndarray], float]
 
@@ -123,21 +124,21 @@ def _rmse(targets: np.ndarray, values: np.ndarray) -> float:
     return float(np.sqrt(np.mean((targets - values.reshape(-1)) ** 2)))
 
 
-_LOWER = ("log_loss", "mae", "rmse")
+_LOWER = (LOG_LOSS, "mae", "rmse")
 _KNOWN: dict[TargetKind, dict[str, Values]] = {
     "class": {
         "accuracy": _accuracy,
         "balanced_accuracy": _average("balanced_accuracy"),
         "macro_f1": _average("macro_f1"),
         "weighted_f1": _average("weighted_f1"),
-        "log_loss": negative_log_likelihood,
+        LOG_LOSS: negative_log_likelihood,
         "average_precision": _class_precision,
     },
     "labels": {
         "micro_f1": _labels_f1,
         "macro_f1": _labels_macro_f1,
         "exact_match": _exact_match,
-        "log_loss": label_log_loss,
+        LOG_LOSS: label_log_loss,
         "average_precision": _labels_precision,
     },
     "number": {"mae": _mae, "rmse": _rmse},

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from rich.console import Console
 
+from training.classification.chosen_metric import LOG_LOSS
 from training.data.digest import data_digest
 from training.loop.progress import EpochFollower
 from training.sentiment.config import SentimentConfig
@@ -17,6 +18,7 @@ from training.sentiment.fitting import (
     read_texts,
     with_ngrams,
 )
+from training.sentiment.network.combination import fit_shares
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.pretrained.settings import with_encoder_sizes
 from training.sentiment.targets.made import make_target
@@ -26,15 +28,20 @@ from training.sentiment.teaching.lessons import taught
 
 
 def try_settings(
-    config: SentimentConfig, data: SentimentData, after_epoch: Callable[[int, float], None]
+    config: SentimentConfig,
+    data: SentimentData,
+    measure: str,
+    after_epoch: Callable[[int, float], None],
 ) -> float:
-    """The chosen metric on the validation rows; test rows are not read.
+    """A measure on the validation rows; test rows are not read.
 
     Args:
         config: Every setting.
         data: What to learn.
-        after_epoch: Told the number of each epoch and the metric after it; may end the trial by an
-            error.
+        measure: Name of the metric that the settings choose by, or `log_loss`, of answers that are
+            as sure as they may be (`training.classification.temperature`).
+        after_epoch: Told the number of each epoch and the measure of the network after it; may end
+            the trial by an error.
 
     Raises:
         TrainingError: These settings cannot be used.
@@ -46,7 +53,8 @@ def try_settings(
     learned = target = make_target(data, config)
     if config.teaching.teach is not None:
         learned = taught(config, data, read.preprocessor, target).target
-    follower = EpochFollower(target.metric.name, after_epoch)
+    by_loss = measure == LOG_LOSS
+    follower = EpochFollower("loss" if by_loss else target.metric.name, after_epoch)
     model, _ = fit_network(data, read, learned, config, Console(quiet=True), followers=(follower,))
     rows = read.rows["validation"]
     logits = predict_logits(model, rows.ids)
@@ -54,7 +62,10 @@ def try_settings(
         counted = _counted(read, target, str(config.training.class_weight))
         gru, regression = fitted_shares(rows, logits, counted, target, config)
         logits = gru * logits + regression * counted
-    return target.metric.of(target.in_units(rows.labels), logits)
+    if not by_loss:
+        return target.metric.of(target.in_units(rows.labels), logits)
+    share, _ = fit_shares(rows.labels, logits, np.zeros_like(logits), target.mean_loss)
+    return target.mean_loss(rows.labels, share * logits)
 
 
 _FITTED: dict[str, np.ndarray] = {}

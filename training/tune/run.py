@@ -18,6 +18,7 @@ from training.tune.search_space import SearchSpace
 if TYPE_CHECKING:
     from training.tune.report import FinalRun
     from training.tune.study import Study
+    from training.tune.worker import Job
 
 
 def search_space(config: TuneConfig, settings: Any, fixed: Sequence[str]) -> SearchSpace:
@@ -69,7 +70,7 @@ def tune(
     begun = job.open_study()
     defaults = space.defaults()
     going_on = begun.claim(
-        _identity(config.task, space, data_digest(task.contents(data))),
+        _identity(job, space, data_digest(task.contents(data))),
         defaults if space.allows(defaults) else None,
     )
     console.print(
@@ -130,9 +131,10 @@ def conclude(
         console.print(f"next    {again}", markup=False, highlight=False)
 
 
-def _identity(task: str, space: SearchSpace, digest: str) -> dict[str, Any]:
-    """What makes trials comparable: task, data, and the settings that are not searched."""
+def _identity(job: "Job", space: SearchSpace, digest: str) -> dict[str, Any]:
+    """What makes trials comparable: task, data, measure, and the settings that are not searched."""
     searched = {f"--{name.replace('_', '-')}" for name in space.choices}
     settings = {flag: value for flag, value in flags(space.config).items() if flag not in searched}
     choices = {name: str(choice) for name, choice in space.choices.items()}
-    return {"task": task, "data": digest, "choices": choices, **settings}
+    told = {"task": job.task, "data": digest, "measure": job.criterion.name, "choices": choices}
+    return {**told, **settings}

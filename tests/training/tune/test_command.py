@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -37,19 +38,21 @@ def test_a_search_trains_with_the_best_settings_and_goes_on(tmp_path, capsys):
     assert "2 trials: 2 complete" in shown
     study = tmp_path / "tune-sentiment-built-in"
     table = pd.read_csv(study / "trials.csv")
-    best = table.loc[table["accuracy"].idxmax()]
+    best = table.loc[table["log loss"].idxmin()]
     run = SentimentRun.open(tmp_path / "best")
     assert run.config.model.units == best["units"]
     assert run.config.model.embedding_size == 4
     # What the search measured is what a training with these settings reaches.
-    assert run.metrics["model"]["validation"]["accuracy"] == pytest.approx(best["accuracy"])
+    reached = run.metrics["calibration"]["validation"]["after"]["negative_log_likelihood"]
+    assert reached == pytest.approx(best["log loss"], abs=1e-4)
     assert "gru-train sentiment --epochs 1" in (study / "report.md").read_text()
 
     assert tune(tmp_path, "--units", "8", "--trials", "1", "--epochs", "3") == 2
     assert "this study has --epochs 1, expected the same again, got 3" in capsys.readouterr().err
 
 
-def test_test_rows_are_not_read(monkeypatch):
+@pytest.mark.parametrize(("metric", "measure"), [("accuracy", "accuracy"), (None, "log loss")])
+def test_test_rows_are_not_read(metric, measure):
     task, config = find_task("sentiment"), SentimentConfig()
     data = task.check(config).data
 
@@ -60,15 +63,25 @@ def test_test_rows_are_not_read(monkeypatch):
     object.__setattr__(data, "test", Unread())
     space = search_space(TuneConfig("sentiment", vary=("units=4,8",), only=True), config, ())
     small = space.with_values({"units": 4, "epochs": 1, "embedding_size": 4, "dropout": 0.0})
+    small = replace(small, training=replace(small.training, metric=metric))
+    criterion = task.criterion(small, data)
+    assert criterion.name == measure
     seen = []
-    value = task.try_settings(
-        small,
-        data,
-        task.criterion(config, data),
-        lambda epoch, value: seen.append((epoch, value)),
-    )
-    assert seen == [(1, value)]
-    del monkeypatch
+    value = task.try_settings(small, data, criterion, lambda *told: seen.append(told))
+    ((epoch, after_epoch),) = seen
+    assert epoch == 1
+    if metric is None:  # of answers that are as sure as they may be
+        assert 0 < value <= after_epoch
+    else:
+        assert value == after_epoch
+
+
+def test_what_trials_are_judged_by():
+    task, (config, data) = find_task("sentiment"), _settings_and_data()
+    named = replace(config, training=replace(config.training, metric="macro_f1"))
+    assert task.criterion(named, data)[:2] == ("macro_f1", True)
+    assert task.criterion(config, data)[:2] == ("log loss", False)
+    assert task.criterion(config, replace(data, kind="number"))[:2] == ("mae", False)
 
 
 @pytest.mark.long
