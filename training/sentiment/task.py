@@ -66,9 +66,8 @@ class SentimentTask(Task):
     def criterion(self, config: SentimentConfig, data: "SentimentData") -> Criterion:
         """The metric that is asked for; of classes and labels else the log loss.
 
-        Shares of right answers to few rows say more of the rows than of the settings: the best of
-        many trials is then the luckiest one. The log loss tells settings apart better, and picks
-        those with more right answers to new rows (docs/notes/tuning.md).
+        Of many trials the one with the most right answers to a few hundred rows is mostly the
+        luckiest. The log loss changes less from rows to rows.
         """
         from training.classification.chosen_metric import LOG_LOSS, chosen_metric
         from training.sentiment.targets.unequal import for_unequal_classes

@@ -1,5 +1,6 @@
 """A search from its settings to its report; imports Optuna only when it begins."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +62,7 @@ def tune(
     from training.tune.search import search
     from training.tune.worker import Job
 
-    task = find_task(config.task)
+    task, new = find_task(config.task), not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -92,6 +93,10 @@ def tune(
         raise InterruptedWork(
             f"interrupted; the study is kept in {folder}, and the same command continues it"
         ) from None
+    except TrainingError:
+        if new and begun.best() is None:  # or these settings would keep others from the folder
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     if study.best() is None:
         raise TrainingError(
             f"{folder}: expected at least one complete trial, got none; give more --minutes"

@@ -136,6 +136,17 @@ def test_settings_that_cannot_be_searched(tmp_path, capsys):
 
 
 @pytest.mark.long
+def test_settings_that_fail_at_once_leave_no_study(tmp_path, capsys):
+    rows = pd.DataFrame({"text": [f"word{n} {n % 2}" for n in range(60)], "label": ["a", "b"] * 30})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    settings = ["--data", str(tmp_path / "t.csv"), "--vectors", str(tmp_path / "v.txt")]
+    (tmp_path / "v.txt").write_text("0 1.0 2.0 3.0\n1 1.0\n")
+    assert tune(tmp_path, *settings, "--units", "8", "--trials", "1") == 2
+    assert "v.txt" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "v.txt"]
+
+
+@pytest.mark.long
 def test_a_forecaster_searches_and_is_trained_with_what_did_best(tmp_path):
     times = pd.date_range("2024-01-01", periods=300, freq="D", name="ds")
     noise = np.random.default_rng(0).normal(0, 0.2, 300)
