@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from training.errors import ConfigError
+from training.loop.checkpoint import checkpoint_path
 from training.task import Task, task_settings
 from training.tune.config import TuneConfig
 from training.tune.run import conclude, search_space, tune
@@ -105,9 +106,9 @@ def _train_best(
 
 
 def _free(folder: Path, name: str) -> str:
-    """The name, with a number at its end where there is such a run already."""
+    """The name, with a number at its end where such a run is there or was cut short."""
     taken, number = name, 1
-    while (folder / taken).exists():
+    while (folder / taken).exists() or checkpoint_path(folder / taken).exists():
         number += 1
         taken = f"{name}-{number}"
     return taken

@@ -14,6 +14,7 @@ import pytest
 
 from training.__main__ import main
 from training.estimators.forecaster import Forecaster
+from training.loop.checkpoint import checkpoint_path
 from training.sentiment.config import SentimentConfig
 from training.sentiment.run import SentimentRun
 from training.task import find_task
@@ -46,6 +47,11 @@ def test_a_search_trains_with_the_best_settings_and_goes_on(tmp_path, capsys):
     reached = run.metrics["calibration"]["validation"]["after"]["negative_log_likelihood"]
     assert reached == pytest.approx(best["log loss"], abs=1e-4)
     assert "gru-train sentiment --epochs 1" in (study / "report.md").read_text()
+
+    # A final training that was killed does not stand in the way of the next.
+    checkpoint_path(tmp_path / "cut").write_bytes(b"")
+    assert tune(tmp_path, "--units", "8", "--trials", "1", "--name", "cut") == 0
+    assert SentimentRun.open(tmp_path / "cut-2").config.model.embedding_size == 4
 
     assert tune(tmp_path, "--units", "8", "--trials", "1", "--epochs", "3") == 2
     assert "this study has --epochs 1, expected the same again, got 3" in capsys.readouterr().err
