@@ -81,6 +81,8 @@ class Criterion(NamedTuple):
     """How to write a value, as `.1%`."""
     measure: str
     """What the task itself calls it."""
+    caution: str = ""
+    """Why it tells settings apart badly; empty where it does not."""
 
 
 class Task(Protocol):

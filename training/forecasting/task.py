@@ -50,6 +50,8 @@ def _backtest(config: BacktestConfig, console: Console) -> None:
 
 
 _ERRORS = {"mse": "squared", "mae": "absolute"}
+_FEWEST_APART = 5
+"""Validation windows that do not overlap, below which a search says that it chooses by chance."""
 
 
 class ForecastingTask(Task):
@@ -106,10 +108,21 @@ class ForecastingTask(Task):
 
         return average_runs(runs, names, console)
 
-    def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:  # noqa: ARG002
+    def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:
         """The squared or absolute error, by the loss, of standardised values."""
+        from training.forecasting.sources.sets import borders_of, steps_of
+
         measure = config.model.measure
-        return Criterion(f"mean {_ERRORS[measure]} error", False, ".4f", measure)
+        begin, end = borders_of(data, config.data).part("validation")
+        apart = (end - begin) // steps_of(data, config.data)[1]
+        caution = (
+            f"only {apart} validation windows do not overlap: what did best in so few is mostly "
+            "chance, and the defaults may do better on new values"
+        )
+        enough = data.panel or apart >= _FEWEST_APART
+        return Criterion(
+            f"mean {_ERRORS[measure]} error", False, ".4f", measure, "" if enough else caution
+        )
 
     def contents(self, data: "Series") -> "Iterable[str | np.ndarray]":
         """Columns, times and values."""

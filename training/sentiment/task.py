@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _LOWER = ("mae",)
 """Measures of which less is better."""
+_FEWEST_ROWS = 100
+"""Validation rows, below which a search says that it chooses by chance."""
 _UNEQUAL = 3
 """Times the rows of the smallest class from which on the macro F1 is shown, too."""
 
@@ -75,12 +77,16 @@ class SentimentTask(Task):
         name = for_unequal_classes(config, data)[0].training.metric
         if name is None and data.kind != "number":
             name = LOG_LOSS
-        metric = chosen_metric(name, data.kind, data.classes)
+        metric, rows = chosen_metric(name, data.kind, data.classes), len(data.validation.texts)
         return Criterion(
             metric.name.replace("log_loss", "log loss"),
             metric.higher_is_better,
             ".2%" if metric.higher_is_better else ".4g",
             metric.name,
+            ""
+            if rows >= _FEWEST_ROWS
+            else f"only {rows} validation rows: what did best on so few "
+            "is mostly chance, and the defaults may do better on new rows",
         )
 
     def contents(self, data: "SentimentData") -> "Iterable[str | np.ndarray]":

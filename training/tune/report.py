@@ -52,6 +52,8 @@ def summary(space: SearchSpace, study: Study, finals: Sequence[FinalRun]) -> lis
     lines.append(
         f"Best {name} on the validation rows: {best.value:{style}} (trial {best.number}){beside}."
     )
+    if study.criterion.caution:
+        lines.append(f"Caution: {study.criterion.caution}.")
     if finals:
         values = np.array([each.test for each in finals])
         first = finals[0]

@@ -87,6 +87,8 @@ def tune(
             markup=False,
             highlight=False,
         )
+    if job.criterion.caution:
+        console.print(f"note: {job.criterion.caution}", markup=False, highlight=False)
     try:
         study = search(job, config.seconds, config.trials, config.parallel, console)
     except KeyboardInterrupt:

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.training.conftest import tiny_forecasting_config, write_waves
+from training.forecasting.config import ForecastingConfig, SeriesConfig
 from training.forecasting.pipeline import train_forecasting
 from training.task import find_task
 
@@ -39,4 +42,18 @@ def test_every_trial_has_the_measure_of_the_search(searched, tried):
     ("loss", "name"), [("mse", "mean squared error"), ("quantile", "mean absolute error")]
 )
 def test_means_are_judged_by_squares_and_medians_by_absolute_errors(searched, loss, name):
-    assert find_task("forecasting").criterion(with_loss(searched, loss), None).name == name
+    task, settings = find_task("forecasting"), with_loss(searched, loss)
+    assert task.criterion(settings, task.check(settings).data).name == name
+
+
+def test_too_few_windows_to_choose_by_are_told(tmp_path):
+    task = find_task("forecasting")
+    for rows, told in ((144, "only 3 validation windows do not overlap"), (1000, "")):
+        times = pd.date_range("2000-01-01", periods=rows, freq="MS" if told else "D")
+        values = np.random.default_rng(0).normal(size=rows)
+        path = tmp_path / f"{rows}.csv"
+        pd.DataFrame({"time": times, "value": values}).to_csv(path, index=False)
+        config = ForecastingConfig(data=SeriesConfig(path))
+        caution = task.criterion(config, task.check(config).data).caution
+        assert caution.startswith(told)
+        assert bool(caution) == bool(told)

@@ -88,6 +88,9 @@ def test_what_trials_are_judged_by():
     assert task.criterion(named, data)[:2] == ("macro_f1", True)
     assert task.criterion(config, data)[:2] == ("log loss", False)
     assert task.criterion(config, replace(data, kind="number"))[:2] == ("mae", False)
+    assert task.criterion(config, data).caution == ""
+    few = replace(data, validation=replace(data.validation, texts=data.validation.texts[:99]))
+    assert task.criterion(config, few).caution.startswith("only 99 validation rows: ")
 
 
 @pytest.mark.long

@@ -158,6 +158,8 @@ def test_the_report_says_what_was_found(tmp_path):
     best, first = study.best(), study.trials()[0]
     assert f"{best.value:.1%} (trial {best.number}), against {first.value:.1%}" in lines[1]
     assert lines[2] == "Test rows, final 2 runs: accuracy 85.0% ± 7.1%."
+    study.criterion = study.criterion._replace(caution="only 3 rows")
+    assert summary(SPACE, study, finals)[2] == "Caution: only 3 rows."
     page = write_report(SPACE, study, tmp_path, finals, "gru-train sentiment --units 96")
     markdown = (tmp_path / "report.md").read_text()
     assert "gru-train sentiment --units 96" in markdown
