@@ -7,6 +7,7 @@ import numpy as np
 from rich.console import Console
 
 from training.classification.chosen_metric import LOG_LOSS
+from training.classification.temperature import fit_temperature
 from training.data.digest import data_digest
 from training.loop.progress import EpochFollower
 from training.sentiment.config import SentimentConfig
@@ -18,7 +19,6 @@ from training.sentiment.fitting import (
     read_texts,
     with_ngrams,
 )
-from training.sentiment.network.combination import fit_shares
 from training.sentiment.network.logits import predict_logits
 from training.sentiment.pretrained.settings import with_encoder_sizes
 from training.sentiment.targets.made import make_target
@@ -64,8 +64,8 @@ def try_settings(
         logits = gru * logits + regression * counted
     if not by_loss:
         return target.metric.of(target.in_units(rows.labels), logits)
-    share, _ = fit_shares(rows.labels, logits, np.zeros_like(logits), target.mean_loss)
-    return target.mean_loss(rows.labels, share * logits)
+    temperature = fit_temperature(rows.labels, logits, target.mean_loss).value
+    return target.mean_loss(rows.labels, logits / temperature)
 
 
 _FITTED: dict[str, np.ndarray] = {}
