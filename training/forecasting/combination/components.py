@@ -17,6 +17,7 @@ from training.forecasting.combination.linear import (
 )
 from training.forecasting.combination.smoothing import NAME as SMOOTHING
 from training.forecasting.combination.smoothing import fit_smoothing
+from training.forecasting.sources.sets import longest_lookback
 
 RIDGE = "ridge"
 PENALTIES = (0.3, 3.0, 30.0, 100.0, 300.0, 3000.0, 30000.0)
@@ -67,8 +68,8 @@ def lookbacks(season: int, horizon: int, train: int, most: int | None = None) ->
         train: Training rows, which must hold more windows than the longest has steps.
         most: The longest that is allowed, which is then among them.
     """
-    windows = (train - horizon) // 2
-    room = max(1, min(windows, _LONGEST))
+    windows = longest_lookback(train, horizon)
+    room = min(windows, _LONGEST)
     tried = {count * season for count in _SEASONS} | set(_STEPS)
     far = _SMOOTHED_SEASONS * season
     farther = {far} if _LONGEST < far <= min(windows, _FARTHEST) else set()

@@ -17,6 +17,7 @@ from training.forecasting.config import ForecastingConfig, Transform
 from training.forecasting.count_losses import COUNT_LOSSES
 from training.forecasting.data import ForecastingData, never_negative, prepare
 from training.forecasting.scores.conformal import pooled_offsets
+from training.forecasting.sources.sets import longest_lookback
 from training.forecasting.windows import Windows
 
 _CLOSE = 0.95
@@ -293,5 +294,5 @@ def _ridge(candidates: Sequence[Candidate]) -> LinearForecaster:
 def _network_lookback(data: ForecastingData, candidates: Sequence[Candidate]) -> int:
     """What the ridge regression for all columns reads, and at least three seasons if it can."""
     ridge = _ridge(candidates)
-    room = max(1, (data.borders.train - data.shape.horizon) // 2)
+    room = longest_lookback(data.borders.train, data.shape.horizon)
     return min(max(ridge.lookback, 3 * data.season), room, max(_LONGEST_NETWORK, data.season))

@@ -11,7 +11,13 @@ from training.forecasting.config import SeriesConfig
 from training.forecasting.network.config import ForecastShape
 from training.forecasting.sources.column_notes import note_columns
 from training.forecasting.sources.column_problems import LARGEST, column_problem
-from training.forecasting.sources.sets import PARTS, Borders, borders_of, steps_of
+from training.forecasting.sources.sets import (
+    PARTS,
+    Borders,
+    borders_of,
+    longest_lookback,
+    steps_of,
+)
 
 
 def series_problems(config: SeriesConfig, series: Series | None = None) -> Problems:
@@ -34,8 +40,8 @@ def usable_series(
     series = without_ahead(series, config)
     borders = borders_of(series, config)
     lookback, horizon, season = steps_of(series, config)
-    if config.lookback is None:  # as many windows to learn from as each has steps
-        lookback = min(lookback, max(1, (borders.train - horizon) // 2))
+    if config.lookback is None:
+        lookback = min(lookback, longest_lookback(borders.train, horizon))
     enough = _has_rows(series, borders, lookback, horizon, problems)
     if enough and season > borders.train:
         problems.error(

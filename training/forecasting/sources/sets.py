@@ -134,6 +134,11 @@ def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
     return config.lookback or 3 * season, horizon, season
 
 
+def longest_lookback(train: int, horizon: int) -> int:
+    """The most steps that leave at least as many training windows of so many rows."""
+    return max(1, (train - horizon) // 2)
+
+
 def _weekly_co2() -> Series:
     from statsmodels.datasets import co2  # takes a second
 
