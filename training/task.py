@@ -16,6 +16,7 @@ import tyro
 from rich.console import Console
 
 from training.continuing.config import ContinueConfig
+from training.criterion import Criterion
 from training.errors import ConfigError, TrainingError
 from training.presets import preset_in
 
@@ -70,19 +71,6 @@ class EnsembleNames(NamedTuple):
     """Name of the averaged run."""
     distilled: str | None
     """Name of the distilled run; None where none is wanted."""
-
-
-class Criterion(NamedTuple):
-    """What a search judges settings by, on validation rows."""
-
-    name: str
-    higher_is_better: bool
-    style: str
-    """How to write a value, as `.1%`."""
-    measure: str
-    """What the task itself calls it."""
-    caution: str = ""
-    """Why it tells settings apart badly; empty where it does not."""
 
 
 class Task(Protocol):

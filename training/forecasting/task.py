@@ -9,12 +9,13 @@ from rich.console import Console
 
 from training.continuing.beside import print_beside
 from training.continuing.config import ContinueConfig
+from training.criterion import Criterion, caution
 from training.errors import TrainingError
 from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
 from training.forecasting.future.config import ForecastConfig
 from training.forecasting.presets import PRESETS
-from training.task import Command, Criterion, EnsembleNames, Task, Verdict
+from training.task import Command, EnsembleNames, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,14 +116,9 @@ class ForecastingTask(Task):
         measure = config.model.measure
         begin, end = borders_of(data, config.data).part("validation")
         apart = (end - begin) // steps_of(data, config.data)[1]
-        caution = (
-            f"only {apart} validation windows do not overlap: what did best in so few is mostly "
-            "chance, and the defaults may do better on new values"
-        )
         enough = data.panel or apart >= _FEWEST_APART
-        return Criterion(
-            f"mean {_ERRORS[measure]} error", False, ".4f", measure, "" if enough else caution
-        )
+        few = "" if enough else caution(f"only {apart} validation windows do not overlap")
+        return Criterion(f"mean {_ERRORS[measure]} error", False, ".4f", measure, few)
 
     def contents(self, data: "Series") -> "Iterable[str | np.ndarray]":
         """Columns, times and values."""

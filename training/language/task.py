@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.console import Console
 
 from training.continuing.config import ContinueConfig
+from training.criterion import Criterion
 from training.errors import ConfigError, TrainingError
 from training.language.config import LanguageConfig
 from training.language.presets import PRESETS
 from training.tables.text_columns import TEXT_COLUMNS
-from training.task import Command, Criterion, Task, Verdict
+from training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np

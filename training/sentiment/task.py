@@ -10,10 +10,11 @@ from rich.console import Console
 from training.classification.origin import model_name
 from training.continuing.beside import print_beside
 from training.continuing.config import ContinueConfig
+from training.criterion import Criterion, caution
 from training.sentiment.config import SentimentConfig
 from training.sentiment.presets import PRESETS
 from training.tables.text_columns import TEXT_COLUMNS
-from training.task import Command, Criterion, EnsembleNames, Task, Verdict
+from training.task import Command, EnsembleNames, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,10 +84,7 @@ class SentimentTask(Task):
             metric.higher_is_better,
             ".2%" if metric.higher_is_better else ".4g",
             metric.name,
-            ""
-            if rows >= _FEWEST_ROWS
-            else f"only {rows} validation rows: what did best on so few "
-            "is mostly chance, and the defaults may do better on new rows",
+            "" if rows >= _FEWEST_ROWS else caution(f"only {rows} validation rows"),
         )
 
     def contents(self, data: "SentimentData") -> "Iterable[str | np.ndarray]":

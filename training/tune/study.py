@@ -15,8 +15,8 @@ from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
+from training.criterion import Criterion
 from training.errors import ConfigError, RunDirectoryError
-from training.task import Criterion
 from training.tune.sampler import NumberedSampler
 
 DATABASE = "study.db"

@@ -15,8 +15,9 @@ from typing import Any
 
 import optuna
 
+from training.criterion import Criterion
 from training.errors import TrainingError
-from training.task import Criterion, find_task
+from training.task import find_task
 from training.tune.search_space import SearchSpace
 from training.tune.study import Study
 

@@ -8,9 +8,9 @@ import textwrap
 import pytest
 from optuna.trial import TrialState
 
+from training.criterion import Criterion
 from training.errors import ConfigError, RunDirectoryError
 from training.sentiment.config import SentimentConfig
-from training.task import Criterion
 from training.tune.report import FinalRun, summary, write_report
 from training.tune.search_space import SearchSpace
 from training.tune.study import Study
