@@ -4,7 +4,9 @@ import ssl
 import time
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 
+import grpc
 import httpx
 import pytest
 
@@ -47,6 +49,22 @@ class Gateway:
         ):
             client.predict(["x"], MODEL)
         return caught.value
+
+    def grpc_answers(self, calls):
+        """How many calls of one connection ended with each status."""
+        credentials = grpc.ssl_channel_credentials(Path(self._certificate).read_bytes())
+        metadata = (("authorization", f"Bearer {self._key}"),)
+        ended = Counter()
+        with grpc.secure_channel(self._url, credentials) as channel:
+            call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
+            for _ in range(calls):
+                try:
+                    call(b"asked", metadata=metadata, timeout=20)
+                except grpc.RpcError as error:
+                    ended[error.code().name, error.details()] += 1
+                else:
+                    ended["OK"] += 1
+        return ended
 
     def seen(self):
         """How many requests each replica received, by name and port."""
@@ -136,6 +154,22 @@ def test_what_a_stopping_replica_refuses_goes_to_the_other(docker, images, deplo
         seen = alone.seen()
         assert seen["serving-2", "8501"] == 6
         assert seen["serving-1", "8501"] >= 1
+
+
+def test_a_call_that_a_stopping_replica_refuses_goes_to_the_other(docker, images, deployment):
+    with gateway(docker, images, deployment, "stop", "answer") as alone:
+        for _ in range(3):
+            assert alone.grpc_answers(10) == {"OK": 10}
+            time.sleep(LONGER_THAN_A_REPLICA_IS_LEFT_OUT)
+        seen = alone.seen()
+        assert seen["serving-2", "8500"] == 30
+        assert 1 <= seen["serving-1", "8500"] <= 3
+
+
+def test_a_call_that_both_replicas_refuse(docker, images, deployment):
+    with gateway(docker, images, deployment, "stop", "stop") as alone:
+        assert alone.grpc_answers(1) == {("UNAVAILABLE", "no replica answered"): 1}
+        assert alone.seen() == {("serving-1", "8500"): 1, ("serving-2", "8500"): 1}
 
 
 def test_no_replica(docker, images, deployment):
