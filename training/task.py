@@ -18,6 +18,7 @@ from rich.console import Console
 from training.continuing.config import ContinueConfig
 from training.criterion import Criterion
 from training.errors import ConfigError, TrainingError
+from training.judged import Judged
 from training.presets import preset_in
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Task(Protocol):
         data: Any,
         criterion: Criterion,
         after_epoch: Callable[[int, float], None],
-    ) -> float:
+    ) -> Judged:
         """Train without writing a run, and judge it by its validation rows; no test row is read.
 
         Args:

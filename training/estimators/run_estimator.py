@@ -131,7 +131,7 @@ class RunEstimator(BaseEstimator):
         search: TuneConfig,
         progress: bool | None,
     ) -> None:
-        """Search for settings and take over those that do best.
+        """Search for settings and take over those that it ends with.
 
         Args:
             config: Settings to begin with; those that are not the defaults stay as they are.
@@ -147,10 +147,12 @@ class RunEstimator(BaseEstimator):
         space = search_space(search, config, fixed)
         folder = search.study or config.run.runs_dir / f"tune-{self._task}"
         study = tune(search, space, data, folder, console)
-        conclude(space, study, folder, (), "", console)
-        best = study.best()
-        if best is not None:
-            self.set_params(**best.settings)
+        from training.tune.pick import pick
+
+        picked = pick(study, space.defaults())
+        if picked is not None:
+            conclude(space, study, picked, folder, (), "", console)
+            self.set_params(**picked.trial.settings)
         self.study_ = folder
 
     def report(self) -> Report:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from training.forecasting.export.servable import ForecastingServable
     from training.forecasting.future.command import ForecastJob
     from training.forecasting.run import ForecastingRun
+    from training.judged import Judged
     from training.outcomes import Outcomes
 
 
@@ -130,7 +131,7 @@ class ForecastingTask(Task):
         data: "Series",
         criterion: Criterion,
         after_epoch: Callable[[int, float], None],
-    ) -> float:
+    ) -> "Judged":
         """Train a forecaster and measure it on the validation windows."""
         from training.forecasting.trial import try_settings
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
+import numpy as np
 from rich.console import Console
 
 from training.data.series import Series
-from training.forecasting.combination.plan import make_plan
-from training.forecasting.combination.training import train_plan
+from training.forecasting.combination.plan import independent_windows, make_plan
+from training.forecasting.combination.training import train_plan, validation_errors
 from training.forecasting.config import ForecastingConfig
+from training.judged import PARTS, Judged, judged
 from training.loop.progress import EpochFollower
 from training.loop.replicas import Replicas
 
@@ -17,7 +19,7 @@ def try_settings(
     series: Series,
     measure: str,
     after_epoch: Callable[[int, float], None],
-) -> float:
+) -> Judged:
     """The mean squared or absolute error on the validation windows; test windows are not read.
 
     Args:
@@ -33,4 +35,7 @@ def try_settings(
     follower = EpochFollower(measure, after_epoch)
     plan = make_plan(series, config)
     trained = train_plan(plan, Replicas(), None, Console(quiet=True), (follower,))
-    return trained.validation[measure]
+    errors = validation_errors(plan, trained.model)
+    losses = np.abs(errors) if measure == "mae" else np.square(errors)
+    parts = min(PARTS, int(independent_windows(plan.data)))  # neighbours overlap
+    return judged(lambda kept: float(losses[kept].mean()), len(losses), parts)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from training.data.check import DataCheck
+    from training.judged import Judged
     from training.language.data import LanguageData
     from training.language.run import LanguageRun
     from training.language.served.scorer import LanguageScorer
@@ -73,7 +74,7 @@ class LanguageTask(Task):
         data: "LanguageData",
         criterion: Criterion,  # noqa: ARG002  it is the only one
         after_epoch: Callable[[int, float], None],
-    ) -> float:
+    ) -> "Judged":
         """Train a language model and measure it on the validation documents."""
         from training.language.trial import try_settings
 

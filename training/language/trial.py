@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras
 from rich.console import Console
 
+from training.judged import Judged
 from training.language.config import LanguageConfig
 from training.language.data import LanguageData
 from training.language.network.training import SHOWN, train_model
@@ -14,7 +15,7 @@ from training.loop.progress import EpochFollower
 
 def try_settings(
     config: LanguageConfig, data: LanguageData, after_epoch: Callable[[int, float], None]
-) -> float:
+) -> Judged:
     """Bits per token of the validation documents; no test document is measured.
 
     Args:
@@ -30,4 +31,4 @@ def try_settings(
     read = read_tokens(data, config.data)
     follower = EpochFollower(SHOWN, after_epoch)
     _, result, _ = train_model(read, config, Console(quiet=True), followers=(follower,))
-    return result.epochs[result.best_epoch - 1].validation[SHOWN]
+    return Judged(result.epochs[result.best_epoch - 1].validation[SHOWN])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from training.data.check import DataCheck
+    from training.judged import Judged
     from training.outcomes import Outcomes
     from training.sentiment.data import SentimentData
     from training.sentiment.run import SentimentRun
@@ -97,7 +98,7 @@ class SentimentTask(Task):
         data: "SentimentData",
         criterion: Criterion,
         after_epoch: Callable[[int, float], None],
-    ) -> float:
+    ) -> "Judged":
         """Train a classifier and measure it on the validation rows."""
         from training.sentiment.trial import try_settings
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from training.classification.chosen_metric import LOG_LOSS
 from training.classification.temperature import fit_temperature
 from training.data.digest import data_digest
+from training.judged import Judged, judged
 from training.loop.progress import EpochFollower
 from training.sentiment.config import SentimentConfig
 from training.sentiment.data import SentimentData
@@ -32,7 +33,7 @@ def try_settings(
     data: SentimentData,
     measure: str,
     after_epoch: Callable[[int, float], None],
-) -> float:
+) -> Judged:
     """A measure on the validation rows; test rows are not read.
 
     Args:
@@ -62,10 +63,11 @@ def try_settings(
         counted = _counted(read, target, str(config.training.class_weight))
         gru, regression = fitted_shares(rows, logits, counted, target, config)
         logits = gru * logits + regression * counted
-    if not by_loss:
-        return target.metric.of(target.in_units(rows.labels), logits)
-    temperature = fit_temperature(rows.labels, logits, target.mean_loss).value
-    return target.mean_loss(rows.labels, logits / temperature)
+    if by_loss:
+        sure = logits / fit_temperature(rows.labels, logits, target.mean_loss).value
+        return judged(lambda kept: target.mean_loss(rows.labels[kept], sure[kept]), len(logits))
+    labels = target.in_units(rows.labels)
+    return judged(lambda kept: target.metric.of(labels[kept], logits[kept]), len(logits))
 
 
 _FITTED: dict[str, np.ndarray] = {}

@@ -14,11 +14,9 @@ from training.loop.checkpoint import checkpoint_path
 from training.task import Task, task_settings
 from training.tune.config import TuneConfig
 from training.tune.run import conclude, search_space, tune
-from training.tune.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from training.tune.report import FinalRun
-    from training.tune.study import Study
 
 _FLAG = re.compile(r"--(?:no-)?([a-z][a-z-]*)")
 
@@ -53,10 +51,15 @@ def run_tune(
     found.print_notes(console)
     folder = config.study or settings.run.runs_dir / f"tune-{config.task}-{found_name(settings)}"
     study = tune(config, space, found.data, folder, console)
-    finals = _train_best(config, task, space, study, found.data, folder, console)
-    best = study.best()
-    again = "" if best is None else _again(config.task, flags, best.settings)
-    conclude(space, study, folder, finals, again, console)
+    from training.tune.pick import pick
+
+    picked = pick(study, space.defaults())
+    if picked is None:
+        return
+    settings = space.with_values(picked.trial.settings)
+    finals = _train_picked(config, task, settings, found.data, folder, console)
+    again = _again(config.task, flags, picked.best.settings)
+    conclude(space, study, picked, folder, finals, again, console)
 
 
 def found_name(settings: Any) -> str:
@@ -65,25 +68,22 @@ def found_name(settings: Any) -> str:
     return "built-in" if data is None else Path(data).resolve().name.split(".")[0]
 
 
-def _train_best(
+def _train_picked(
     config: TuneConfig,
     task: Task,
-    space: SearchSpace,
-    study: "Study",
+    settings: Any,
     data: Any,
     folder: Path,
     console: Console,
 ) -> list["FinalRun"]:
-    """Runs with the best settings, one for each seed."""
+    """Runs with the settings that the search ends with, one for each seed."""
     from training.quiet import quiet
     from training.tune.report import FinalRun
 
-    best = study.best()
-    if best is None or not config.seeds:
+    if not config.seeds:
         return []
     with console.status("loading TensorFlow ..."), quiet(not config.debug):
         import tensorflow  # noqa: F401
-    settings = space.with_values(best.settings)
     name = config.name or settings.run.name or f"{folder.name}-best"
     finals = []
     for number in range(config.seeds):

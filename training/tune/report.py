@@ -14,6 +14,7 @@ from training.errors import RunDirectoryError
 from training.runs.report_page import write_report_page
 from training.runs.whole_file import write_whole
 from training.search_ranges import written
+from training.tune.pick import Pick
 from training.tune.pictures import draw_history, draw_settings
 from training.tune.search_space import SearchSpace
 from training.tune.study import Study
@@ -24,7 +25,7 @@ _SHOWN_TRIALS = 20
 
 @dataclass(frozen=True)
 class FinalRun:
-    """A training with the best settings, and what it reached on the test rows."""
+    """A training with the settings that were taken, and what it reached on the test rows."""
 
     path: Path
     seed: int
@@ -33,9 +34,9 @@ class FinalRun:
     style: str
 
 
-def summary(space: SearchSpace, study: Study, finals: Sequence[FinalRun]) -> list[str]:
+def summary(study: Study, picked: Pick, finals: Sequence[FinalRun]) -> list[str]:
     """What came of a search, in a few lines."""
-    trials, best = study.trials(), study.best()
+    trials = study.trials()
     counts = {
         state: sum(each.state == state for each in trials)
         for state in ("complete", "stopped", "failed")
@@ -44,16 +45,23 @@ def summary(space: SearchSpace, study: Study, finals: Sequence[FinalRun]) -> lis
         f"{len(trials)} trials: {counts['complete']} complete, {counts['stopped']} stopped early, "
         f"{counts['failed']} failed."
     ]
-    if best is None or best.value is None:
-        return lines
     name, style = study.criterion.name, study.criterion.style
-    default = _of_defaults(space, study)
-    beside = "" if default is None else f", against {default:{style}} with the defaults"
-    lines.append(
-        f"Best {name} on the validation rows: {best.value:{style}} (trial {best.number}){beside}."
-    )
+    best, before = picked.best, picked.defaults
+    line = f"Best {name} on the validation rows: {best.value:{style}} (trial {best.number})"
+    if before is not None and before.number != best.number:
+        line += f", against {before.value:{style}} with the defaults"
+        if picked.error is not None:
+            line += f": better by {picked.gain:{style}}, standard error {picked.error:{style}}"
+    lines.append(f"{line}.")
     if study.criterion.caution:
         lines.append(f"Caution: {study.criterion.caution}.")
+    if picked.keeps_defaults and picked.error is None:
+        lines.append("The defaults are kept: there is too little to choose by.")
+    elif picked.keeps_defaults:
+        lines.append(
+            "The defaults are kept: chance alone often gives the best of many trials a gain of "
+            "less than a standard error."
+        )
     if finals:
         values = np.array([each.test for each in finals])
         first = finals[0]
@@ -66,16 +74,22 @@ def summary(space: SearchSpace, study: Study, finals: Sequence[FinalRun]) -> lis
 
 
 def write_report(
-    space: SearchSpace, study: Study, folder: Path, finals: Sequence[FinalRun], again: str
+    space: SearchSpace,
+    study: Study,
+    picked: Pick,
+    folder: Path,
+    finals: Sequence[FinalRun],
+    again: str,
 ) -> Path:
     """Write report.md, report.html, trials.csv and the pictures.
 
     Args:
         space: What was searched.
-        study: With a complete trial at least.
+        study: Complete.
+        picked: Whose settings were taken.
         folder: Of the study.
-        finals: Runs with the best settings.
-        again: How to train with them once more.
+        finals: Runs with these settings.
+        again: How to train with the settings of the best trial.
 
     Returns:
         The page.
@@ -88,7 +102,8 @@ def write_report(
         draw_history(study, folder / "history.png")
         draw_settings(space, study, importances, folder / "settings.png")
         write_whole(folder / "trials.csv", _table(space, study))
-        write_whole(folder / "report.md", _markdown(space, study, finals, importances, again))
+        page = _markdown(space, study, picked, finals, importances, again)
+        write_whole(folder / "report.md", page)
     except OSError as error:
         raise RunDirectoryError(f"cannot write the report of {folder}: {error}") from error
     return write_report_page(folder) or folder / "report.md"
@@ -97,26 +112,27 @@ def write_report(
 def _markdown(
     space: SearchSpace,
     study: Study,
+    picked: Pick,
     finals: Sequence[FinalRun],
     importances: dict[str, float],
     again: str,
 ) -> str:
-    best, defaults = study.best(), space.defaults()
-    chosen = {} if best is None else dict(best.settings)
+    best, defaults = picked.best, space.defaults()
     name, style = study.criterion.name, study.criterion.style
-    lines = ["# Search for settings", "", *(f"{line}\n" for line in summary(space, study, finals))]
+    lines = ["# Search for settings", "", *(f"{line}\n" for line in summary(study, picked, finals))]
     lines += ["## Best settings", "", "| setting | best | default | searched | importance |"]
     lines += ["|---|---:|---:|---|---:|"]
     for setting, choice in space.choices.items():
         share = f"{importances[setting]:.0%}" if setting in importances else "–"
         lines.append(
-            f"| {setting} | {written(chosen.get(setting))} | {written(defaults[setting])} | "
+            f"| {setting} | {written(best.settings.get(setting))} | {written(defaults[setting])} | "
             f"{choice} | {share} |"
         )
     lines += ["", "Importance: the share of the differences between trials that the setting "
               "explains (PED-ANOVA, Watanabe et al., 2023)."] if importances else []  # fmt: skip
     if again:
-        lines += ["", "To train with them again:", "", f"```\n{again}\n```"]
+        them = "those of the best trial all the same" if picked.keeps_defaults else "them again"
+        lines += ["", f"To train with {them}:", "", f"```\n{again}\n```"]
     if finals:
         lines += ["", "## Final training", "", f"| run | seed | test {finals[0].measure} |"]
         lines += ["|---|---:|---:|"]
@@ -149,16 +165,6 @@ def _table(space: SearchSpace, study: Study) -> str:
         settings = [each.settings.get(name, "") for name in space.choices]
         writer.writerow([each.number, each.state, each.value, each.seconds, *settings, each.reason])
     return text.getvalue()
-
-
-def _of_defaults(space: SearchSpace, study: Study) -> float | None:
-    defaults = space.defaults()
-    found = (
-        each.value
-        for each in study.trials()
-        if each.state == "complete" and each.settings == defaults
-    )
-    return next(found, None)
 
 
 def _importances(study: Study) -> dict[str, float]:

@@ -17,6 +17,7 @@ from training.tune.config import TuneConfig
 from training.tune.search_space import SearchSpace
 
 if TYPE_CHECKING:
+    from training.tune.pick import Pick
     from training.tune.report import FinalRun
     from training.tune.study import Study
     from training.tune.worker import Job
@@ -109,6 +110,7 @@ def tune(
 def conclude(
     space: SearchSpace,
     study: "Study",
+    picked: "Pick",
     folder: Path,
     finals: Sequence["FinalRun"],
     again: str,
@@ -119,22 +121,23 @@ def conclude(
     Args:
         space: What was searched.
         study: Complete.
+        picked: Whose settings were taken.
         folder: Of the study.
-        finals: Runs with the best settings.
-        again: How to train with them once more.
+        finals: Runs with these settings.
+        again: How to train with the settings of the best trial.
         console: Where to print.
     """
     from training.tune.report import summary, write_report
 
-    report = write_report(space, study, folder, finals, again)
+    report = write_report(space, study, picked, folder, finals, again)
     console.print("")
-    for line in summary(space, study, finals):
+    for line in summary(study, picked, finals):
         console.print(line, markup=False, highlight=False)
     console.print(f"study   {folder}", markup=False, highlight=False)
     console.print(f"report  {report}", markup=False, highlight=False)
     for each in finals:
         console.print(f"run     {each.path}", markup=False, highlight=False)
-    if again and not finals:
+    if again and (picked.keeps_defaults or not finals):
         console.print(f"next    {again}", markup=False, highlight=False)
 
 

@@ -22,6 +22,8 @@ from training.tune.sampler import NumberedSampler
 DATABASE = "study.db"
 _LOCK = ".study.lock"
 _NAME = "study"
+LEFT_OUT = "left_out"
+"""The attribute of a trial that has `Judged.left_out`."""
 _IDENTITY = "identity"
 _HEARTBEAT_SECONDS, _GRACE_SECONDS = 20, 90
 _LOCK_SECONDS = 60
@@ -44,6 +46,8 @@ class Trial:
     """Why it failed or was stopped."""
     worker: str
     """The process that runs or ran it."""
+    left_out: tuple[float, ...] = ()
+    """The criterion without each part of the validation rows (`training.judged`)."""
 
 
 class Study:
@@ -179,6 +183,7 @@ class Study:
             None if taken is None else taken.total_seconds(),
             str(reason or self.study.user_attrs.get(f"ended {trial.number}", "")),
             str(trial.user_attrs.get("worker", "")),
+            tuple(trial.user_attrs.get(LEFT_OUT, ())),
         )
 
 

@@ -19,7 +19,7 @@ from training.criterion import Criterion
 from training.errors import TrainingError
 from training.task import find_task
 from training.tune.search_space import SearchSpace
-from training.tune.study import Study
+from training.tune.study import LEFT_OUT, Study
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,9 @@ def run_trials(job: Job, count: int) -> None:
         values = {name: choice.suggest(trial, name) for name, choice in job.space.choices.items()}
         try:
             settings = job.space.with_values(values)
-            return task.try_settings(settings, job.data, job.criterion, after_epoch)
+            found = task.try_settings(settings, job.data, job.criterion, after_epoch)
+            trial.set_user_attr(LEFT_OUT, found.left_out)
+            return found.value
         except TrainingError as error:
             trial.set_user_attr("reason", str(error))
             raise

@@ -24,18 +24,25 @@ def searched(tmp_path_factory):
     return with_loss(tiny_forecasting_config(folder / "runs", data=data), "mae")
 
 
-@pytest.mark.parametrize("tried", ["mae", "mse"])
-def test_every_trial_has_the_measure_of_the_search(searched, tried):
+@pytest.mark.parametrize(
+    ("tried", "combine"), [("mae", True), ("mse", True), ("quantile", True), ("quantile", False)]
+)
+def test_every_trial_has_the_measure_of_the_search(searched, tried, combine):
     """Searches with `--loss mae` compared squared errors."""
     task, seen = find_task("forecasting"), []
     data = task.check(searched).data
     criterion = task.criterion(searched, data)
     assert criterion.name == "mean absolute error"
     settings = with_loss(searched, tried)
-    value = task.try_settings(settings, data, criterion, lambda _, value: seen.append(value))
-    run = train_forecasting(replace(settings, run=replace(settings.run, name=tried)))
+    settings = replace(settings, combination=replace(settings.combination, combine=combine))
+    value, left_out = task.try_settings(
+        settings, data, criterion, lambda _, value: seen.append(value)
+    )
+    named = replace(settings.run, name=f"{tried}-{combine}")
+    run = train_forecasting(replace(settings, run=named))
     assert value == pytest.approx(run.metrics["model"]["validation"]["mae"], rel=1e-5)
     assert seen
+    assert np.mean(left_out) == pytest.approx(value, rel=0.05)
 
 
 @pytest.mark.parametrize(

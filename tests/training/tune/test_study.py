@@ -11,6 +11,7 @@ from optuna.trial import TrialState
 from training.criterion import Criterion
 from training.errors import ConfigError, RunDirectoryError
 from training.sentiment.config import SentimentConfig
+from training.tune.pick import pick
 from training.tune.report import FinalRun, summary, write_report
 from training.tune.search_space import SearchSpace
 from training.tune.study import Study
@@ -24,11 +25,13 @@ def opened(folder, criterion=ACCURACY, seed=0):
     return Study.open(folder, criterion, "median", seed, epochs=5)
 
 
-def run_trial(study, value):
+def run_trial(study, value, left_out=None):
     """One trial, whose value is made of its settings."""
 
     def objective(trial):
         chosen = {name: choice.suggest(trial, name) for name, choice in SPACE.choices.items()}
+        if left_out is not None:
+            trial.set_user_attr("left_out", left_out)
         return value(chosen)
 
     study.study.optimize(objective, n_trials=1)
@@ -153,14 +156,16 @@ def test_the_report_says_what_was_found(tmp_path):
     study.study.tell(stopped, state=TrialState.PRUNED)
     finals = [FinalRun(tmp_path / "a", 0, "accuracy", 0.80, ".1%"),
               FinalRun(tmp_path / "b", 1, "accuracy", 0.90, ".1%")]  # fmt: skip
-    lines = summary(SPACE, study, finals)
+    picked = pick(study, SPACE.defaults())
+    lines = summary(study, picked, finals)
     assert lines[0] == "13 trials: 12 complete, 1 stopped early, 0 failed."
     best, first = study.best(), study.trials()[0]
     assert f"{best.value:.1%} (trial {best.number}), against {first.value:.1%}" in lines[1]
     assert lines[2] == "Test rows, final 2 runs: accuracy 85.0% ± 7.1%."
     study.criterion = study.criterion._replace(caution="only 3 rows")
-    assert summary(SPACE, study, finals)[2] == "Caution: only 3 rows."
-    page = write_report(SPACE, study, tmp_path, finals, "gru-train sentiment --units 96")
+    assert summary(study, picked, finals)[2] == "Caution: only 3 rows."
+    again = "gru-train sentiment --units 96"
+    page = write_report(SPACE, study, picked, tmp_path, finals, again)
     markdown = (tmp_path / "report.md").read_text()
     assert "gru-train sentiment --units 96" in markdown
     assert f"| units | {best.settings['units']} | 64 | 32 to 160, 16 apart |" in markdown

@@ -247,6 +247,14 @@ def _weigh(
     return weights, errors, criterion
 
 
+def validation_errors(plan: Plan, model: keras.Model) -> np.ndarray:
+    """(n,) forecast minus truth on the validation windows, in order, where there is a truth."""
+    answers = _forecasts(model, plan.validation(), plan.data.preprocessor)  # (N, H, K, Q or 1)
+    # A combination delivers its median alone.
+    level = plan.config.model.levels.index(MEDIAN) if answers.shape[-1] > 1 else 0
+    return measured_errors([answers[..., level]], compared(plan), plan.data)[:, 0]
+
+
 def assembled(
     shape: ForecastShape,
     networks: Sequence[Network],
