@@ -97,10 +97,11 @@ class SeriesTraining(RunEstimator):
         study: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Search for the settings that do best on the validation part, and train with them.
+        """Search for settings, and train with those that do best on the validation part.
 
-        Settings that are not the defaults stay as they are. The test part is not looked at before
-        the training at the end. Called again with the same data and settings, the search goes on.
+        Where chance may explain what they gain over the defaults, these are kept. Settings
+        that are not the defaults stay as they are. The test part is not looked at before the
+        training at the end. Called again with the same data and settings, the search goes on.
 
         Args:
             data: As for `fit`; so are the next two.

@@ -91,10 +91,11 @@ class TextTraining(RunEstimator):
         study: str | os.PathLike[str] | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Search for the settings that do best on the validation rows, and train with them.
+        """Search for settings, and train with those that do best on the validation rows.
 
-        Settings that are not the defaults stay as they are. Test rows are not looked at before the
-        training at the end. Called again with the same data and settings, the search goes on.
+        Where chance may explain what they gain over the defaults, these are kept. Settings
+        that are not the defaults stay as they are. Test rows are not looked at before the training
+        at the end. Called again with the same data and settings, the search goes on.
 
         Args:
             data: As for `fit`; so are the next five.

@@ -15,7 +15,8 @@ class TuneConfig:
     """Search for the settings that do best on the validation rows, then train with them.
 
     Any setting of the training may follow TASK; the search leaves it as it is. The first trial has
-    the default settings. Test rows are not looked at before the final training.
+    the default settings, which are kept unless the best ones are better by a standard error. Test
+    rows are not looked at before the final training.
 
     gru-train tune sentiment --data tickets.csv --minutes 30
 
@@ -46,7 +47,7 @@ class TuneConfig:
     only: bool = False
     """Search only the settings of --vary."""
     seeds: int = 1
-    """Final trainings with the best settings, each with a seed of its own; 0: none."""
+    """Final trainings with the settings found, each with a seed of its own; 0: none."""
     study: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Folder of the study, new or to be continued; default: in --runs-dir, named after the data."""
     name: OptionalName = None
