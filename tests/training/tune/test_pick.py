@@ -8,7 +8,7 @@ from training.judged import judged
 from training.tune.pick import pick
 from training.tune.report import summary, write_report
 
-from .test_study import SPACE, opened, run_trial
+from .studies import SPACE, opened, run_trial
 
 LOSS = Criterion("log loss", False, ".4f", "log_loss")
 ROWS = np.random.default_rng(0).gamma(2.0, 0.2, 400)

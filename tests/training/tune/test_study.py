@@ -10,31 +10,11 @@ from optuna.trial import TrialState
 
 from training.criterion import Criterion
 from training.errors import ConfigError, RunDirectoryError
-from training.sentiment.config import SentimentConfig
 from training.tune.pick import pick
 from training.tune.report import FinalRun, summary, write_report
-from training.tune.search_space import SearchSpace
-from training.tune.study import Study
 from training.tune.worker import worker_name
 
-ACCURACY = Criterion("accuracy", True, ".1%", "accuracy")
-SPACE = SearchSpace.of(SentimentConfig(), ["subwords", "word_ratios", "pooling"])
-
-
-def opened(folder, criterion=ACCURACY, seed=0):
-    return Study.open(folder, criterion, "median", seed, epochs=5)
-
-
-def run_trial(study, value, left_out=None):
-    """One trial, whose value is made of its settings."""
-
-    def objective(trial):
-        chosen = {name: choice.suggest(trial, name) for name, choice in SPACE.choices.items()}
-        if left_out is not None:
-            trial.set_user_attr("left_out", left_out)
-        return value(chosen)
-
-    study.study.optimize(objective, n_trials=1)
+from .studies import SPACE, opened, run_trial
 
 
 def begun_trial(study):

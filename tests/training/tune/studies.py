@@ -1,0 +1,25 @@
+"""Studies whose trials train nothing."""
+
+from training.criterion import Criterion
+from training.sentiment.config import SentimentConfig
+from training.tune.search_space import SearchSpace
+from training.tune.study import Study
+
+ACCURACY = Criterion("accuracy", True, ".1%", "accuracy")
+SPACE = SearchSpace.of(SentimentConfig(), ["subwords", "word_ratios", "pooling"])
+
+
+def opened(folder, criterion=ACCURACY, seed=0):
+    return Study.open(folder, criterion, "median", seed, epochs=5)
+
+
+def run_trial(study, value, left_out=None):
+    """One trial, whose value is made of its settings."""
+
+    def objective(trial):
+        chosen = {name: choice.suggest(trial, name) for name, choice in SPACE.choices.items()}
+        if left_out is not None:
+            trial.set_user_attr("left_out", left_out)
+        return value(chosen)
+
+    study.study.optimize(objective, n_trials=1)
