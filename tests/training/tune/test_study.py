@@ -71,7 +71,7 @@ def test_processes_on_one_study_do_not_repeat_trials(tmp_path):
     program = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from tests.training.tune.test_study import near_96_units, opened, run_trial
+        from tests.training.tune.studies import near_96_units, opened, run_trial
         study = opened(Path(sys.argv[1]))
         for _ in range(8):
             run_trial(study, near_96_units)
@@ -113,7 +113,7 @@ def test_a_process_is_not_ended_before_its_trial_has_its_name(tmp_path):
     program = textwrap.dedent("""
         import os, signal, sys
         from pathlib import Path
-        from tests.training.tune.test_study import ACCURACY, SPACE
+        from tests.training.tune.studies import ACCURACY, SPACE
         from training.tune.sampler import NumberedSampler
         from training.tune.worker import Job, run_trials
         # Called when a trial has begun, before it is given to the objective.
