@@ -14,17 +14,13 @@ from training.tune.pick import pick
 from training.tune.report import FinalRun, summary, write_report
 from training.tune.worker import worker_name
 
-from .studies import SPACE, opened, run_trial
+from .studies import SPACE, near_96_units, opened, run_trial
 
 
 def begun_trial(study):
     """A trial that runs in no process that reports to Optuna."""
     with pytest.warns(UserWarning, match="Heartbeat"):
         return study.study.ask()
-
-
-def near_96_units(chosen):
-    return 1 - abs(chosen["units"] - 96) / 1000 - abs(chosen["dropout"] - 0.4) / 10
 
 
 def test_the_first_trial_has_the_defaults_and_the_best_is_found(tmp_path):
