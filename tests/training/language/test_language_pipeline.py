@@ -120,7 +120,7 @@ def test_a_search_judges_by_the_validation_documents(config_of, tmp_path):
     criterion = task.criterion(config, data)
     found = task.try_settings(config, data, criterion, lambda *each: told.append(each))
     assert [epoch for epoch, _ in told] == [1, 2]
-    assert found == min(bits for _, bits in told)
+    assert found.value == min(bits for _, bits in told)
     assert (criterion.name, criterion.higher_is_better) == ("bits per word", False)
     assert not list(tmp_path.iterdir())
 

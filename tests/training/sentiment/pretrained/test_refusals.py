@@ -102,7 +102,7 @@ def test_a_trial_of_a_search_begins_with_it(folder):
     )
     ((epoch, loss),) = found
     assert epoch == 1
-    assert 0 < score <= loss
+    assert 0 < score.value <= loss
 
 
 @pytest.mark.long
