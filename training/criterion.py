@@ -2,6 +2,10 @@
 
 from typing import NamedTuple
 
+FEWEST_PARTS = 5
+"""Parts of the validation rows, as forecasts that do not overlap, from which on two trials can be
+told apart."""
+
 
 class Criterion(NamedTuple):
     """What a search judges settings by, on validation rows."""

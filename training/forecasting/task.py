@@ -9,7 +9,7 @@ from rich.console import Console
 
 from training.continuing.beside import print_beside
 from training.continuing.config import ContinueConfig
-from training.criterion import Criterion, caution
+from training.criterion import FEWEST_PARTS, Criterion, caution
 from training.errors import TrainingError
 from training.forecasting.backtests.config import BacktestConfig
 from training.forecasting.config import ForecastingConfig
@@ -52,8 +52,6 @@ def _backtest(config: BacktestConfig, console: Console) -> None:
 
 
 _ERRORS = {"mse": "squared", "mae": "absolute"}
-_FEWEST_APART = 5
-"""Validation windows that do not overlap, below which a search says that it chooses by chance."""
 
 
 class ForecastingTask(Task):
@@ -117,7 +115,7 @@ class ForecastingTask(Task):
         measure = config.model.measure
         begin, end = borders_of(data, config.data).part("validation")
         apart = (end - begin) // steps_of(data, config.data)[1]
-        enough = data.panel or apart >= _FEWEST_APART
+        enough = data.panel or apart >= FEWEST_PARTS
         few = "" if enough else caution(f"only {apart} validation windows do not overlap")
         return Criterion(f"mean {_ERRORS[measure]} error", False, ".4f", measure, few)
 

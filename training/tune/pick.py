@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from training.criterion import FEWEST_PARTS
 from training.judged import standard_error
 from training.tune.study import Study, Trial
-
-_FEWEST_PARTS = 5
-"""From fewer parts of the validation rows no standard error is worked out."""
 
 
 @dataclass(frozen=True)
 class Pick:
     """The trial whose settings are taken, and why."""
 
+    trial: Trial
+    """The trial whose settings to train with: one of the next two."""
     best: Trial
     """The trial that does best."""
     defaults: Trial | None
@@ -23,12 +23,11 @@ class Pick:
     """By how much the best is better than the defaults, above 0 for better."""
     error: float | None = None
     """The standard error of the gain; None where it cannot be told."""
-    keeps_defaults: bool = False
 
     @property
-    def trial(self) -> Trial:
-        """The trial whose settings to train with."""
-        return self.defaults if self.keeps_defaults and self.defaults is not None else self.best
+    def keeps_defaults(self) -> bool:
+        """Whether the best trial was not taken."""
+        return self.trial is not self.best
 
 
 def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
@@ -52,11 +51,11 @@ def pick(study: Study, defaults: Mapping[str, Any]) -> Pick | None:
     done = (each for each in trials if each.state == "complete" and each.settings == defaults)
     before = next(done, None)
     if before is None or before.value is None or before.number == best.number:
-        return Pick(best, before)
+        return Pick(best, best, before)
     sign = 1 if study.criterion.higher_is_better else -1
     gain = sign * (best.value - before.value)
     parts = len(best.left_out)
-    if parts < _FEWEST_PARTS or parts != len(before.left_out):
-        return Pick(best, before, gain, None, bool(study.criterion.caution))
+    if parts < FEWEST_PARTS or parts != len(before.left_out):
+        return Pick(before if study.criterion.caution else best, best, before, gain)
     error = standard_error(best.left_out, before.left_out)
-    return Pick(best, before, gain, error, gain < error)
+    return Pick(before if gain < error else best, best, before, gain, error)
