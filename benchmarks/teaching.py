@@ -5,8 +5,9 @@
 The teacher of each fold and seed is a run of the preset with vectors from IMDB's reviews, GRU and
 n-grams; the student a run of the same settings that also learns what its teacher answers to these
 reviews or, where the labelled texts are sentences, to sentences of them of which the teacher is
-sure (`--teach-sentences --teach-sure 0.7`). Runs that are there already, such as the teachers
-of a table of `python -m benchmarks.sentiment`, are not trained again.
+sure (`--teach-sentences --teach-sure 0.7`). With `--generations 2` the student teaches another one,
+and the table has that. Runs that are there already, such as the teachers of a table of
+`python -m benchmarks.sentiment`, are not trained again.
 
 A row is the accuracy on the test rows, of the GRU alone and of GRU and n-grams together. The last
 ones are the means of all runs of a set, and how many more of the test rows the students' GRUs
@@ -55,8 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", choices=sorted(SETS), default=sorted(SETS))
     parser.add_argument("--folds", nargs="+", type=int, default=range(FOLDS), help="of mr")
     parser.add_argument("--seeds", nargs="+", type=int, default=(0,))
+    parser.add_argument("--generations", type=int, default=1, help="of students (default: 1)")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="FOLDER")
     arguments = parser.parse_args(argv)
+    if arguments.generations < 1:
+        parser.error(f"--generations: expected at least 1, got {arguments.generations}")
     print(f"{_HEAD}\n|---|{'---:|' * (_HEAD.count('|') - 2)}", flush=True)
     for name in arguments.sets:
         named, teaching = SETS[name]
@@ -65,31 +69,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         right: list[np.ndarray] = []
         for seed in arguments.seeds:
             for fold in folds:
-                runs = _trained(config, teaching, fold, seed, arguments.runs_dir)
-                right.append(_right(*runs))
+                teacher, *_, student = _trained(
+                    config, teaching, fold, seed, arguments.runs_dir, arguments.generations
+                )
+                right.append(_right(teacher, student))
                 print(f"| {name} | {'' if fold is None else fold} | {seed} {_cells(right[-1])}")
         print(f"| {name} | all | {_cells(np.concatenate(right, axis=1))}", flush=True)
     return 0
 
 
 def _trained(
-    config: SentimentConfig, teaching: TeachingConfig, fold: int | None, seed: int, folder: Path
-) -> tuple[SentimentRun, SentimentRun]:
-    """The teacher and the student; trained if they are not there."""
+    config: SentimentConfig,
+    teaching: TeachingConfig,
+    fold: int | None,
+    seed: int,
+    folder: Path,
+    generations: int,
+) -> list[SentimentRun]:
+    """The teacher and each generation of students; trained if they are not there."""
     end = f"s{seed}" + ("" if fold is None else f"-f{fold}")
-    teacher, student = folder / f"{config.preset}-{end}", folder / f"{config.preset}-taught-{end}"
     config = replace(
         config,
         data=replace(config.data, fold=fold),
         training=replace(config.training, seed=seed),
     )
-    taught = replace(config, teaching=replace(teaching, teach=teacher))
     console = Console(stderr=True, soft_wrap=True)
-    for path, settings in ((teacher, config), (student, taught)):
+    paths: list[Path] = []
+    for kind in ("", "taught-", *(f"taught-{number}-" for number in range(2, generations + 1))):
+        path = folder / f"{config.preset}-{kind}{end}"
         if not path.exists():
-            run = replace(settings.run, runs_dir=folder, name=path.name)
-            train_sentiment(replace(settings, run=run), console, resume=True)
-    return SentimentRun.open(teacher), SentimentRun.open(student)
+            run = replace(config.run, runs_dir=folder, name=path.name)
+            taught = replace(teaching, teach=paths[-1]) if paths else config.teaching
+            train_sentiment(replace(config, run=run, teaching=taught), console, resume=True)
+        paths.append(path)
+    return [SentimentRun.open(path) for path in paths]
 
 
 def _right(teacher: SentimentRun, student: SentimentRun) -> np.ndarray:
