@@ -121,11 +121,12 @@ def row(config: SentimentConfig, runs: Sequence[SentimentRun]) -> dict[str, Any]
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as a Markdown table."""
     head = ["preset", "seeds", "test rows", "GRU alone", "with n-grams", "validation"]
-    head += ["NB-weighted bigrams", "bag of words", "time of a run"]
+    head += ["NB-weighted n-grams", "bag of words", "time of a run"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for one in rows:
         test = one["test"]
         together = "gru_alone" in test
+        weighted = next(name for name in test if name.startswith("NB-weighted"))
         cells = [
             f"`{one['preset']}`",
             str(len(one["seeds"])),
@@ -133,7 +134,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
             _spread(test["gru_alone"] if together else test["model"]),
             _spread(test["model"]) if together else "",
             _spread(one["validation"]),
-            _spread(test["NB-weighted bigrams, logistic regression"]),
+            _spread(test[weighted]),
             _spread(test["bag of words, logistic regression"]),
             f"{statistics.mean(one['seconds']):.0f} s",
         ]

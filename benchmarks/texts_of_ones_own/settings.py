@@ -96,7 +96,12 @@ def _train(path: Path, seed: int, settings: str, folder: Path) -> dict[str, floa
     target = make_target(data, config)
     model, result = fit_network(data, read, target, config, Console(quiet=True))
     rows = read.rows
-    ngrams = target.fit_ngrams(rows["train"], rows["validation"], len(read.words.vocabulary))
+    ngrams = target.fit_ngrams(
+        rows["train"],
+        rows["validation"],
+        len(read.words.vocabulary),
+        order=config.model.ngram_order,
+    )
     alone, counted = (
         {part: answer(rows[part].ids) for part in ("validation", "test")}
         for answer in (lambda ids: predict_logits(model, ids), ngrams.logits)

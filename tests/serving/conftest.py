@@ -262,7 +262,7 @@ def make_exports(root):
     both = replace(
         one,
         pretraining=PretrainingConfig(texts, vector_size=4, topic_size=3),
-        model=ClassifierConfig(8, 8, subwords=True, word_ratios=True, ngrams=True),
+        model=ClassifierConfig(8, 8, subwords=True, word_ratios=True, ngrams=True, ngram_order=3),
         run=replace(one.run, name="both"),
     )
     for config in (one, both):

@@ -64,8 +64,11 @@ class ClassifierConfig:
     word_ratios: Annotated[bool, OneOf((False, True))] = False
     """Initialise learned word vectors with how much more often a word occurs in a class."""
     ngrams: OptionalFlag = None
-    """Combine the GRU with a regression on NB-weighted uni- and bigrams; default: for files of
-    your own, if the network reads in both directions."""
+    """Combine the GRU with a regression on NB-weighted n-grams; default: for files of your own, if
+    the network reads in both directions."""
+    ngram_order: Literal[2, 3] = 2
+    """Words in the longest n-grams: single words and pairs, or also triples that stand in two or
+    more of the training texts."""
 
     def __post_init__(self) -> None:
         require_at_least("--embedding-size", self.embedding_size, 1)
@@ -125,8 +128,8 @@ class SentimentRunConfig(RunConfig):
     """Where the result goes and what is reported beside it."""
 
     ngram_baseline: bool = False
-    """Also fit naive Bayes and a logistic regression on NB-weighted uni- and bigrams (Wang and
-    Manning, 2012)."""
+    """Also fit naive Bayes and a logistic regression on NB-weighted n-grams (Wang and Manning,
+    2012)."""
 
 
 @dataclass(frozen=True)

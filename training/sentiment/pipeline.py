@@ -132,6 +132,7 @@ def train_sentiment(
                     parts["validation"],
                     len(vocabulary),
                     None if start is None else start.penalty,
+                    config.model.ngram_order,
                 )
         floors = fit_baselines(target, parts, ngrams, console)
         alone = None

@@ -60,7 +60,7 @@ def try_settings(
     rows = read.rows["validation"]
     logits = predict_logits(model, rows.ids)
     if with_ngrams(config, data):
-        counted = _counted(read, target, str(config.training.class_weight))
+        counted = _counted(read, target, config)
         gru, regression = fitted_shares(rows, logits, counted, target, config)
         logits = gru * logits + regression * counted
     if by_loss:
@@ -74,19 +74,21 @@ _FITTED: dict[str, np.ndarray] = {}
 """What the n-gram regression of the last trial answers to the validation rows."""
 
 
-def _counted(read: ReadTexts, target: Target, weights: str) -> np.ndarray:
+def _counted(read: ReadTexts, target: Target, config: SentimentConfig) -> np.ndarray:
     """(N, C): the n-grams' logits of the validation rows.
 
-    The regression depends on words, rows and their weights, which few searches vary: most trials
-    of a process share it.
+    The regression depends on words, rows, their weights and the order, which few searches vary:
+    most trials of a process share it.
     """
     train, rows = read.rows["train"], read.rows["validation"]
-    contents: list[str | np.ndarray] = [weights, target.metric.name, *read.words.vocabulary.tokens]
+    order = config.model.ngram_order
+    contents: list[str | np.ndarray] = [str(config.training.class_weight), str(order)]
+    contents += [target.metric.name, *read.words.vocabulary.tokens]
     for part in (train, rows):
         contents += [np.concatenate(part.ids), np.array(list(map(len, part.ids))), part.labels]
     key = data_digest(contents)
     if key not in _FITTED:
         _FITTED.clear()
-        ngrams = target.fit_ngrams(train, rows, len(read.words.vocabulary))
+        ngrams = target.fit_ngrams(train, rows, len(read.words.vocabulary), order=order)
         _FITTED[key] = ngrams.logits(rows.ids)
     return _FITTED[key]

@@ -11,7 +11,7 @@ import numpy as np
 from keras_gru.convert.onnx_graph import INT64, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_operations import OPERATIONS
 from training.words.embedding import WordEmbedding
-from training.words.ngram_model import NgramLogits
+from training.words.ngram_model import NgramLogits, first_key
 from training.words.vocabulary import PADDING, UNKNOWN
 
 _ML = "ai.onnx.ml"
@@ -47,13 +47,17 @@ def add_ngram_logits(graph: OnnxGraph, layer: Any, values: Sequence[Value], _: A
     ids = graph.add("Cast", values[0].name, to=INT64)
     padding, one = graph.constant(np.int64(PADDING)), graph.constant([1])
     zero, end = graph.constant([0]), graph.constant([np.iinfo(np.int64).max])
-    left = graph.add("Slice", ids, zero, graph.constant([-1]), one)
-    right = graph.add("Slice", ids, one, end, one)
-    # Padding is at the end: a pair with padding has it on the right.
-    pair = graph.add("Mul", left, graph.constant(np.int64(size)))
-    pair = graph.add("Add", graph.add("Add", pair, right), graph.constant(np.int64(size)))
-    pair = graph.add("Where", graph.add("Equal", right, padding), padding, pair)
-    found = graph.add("Concat", ids, pair, axis=1)
+    numbers, grams = ids, [ids]
+    for length in range(2, layer.order + 1):
+        # Padding is at the end: an n-gram with padding has it on the right.
+        last = graph.add("Slice", ids, graph.constant([length - 1]), end, one)
+        before = graph.add("Slice", numbers, zero, graph.constant([-1]), one)
+        numbers = graph.add("Mul", before, graph.constant(np.int64(size)))
+        numbers = graph.add("Add", numbers, last)
+        keyed = graph.add("Add", numbers, graph.constant(np.int64(first_key(size, length))))
+        is_padding = graph.add("Equal", last, padding)
+        grams.append(graph.add("Where", is_padding, padding, keyed))
+    found = graph.add("Concat", *grams, axis=1)
     count = graph.add("Shape", found, start=1, end=2)
     ordered, _ = graph.add("TopK", found, count, count=2, axis=1, largest=0)
     later = graph.add("Slice", ordered, one, end, one)

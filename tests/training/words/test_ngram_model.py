@@ -1,12 +1,13 @@
 """The n-gram regression in SciPy, in the graph, and beside a GRU."""
 
-from itertools import pairwise
+from collections import Counter
 
 import keras
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from training.errors import ConfigError
 from training.sentiment.config import ClassifierConfig
 from training.sentiment.network.combination import combine, fit_shares
 from training.sentiment.network.model import build_sentiment_model
@@ -24,37 +25,45 @@ def rows(count, seed, classes=2):
     return TokenRows(ids, labels)
 
 
-def by_hand(train, validation, penalty):
+def grams(row, order):
+    words = [int(i) for i in row if i]
+    lengths = range(1, order + 1)
+    return {
+        tuple(words[k : k + length]) for length in lengths for k in range(len(words) - length + 1)
+    }
+
+
+def by_hand(train, validation, penalty, order):
     """Decision values of a binary regression from sets of n-grams, in plain Python."""
-
-    def grams(row):
-        words = [int(i) for i in row if i]
-        return {(w,) for w in words} | set(pairwise(words))
-
-    names = sorted(set.union(*map(grams, train.ids)))
-    f = np.array([[float(name in grams(row)) for name in names] for row in train.ids])
+    times = Counter(name for row in train.ids for name in grams(row, order))
+    names = sorted(name for name in times if len(name) < 3 or times[name] > 1)
+    f = np.array([[float(name in grams(row, order)) for name in names] for row in train.ids])
     p = 1 + f[train.labels == 1].sum(0)
     q = 1 + f[train.labels == 0].sum(0)
     r = np.log((p / p.sum()) / (q / q.sum()))
     model = LogisticRegression(C=penalty, max_iter=5000).fit(f * r, train.labels)
-    g = np.array([[float(name in grams(row)) for name in names] for row in validation.ids])
+    g = np.array([[float(name in grams(row, order)) for name in names] for row in validation.ids])
     return model.decision_function(g * r)
 
 
-def test_against_sets_of_ngrams():
+@pytest.mark.parametrize("order", [2, 3])
+def test_against_sets_of_ngrams(order):
     train, validation = rows(200, 0), rows(80, 1)
-    logits = fit_ngrams(train, validation, 2, V).logits(validation.ids)
-    decisions = {penalty: by_hand(train, validation, penalty) for penalty in (0.03, 0.3, 3.0)}
+    logits = fit_ngrams(train, validation, 2, V, order=order).logits(validation.ids)
+    decisions = {
+        penalty: by_hand(train, validation, penalty, order) for penalty in (0.03, 0.3, 3.0)
+    }
     best = max(decisions, key=lambda k: np.mean((decisions[k] > 0) == validation.labels))
     np.testing.assert_allclose(logits[:, 1] - logits[:, 0], decisions[best], atol=2e-3)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_the_layer_answers_as_the_model(classes, tmp_path):
+@pytest.mark.parametrize(("classes", "order"), [(2, 2), (3, 2), (2, 3)])
+def test_the_layer_answers_as_the_model(classes, order, tmp_path):
     train, validation = rows(200, 2, classes), rows(40, 3, classes)
-    model = fit_ngrams(train, validation, classes, V)
+    model = fit_ngrams(train, validation, classes, V, order=order)
+    assert (model.keys >= V + V**2).any() == (order == 3)
     inputs = keras.Input((None,), dtype="int32")
-    layer = NgramLogits(len(model.keys), classes, V)
+    layer = NgramLogits(len(model.keys), classes, V, order)
     network = keras.Model(inputs, layer(inputs))
     layer.set_model(model)
     padded = np.zeros((42, 9), np.int32)  # the last two rows are empty
@@ -62,9 +71,19 @@ def test_the_layer_answers_as_the_model(classes, tmp_path):
         padded[place, : len(row)] = row
     expected = np.concatenate([model.logits(validation.ids), np.tile(model.bias, (2, 1))])
     np.testing.assert_allclose(network(padded), expected, atol=1e-5)
+    single = np.array([[3], [0]], np.int32)  # no room for a pair
+    alone = [model.logits([np.array([3])])[0], model.bias]
+    np.testing.assert_allclose(network(single), alone, atol=1e-5)
     network.save(tmp_path / "m.keras")
     loaded = keras.models.load_model(tmp_path / "m.keras")
     np.testing.assert_array_equal(loaded(padded), network(padded))
+
+
+def test_words_have_room_in_the_keys():
+    train = rows(20, 5)
+    assert fit_ngrams(train, train, 2, 2_000_000, order=3).keys.max() < 2**63
+    with pytest.raises(ConfigError, match=r"--ngram-order 3 .* at most 2,097,150 .* 2,097,152"):
+        fit_ngrams(train, train, 2, 2**21, order=3)
 
 
 def test_shares_are_the_likeliest_on_a_grid():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from training.words.ngram_model import NgramModel
+from training.words.ngram_model import NgramModel, first_key, require_keys
 from training.words.vocabulary import RESERVED, UNKNOWN, TokenIndex, Vocabulary
 
 
@@ -38,11 +38,18 @@ def grown_ngrams(model: NgramModel, vocabulary_size: int, odds: np.ndarray) -> N
         vocabulary_size: V, number of ids.
         odds: (C,), logarithms of the odds of each class or label in the training rows: what is
             answered of a new one, whatever the n-grams.
+
+    Raises:
+        ConfigError: As of `require_keys`.
     """
-    before = model.vocabulary_size
-    left, right = np.divmod(model.keys - before, before)
-    pairs = vocabulary_size + left * vocabulary_size + right
-    keys = np.where(model.keys < before, model.keys, pairs)  # in the order that they had
+    require_keys(vocabulary_size, model.order)
+    before, keys = model.vocabulary_size, model.keys.copy()  # in the order that they have
+    for length in range(2, model.order + 1):
+        first = first_key(before, length)
+        of_length = (model.keys >= first) & (model.keys < first_key(before, length + 1))
+        words = np.unravel_index(model.keys[of_length] - first, (before,) * length)
+        grown = np.ravel_multi_index(words, (vocabulary_size,) * length)
+        keys[of_length] = first_key(vocabulary_size, length) + grown
     further = np.zeros((len(keys), len(odds) - model.weights.shape[1]), np.float32)
     return NgramModel(
         vocabulary_size,
@@ -50,4 +57,5 @@ def grown_ngrams(model: NgramModel, vocabulary_size: int, odds: np.ndarray) -> N
         np.concatenate([model.weights, further], 1),
         np.concatenate([model.bias, odds[len(model.bias) :]]),
         model.penalty,
+        model.order,
     )

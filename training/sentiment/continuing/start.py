@@ -102,6 +102,7 @@ class Start:
             layer.values.numpy(),
             layer.bias.numpy(),
             self.penalty,
+            layer.order,
         )
         return grown_ngrams(model, vocabulary_size, odds)
 

@@ -21,6 +21,8 @@ from training.words.vocabulary import PADDING
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
+_LONGEST = {2: "bigrams", 3: "trigrams"}
+"""What n-grams are called by their order."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def numbers_bag_of_words(
 def naive_bayes(
     ngrams: NgramModel, train: TokenRows, validation: TokenRows, test: TokenRows
 ) -> BaselineResult:
-    """Multinomial naive Bayes on which uni- and bigrams a text holds (Wang and Manning 2012, 2.1).
+    """Multinomial naive Bayes on which n-grams a text holds (Wang and Manning 2012, 2.1).
 
     Args:
         ngrams: Says which n-grams the training rows hold; its weights are not used.
@@ -151,11 +153,13 @@ def naive_bayes(
     """
     model = MultinomialNB().fit(ngrams.indicators(train.ids), train.labels)
     predicted = (model.predict(ngrams.indicators(rows.ids)) for rows in (validation, test))
-    return _of_classes("bigrams, multinomial naive Bayes", validation, test, *predicted)
+    return _of_classes(
+        f"{_LONGEST[ngrams.order]}, multinomial naive Bayes", validation, test, *predicted
+    )
 
 
 def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows) -> BaselineResult:
-    """Logistic regression on uni- and bigrams weighted by naive-Bayes log-count ratios.
+    """Logistic regression on n-grams weighted by naive-Bayes log-count ratios.
 
     Args:
         model: Of `training.words.ngram_model.fit_ngrams`.
@@ -163,7 +167,9 @@ def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows
         test: Held-out rows.
     """
     predicted = (model.logits(rows.ids).argmax(axis=1) for rows in (validation, test))
-    return _of_classes("NB-weighted bigrams, logistic regression", validation, test, *predicted)
+    return _of_classes(
+        f"NB-weighted {_LONGEST[model.order]}, logistic regression", validation, test, *predicted
+    )
 
 
 def _unigrams(ids: np.ndarray) -> Iterator[int]:

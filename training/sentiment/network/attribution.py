@@ -124,11 +124,17 @@ class _OneAttribution:
         return tf.reduce_sum(vectors[0] * slopes, axis=-1)
 
     def _of_ngrams(self, ids: Any, weights: Any) -> Any:
-        """A pair's share in halves to its words, equal parts where an n-gram repeats."""
+        """An n-gram's share in equal parts to its words, and equal ones where it repeats."""
         assert self._ngrams is not None
         keys = self._ngrams.keys_of(ids[tf.newaxis])[0]
         _, which, times = tf.unique_with_counts(keys)
         worth = tf.linalg.matvec(self._ngrams.weights_of(keys), weights)
         worth /= tf.cast(tf.gather(times, which), tf.float32)
-        words, pairs = worth[: tf.shape(ids)[0]], worth[tf.shape(ids)[0] :] / 2
-        return words + tf.pad(pairs, [[0, 1]]) + tf.pad(pairs, [[1, 0]])
+        count, scores = tf.shape(ids)[0], []
+        for length in range(1, self._ngrams.order + 1):
+            grams = tf.maximum(count - length + 1, 0)
+            part, worth = worth[:grams] / length, worth[grams:]
+            scores += [
+                tf.pad(part, [[place, length - 1 - place]])[:count] for place in range(length)
+            ]
+        return tf.add_n(scores)

@@ -71,7 +71,7 @@ def combine(model: keras.Model, ngrams: NgramModel, shares: tuple[float, float])
         shares: Of `fit_shares`.
     """
     count, classes = ngrams.weights.shape
-    layer = NgramLogits(count, classes, ngrams.vocabulary_size, name="ngrams")
+    layer = NgramLogits(count, classes, ngrams.vocabulary_size, ngrams.order, name="ngrams")
     counted = layer(model.input)
     layer.set_model(ngrams)
     parts = [

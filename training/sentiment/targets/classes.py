@@ -65,6 +65,7 @@ class ClassTarget(Target):
         validation: TokenRows,
         vocabulary_size: int,
         penalty: float | None = None,
+        order: int = 2,
     ) -> NgramModel:
         """Logistic regressions, of each class against the rest."""
         return fit_ngrams(
@@ -75,4 +76,5 @@ class ClassTarget(Target):
             score=self.metric.score,
             row_weights=None if self.weights is None else self.weights[train.labels],
             penalty=penalty,
+            order=order,
         )

@@ -59,6 +59,7 @@ class LabelsTarget(Target):
         validation: TokenRows,
         vocabulary_size: int,
         penalty: float | None = None,
+        order: int = 2,
     ) -> NgramModel:
         """A logistic regression for each label."""
         return fit_ngrams(
@@ -68,4 +69,5 @@ class LabelsTarget(Target):
             vocabulary_size,
             score=self.metric.score,
             penalty=penalty,
+            order=order,
         )

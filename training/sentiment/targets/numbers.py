@@ -58,10 +58,13 @@ class NumberTarget(Target):
         validation: TokenRows,
         vocabulary_size: int,
         penalty: float | None = None,
+        order: int = 2,
     ) -> NgramModel:
         """A ridge regression."""
         learned, held_out = (
             TokenRows(part.ids, self.in_units(part.labels).astype(np.float32))
             for part in (train, validation)
         )
-        return fit_ngram_numbers(learned, held_out, vocabulary_size, self.metric.score, penalty)
+        return fit_ngram_numbers(
+            learned, held_out, vocabulary_size, self.metric.score, penalty, order
+        )

@@ -61,14 +61,16 @@ class Target(ABC):
         validation: TokenRows,
         vocabulary_size: int,
         penalty: float | None = None,
+        order: int = 2,
     ) -> NgramModel:
-        """A linear model on uni- and bigrams that answers with the same logits.
+        """A linear model on n-grams that answers with the same logits.
 
         Args:
             train: Rows to learn from.
             validation: Rows on which the penalty is chosen.
             vocabulary_size: V, number of ids.
             penalty: Where it is chosen already.
+            order: Words in the longest n-grams.
         """
 
     def learned_from(self, part: str, rows: TokenRows) -> TokenRows:  # noqa: ARG002

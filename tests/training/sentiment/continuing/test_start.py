@@ -23,7 +23,8 @@ from training.sentiment.network.logits import predict_logits
 from training.sentiment.network.model import build_sentiment_model
 from training.sentiment.pipeline import train_sentiment
 from training.sentiment.run import SentimentRun
-from training.words.ngram_model import NgramModel
+from training.words.ngram_model import fit_ngrams
+from training.words.token_rows import TokenRows
 from training.words.vocabulary import UNKNOWN, token_ids
 
 
@@ -118,18 +119,14 @@ def test_new_words_begin_with_the_unknown_words_vector(run_of, tmp_path):
     assert len(capped.vocabulary) == len(before) + 3
 
 
-def test_grown_ngrams_answer_known_ngrams_as_before():
+@pytest.mark.parametrize("order", [2, 3])
+def test_grown_ngrams_answer_known_ngrams_as_before(order):
     rng = np.random.default_rng(0)
     size = 7
     rows = [rng.integers(1, size, 5).astype(np.int32) for _ in range(40)]
-    keys = np.unique(
-        np.concatenate(
-            [np.r_[row, size + row[:-1].astype(np.int64) * size + row[1:]] for row in rows]
-        )
-    )
-    model = NgramModel(
-        size, keys, rng.normal(size=(len(keys), 2)).astype(np.float32), np.ones(2, np.float32)
-    )
+    part = TokenRows(rows, rng.integers(0, 2, 40))
+    model = fit_ngrams(part, part, 2, size, order=order)
+    assert (model.keys >= size + size**2).any() == (order == 3)
     grown = grown_ngrams(model, 11, np.array([0, 0, -3], np.float32))
     np.testing.assert_allclose(grown.logits(rows)[:, :2], model.logits(rows), atol=1e-6)
     np.testing.assert_array_equal(grown.logits(rows)[:, 2], -3)

@@ -108,6 +108,18 @@ def test_an_ngram_is_shared_by_its_words():
     np.testing.assert_allclose(attribution.baseline(ids), [[0.25, 0.5]], atol=1e-6)
 
 
+def test_three_words_share_a_trigram():
+    triple = V + V**2 + (3 * V + 5) * V + 9
+    ngrams = NgramModel(
+        V, np.array([3, triple]), np.array([[1.0, 0], [6, 0]], np.float32), np.zeros(2), order=3
+    )
+    both = combine(build_sentiment_model(ClassifierConfig(6, 5), V, 2), ngrams, (0.0, 1.0))
+    attribution, weights = Attribution(both), np.array([[1, -1]], np.float32)
+    for ids, scores in (([4, 3, 5, 9], [0, 3, 2, 2]), ([3, 5], [1, 0]), ([3], [1])):
+        found = attribution(np.array([ids], np.int32), weights)[0]
+        np.testing.assert_allclose(found, scores, atol=1e-6)
+
+
 def test_a_text_without_words_has_no_scores():
     attribution = Attribution(model())
     empty = np.zeros((2, 1), np.int32)
