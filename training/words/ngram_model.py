@@ -8,6 +8,7 @@ Analysis of Movie Reviews" (arXiv:1412.5335), but without those of a single text
 them.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from training.words.vocabulary import PADDING
 
 _INVERSE_PENALTIES = (0.03, 0.3, 3.0)
 _RIDGE_PENALTIES = (1.0, 10.0, 100.0)
+_LARGEST_KEY = np.iinfo(np.int64).max
 Score = Callable[[np.ndarray, np.ndarray], float]
 """Of labels and logits; more is better."""
 
@@ -86,27 +88,20 @@ def fit_ngrams(
     Raises:
         ConfigError: As of `require_keys`.
     """
-    keys = _keys_of(train, vocabulary_size, order)
-    x = _indicators(train.ids, vocabulary_size, order, keys)
-    x_validation = _indicators(validation.ids, vocabulary_size, order, keys)
-    best: tuple[float, NgramModel] | None = None
-    for each in _INVERSE_PENALTIES if penalty is None else (penalty,):
+
+    def fit(x: sp.csr_matrix, penalty: float) -> tuple[np.ndarray, np.ndarray]:
         if classes == 2 and train.labels.ndim == 1:
-            weights, bias = _one_against_rest(x, train.labels == 1, each, row_weights)
+            weights, bias = _one_against_rest(x, train.labels == 1, penalty, row_weights)
             # Half of it for either class: their difference is the regression's own answer.
-            columns, biases = np.stack([-weights, weights], 1) / 2, np.array([-bias, bias]) / 2
-        else:
-            fits = [
-                _one_against_rest(x, members_of(train.labels, k), each, row_weights)
-                for k in range(classes)
-            ]
-            columns = np.stack([weights for weights, _ in fits], 1)
-            biases = np.array([bias for _, bias in fits])
-        value = score(validation.labels, x_validation @ columns + biases)
-        if best is None or value > best[0]:
-            best = value, _model(vocabulary_size, order, keys, columns, biases, each)
-    assert best is not None
-    return best[1]
+            return np.stack([-weights, weights], 1) / 2, np.array([-bias, bias]) / 2
+        fits = [
+            _one_against_rest(x, members_of(train.labels, k), penalty, row_weights)
+            for k in range(classes)
+        ]
+        return np.stack([weights for weights, _ in fits], 1), np.array([bias for _, bias in fits])
+
+    penalties = _INVERSE_PENALTIES if penalty is None else (penalty,)
+    return _best(train, validation, vocabulary_size, order, penalties, fit, score)
 
 
 def fit_ngram_numbers(
@@ -130,18 +125,13 @@ def fit_ngram_numbers(
     Raises:
         ConfigError: As of `require_keys`.
     """
-    keys = _keys_of(train, vocabulary_size, order)
-    x = _indicators(train.ids, vocabulary_size, order, keys)
-    x_validation = _indicators(validation.ids, vocabulary_size, order, keys)
-    best: tuple[float, NgramModel] | None = None
-    for each in _RIDGE_PENALTIES if penalty is None else (penalty,):
-        model = Ridge(each, solver="sparse_cg").fit(x, train.labels)
-        columns, biases = model.coef_[:, np.newaxis], np.array([model.intercept_])
-        value = score(validation.labels, x_validation @ columns + biases)
-        if best is None or value > best[0]:
-            best = value, _model(vocabulary_size, order, keys, columns, biases, each)
-    assert best is not None
-    return best[1]
+
+    def fit(x: sp.csr_matrix, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+        model = Ridge(penalty, solver="sparse_cg").fit(x, train.labels)
+        return model.coef_[:, np.newaxis], np.array([model.intercept_])
+
+    penalties = _RIDGE_PENALTIES if penalty is None else (penalty,)
+    return _best(train, validation, vocabulary_size, order, penalties, fit, score)
 
 
 @keras.saving.register_keras_serializable(package="training")
@@ -233,23 +223,48 @@ def require_keys(vocabulary_size: int, order: int) -> None:
     Raises:
         ConfigError: There are too many words for n-grams of this length.
     """
-    if first_key(vocabulary_size, order + 1) > np.iinfo(np.int64).max:
-        most = int(np.iinfo(np.int64).max ** (1 / order)) - 1
+    if first_key(vocabulary_size, order + 1) > _LARGEST_KEY:
+        most = math.ceil(_LARGEST_KEY ** (1 / order))
+        while first_key(most, order + 1) > _LARGEST_KEY:
+            most -= 1
         raise ConfigError(
             f"--ngram-order {order} is for at most {most:,} words, got {vocabulary_size:,}"
         )
 
 
-def _model(
+def _best(
+    train: TokenRows,
+    validation: TokenRows,
     vocabulary_size: int,
     order: int,
-    keys: np.ndarray,
-    columns: np.ndarray,
-    biases: np.ndarray,
-    penalty: float,
+    penalties: Sequence[float],
+    fit: Callable[[sp.csr_matrix, float], tuple[np.ndarray, np.ndarray]],
+    score: Score,
 ) -> NgramModel:
-    weights, bias = columns.astype(np.float32), biases.astype(np.float32)
-    return NgramModel(vocabulary_size, keys, weights, bias, penalty, order)
+    """The model whose penalty scores best on the validation rows; the first of equals.
+
+    Args:
+        train: Rows whose n-grams count.
+        validation: Held-out rows.
+        vocabulary_size: V.
+        order: Words in the longest n-grams.
+        penalties: To choose from.
+        fit: From the n-grams that the training rows hold, (N, K), and a penalty to weights (K, C)
+            and biases (C,).
+        score: Of labels and logits.
+    """
+    keys = _keys_of(train, vocabulary_size, order)
+    x = _indicators(train.ids, vocabulary_size, order, keys)
+    x_validation = _indicators(validation.ids, vocabulary_size, order, keys)
+    best: tuple[float, NgramModel] | None = None
+    for penalty in penalties:
+        weights, bias = fit(x, penalty)
+        value = score(validation.labels, x_validation @ weights + bias)
+        if best is None or value > best[0]:
+            weights, bias = weights.astype(np.float32), bias.astype(np.float32)
+            best = value, NgramModel(vocabulary_size, keys, weights, bias, penalty, order)
+    assert best is not None
+    return best[1]
 
 
 def _keys_of(train: TokenRows, vocabulary_size: int, order: int) -> np.ndarray:

@@ -81,8 +81,13 @@ def test_the_layer_answers_as_the_model(classes, order, tmp_path):
 
 def test_words_have_room_in_the_keys():
     train = rows(20, 5)
-    assert fit_ngrams(train, train, 2, 2_000_000, order=3).keys.max() < 2**63
-    with pytest.raises(ConfigError, match=r"--ngram-order 3 .* at most 2,097,150 .* 2,097,152"):
+    most = 2**21 - 1
+    assert most + most**2 + most**3 < 2**63 <= 2**21 + 2**42 + 2**63
+    model = fit_ngrams(train, train, 2, most, order=3)
+    np.testing.assert_array_equal(
+        model.logits(train.ids), fit_ngrams(train, train, 2, V, order=3).logits(train.ids)
+    )
+    with pytest.raises(ConfigError, match=r"--ngram-order 3 .* at most 2,097,151 .* 2,097,152"):
         fit_ngrams(train, train, 2, 2**21, order=3)
 
 
