@@ -24,6 +24,7 @@ from training.sentiment.pretrained.encoder import PretrainedEncoder, freeze
 from training.sentiment.targets.target import Target
 from training.sentiment.vocabulary.words import SentimentWords, sentiment_words, text_reading
 from training.words.count_ratios import word_ratios
+from training.words.ngram_model import require_keys
 from training.words.token_rows import TokenRows
 from training.words.vocabulary import TextPreprocessor, token_ids
 
@@ -61,6 +62,7 @@ def read_texts(
 
     Raises:
         DataError: No word is left, or the texts to pre-train on cannot be used.
+        ConfigError: There are too many words for n-grams of the length asked for.
     """
     cleaned = config.data.cleaning
     if cleaned is None:
@@ -75,6 +77,9 @@ def read_texts(
         words = encoder.words(data.train.texts, config, cleaned)
     else:
         words = sentiment_words(data, config, folder, progress, cleaned, reading)
+    if with_ngrams(config, data) or config.run.ngram_baseline:
+        # Fitted only after the network has been trained.
+        require_keys(len(words.vocabulary), config.model.ngram_order)
     preprocessor = TextPreprocessor(words.vocabulary, config.data.max_tokens, cleaned, reading)
     rows = {
         name: TokenRows(token_ids(preprocessor, part.texts), part.labels)

@@ -1,11 +1,13 @@
 import json
 from dataclasses import replace
+from io import StringIO
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tests.training.conftest import tiny_config
-from training.errors import RunDirectoryError
+from training.errors import ConfigError, RunDirectoryError
 from training.plots import learning_curves
 from training.sentiment.config import (
     ClassifierConfig,
@@ -100,3 +102,18 @@ def test_mr_reaches_75_percent(real_data, tmp_path):
         )
     )
     assert run.metrics["model"]["test"]["accuracy"] >= 0.75
+
+
+def test_too_many_words_are_refused_before_the_training(tmp_path, monkeypatch):
+    monkeypatch.setattr("training.words.ngram_model._LARGEST_KEY", 1000)
+    config = tiny_config(tmp_path)
+    config = replace(
+        config,
+        model=replace(config.model, ngrams=True, ngram_order=3),
+        training=replace(config.training, epochs=2),
+    )
+    console = Console(file=StringIO())
+    with pytest.raises(ConfigError, match="--ngram-order 3 is for at most 9 words"):
+        train_sentiment(config, console)
+    assert "epoch" not in console.file.getvalue()
+    assert not list(tmp_path.rglob("*.keras"))
