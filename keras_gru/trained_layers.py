@@ -21,7 +21,7 @@ MODULES = {
     "LastPooling": "training.sentiment.network.pooling",
     "MaskedMaxPooling": "training.sentiment.network.pooling",
     "MaskedMeanPooling": "training.sentiment.network.pooling",
-    "NgramLogits": "training.words.ngram_model",
+    "NgramLogits": "training.words.ngram_layer",
     "SegmentGRU": "training.forecasting.network.segment_gru",
     "WindowLinear": "training.forecasting.network.window_linear",
     "WindowNormalisation": "training.forecasting.network.window_normalisation",

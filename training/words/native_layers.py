@@ -11,7 +11,8 @@ import numpy as np
 from keras_gru.convert.onnx_graph import INT64, OnnxGraph, Value, float32
 from keras_gru.convert.onnx_operations import OPERATIONS
 from training.words.embedding import WordEmbedding
-from training.words.ngram_model import NgramLogits, first_key
+from training.words.ngram_layer import NgramLogits
+from training.words.ngram_model import first_key
 from training.words.vocabulary import PADDING, UNKNOWN
 
 _ML = "ai.onnx.ml"

@@ -12,7 +12,8 @@ from training.sentiment.config import ClassifierConfig
 from training.sentiment.network.combination import combine, fit_shares
 from training.sentiment.network.model import build_sentiment_model
 from training.sentiment.network.steps import SentimentSteps
-from training.words.ngram_model import NgramLogits, fit_ngrams
+from training.words.ngram_layer import NgramLogits
+from training.words.ngram_model import fit_ngrams
 from training.words.token_rows import TokenRows
 
 V = 12

@@ -12,7 +12,8 @@ from training.sentiment.run import SentimentRun
 from training.sentiment.targets.scale import Scale
 from training.sentiment.vocabulary.words import SentimentWords
 from training.words.embedding import WordEmbedding
-from training.words.ngram_model import NgramLogits, NgramModel
+from training.words.ngram_layer import NgramLogits
+from training.words.ngram_model import NgramModel
 from training.words.pieces import word_pieces
 from training.words.vocabulary import RESERVED, index_tokens
 

@@ -18,7 +18,7 @@ from keras_gru import GRU
 from training.sentiment.network.average import Member, members_of
 from training.sentiment.network.chunks import InChunks
 from training.sentiment.network.combination import shares_of
-from training.words.ngram_model import NgramLogits
+from training.words.ngram_layer import NgramLogits
 from training.words.vocabulary import PADDING
 
 POINTS = 32

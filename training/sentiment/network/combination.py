@@ -8,7 +8,8 @@ from scipy.optimize import minimize, minimize_scalar
 
 from training.classification.calibration import negative_log_likelihood
 from training.sentiment.network.average import own_name
-from training.words.ngram_model import NgramLogits, NgramModel
+from training.words.ngram_layer import NgramLogits
+from training.words.ngram_model import NgramModel
 
 Loss = Callable[[np.ndarray, np.ndarray], float]
 _LARGEST = 10.0

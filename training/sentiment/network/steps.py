@@ -14,7 +14,7 @@ from keras_gru import GRU, functional
 from training.sentiment.network.average import Member, members_of
 from training.sentiment.network.chunks import InChunks
 from training.sentiment.network.pooling import Pooling
-from training.words.ngram_model import NgramLogits
+from training.words.ngram_layer import NgramLogits
 from training.words.vocabulary import PADDING
 
 
