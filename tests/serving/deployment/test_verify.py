@@ -27,7 +27,7 @@ def test_verify_against_another_model_fails(url, exports, capsys):
     assert main(["verify", version, "--url", url, "--model", "both"]) == 1
     said = capsys.readouterr().err
     # Two models may agree on the label of a row; on its probability to 1e-5 they do not.
-    differing = r"\(serving_default\), output '(label|probability)', row \d+: expected .* got"
+    differing = r"\(serving_default\), output '(label|probability)', row 0: expected .* got"
     assert re.search(differing, said)
 
 
