@@ -25,17 +25,17 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.texts_of_ones_own.sets import sentences
-from training.continuing.config import ContinueConfig
-from training.sentiment.config import (
+from gru_training.continuing.config import ContinueConfig
+from gru_training.sentiment.config import (
     SentimentConfig,
     SentimentDataConfig,
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from training.sentiment.continuing.settings import continuation
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.rows import text_key
-from training.sentiment.run import SentimentRun
+from gru_training.sentiment.continuing.settings import continuation
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.rows import text_key
+from gru_training.sentiment.run import SentimentRun
 
 SOURCES = {"mr": ("critics",), "uci": ("amazon", "films", "yelp"), "sst2": ("stsa",)}
 _PARTS = np.array(["train"] * 8 + ["validation", "test"])

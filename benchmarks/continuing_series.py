@@ -18,8 +18,8 @@ from pathlib import Path
 
 from benchmarks.forecasting_defaults.sets import SETS
 from benchmarks.own_process import train
-from training.compare.command import compare_runs
-from training.forecasting.run import ForecastingRun
+from gru_training.compare.command import compare_runs
+from gru_training.forecasting.run import ForecastingRun
 
 _SETS = {
     one.name: one

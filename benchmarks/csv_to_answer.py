@@ -18,8 +18,8 @@ from pathlib import Path
 
 from benchmarks.server_process import NAME, running_server
 from benchmarks.texts_of_ones_own.sets import sentences
+from gru_serving.client import connect
 from keras_gru.compilations import run_counting
-from serving.client import connect
 
 _ROWS = {"critics": 3000, "yelp": 1000, "amazon": 1000, "films": 1000}
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         began = time.perf_counter()
         status, compiled = run_counting(
             [
-                *("-m", "training", "sentiment", "--data", str(folder / "texts.csv")),
+                *("-m", "gru_training", "sentiment", "--data", str(folder / "texts.csv")),
                 *("--runs-dir", str(folder / "runs"), "--name", "texts"),
             ]
         )
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         trained = time.perf_counter()
         subprocess.run(
             [
-                *(sys.executable, "-m", "serving", "export", str(folder / "runs" / "texts")),
+                *(sys.executable, "-m", "gru_serving", "export", str(folder / "runs" / "texts")),
                 *("--to", str(folder / "models")),
             ],
             check=True,

@@ -24,9 +24,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from training.forecasting.run import ForecastingRun
-from training.task import Task, find_task
-from training.words.vocabulary import token_ids
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.task import Task, find_task
+from gru_training.words.vocabulary import token_ids
 
 MEMBERS, ROWS, REPEATS = 3, 32, 30
 STYLES = {
@@ -70,7 +70,7 @@ def triple(arguments: argparse.Namespace, seed: int) -> Path:
     for path, command in ((folder / name, train), (made, average)):
         if not path.exists():
             subprocess.run(
-                [sys.executable, "-m", "training", *command], check=True, stdout=sys.stderr
+                [sys.executable, "-m", "gru_training", *command], check=True, stdout=sys.stderr
             )
     return made
 

@@ -1,7 +1,7 @@
 """How good the forecasters are: the results table, from run directories.
 
     for seed in 0 1 2; do
-        python -m training forecasting --preset etth1-96 --seed $seed --name etth1-96-s$seed
+        python -m gru_training forecasting --preset etth1-96 --seed $seed --name etth1-96-s$seed
     done
     python -m benchmarks.forecasting runs/etth1-96-s*
 
@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from training.errors import TrainingError
-from training.forecasting.run import ForecastingRun
+from gru_training.errors import TrainingError
+from gru_training.forecasting.run import ForecastingRun
 
 
 def main(argv: Sequence[str] | None = None) -> int:

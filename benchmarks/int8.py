@@ -17,12 +17,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from training.forecasting.data import load_forecasting_data
-from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
-from training.sentiment.network.logits import predict_logits
-from training.sentiment.run import SentimentRun
-from training.words.vocabulary import token_ids
+from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.forecasting.scores.evaluation import evaluate_forecasts, make_predictor
+from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.run import SentimentRun
+from gru_training.words.vocabulary import token_ids
 
 ROWS, REPEATS = 32, 30
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from training.language.batches import ChunkBatch, DocumentChunks
-from training.language.network.model import LanguageModel
-from training.language.network.steps import carried_states, make_train_step
-from training.loop.sparse_adam import SparseAdam
+from gru_training.language.batches import ChunkBatch, DocumentChunks
+from gru_training.language.network.model import LanguageModel
+from gru_training.language.network.steps import carried_states, make_train_step
+from gru_training.loop.sparse_adam import SparseAdam
 
 OURS, THEIRS = "keras_gru.GRU", "keras.layers.GRU"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from training.errors import DataError, TrainingError
-from training.forecasting.future.forecast import forecast
-from training.forecasting.future.recent import recent_of_run
-from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.owa import M4Scores, m4_scores, naive2
-from training.forecasting.sources.m4 import m4_kind, read_m4_rows
+from gru_training.errors import DataError, TrainingError
+from gru_training.forecasting.future.forecast import forecast
+from gru_training.forecasting.future.recent import recent_of_run
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.forecasting.scores.owa import M4Scores, m4_scores, naive2
+from gru_training.forecasting.sources.m4 import m4_kind, read_m4_rows
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,6 +14,6 @@ def train(path: Path, words: Sequence[str]) -> None:
         words: Without the name and the folder of the run.
     """
     if not path.exists():
-        command = [sys.executable, "-m", "training", *words]
+        command = [sys.executable, "-m", "gru_training", *words]
         command += ["--runs-dir", str(path.parent), "--name", path.name]
         subprocess.run(command, check=True, stdout=sys.stderr)

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.forecasting_defaults.sets import SETS
 from benchmarks.own_process import train
-from training.forecasting.run import ForecastingRun
+from gru_training.forecasting.run import ForecastingRun
 
 OWN = {"defaults": (), "--loss mae": ("--loss", "mae")}
 RIVALS = ("NHITS", "GRU")

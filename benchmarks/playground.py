@@ -65,7 +65,7 @@ def main() -> int:
 @contextmanager
 def playground(models: Path) -> Iterator[str]:
     """The address of the playground of these models."""
-    command = [sys.executable, "-m", "serving", "playground", str(models), "--no-browser"]
+    command = [sys.executable, "-m", "gru_serving", "playground", str(models), "--no-browser"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as server:

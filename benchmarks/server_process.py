@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from serving.client import Client, connect
-from serving.errors import ServingError
+from gru_serving.client import Client, connect
+from gru_serving.errors import ServingError
 from tests.ports import free_ports
 
 NAME = "model"
@@ -48,7 +48,7 @@ def running_server(
     publish(version, base, 1)
     (port,) = free_ports(1)
     command = [
-        *(sys.executable, "-m", "serving", "serve", f"--port={port}", f"--model_name={NAME}"),
+        *(sys.executable, "-m", "gru_serving", "serve", f"--port={port}", f"--model_name={NAME}"),
         *(f"--model_base_path={base}", "--file_system_poll_wait_seconds=1"),
         *(f"--enable_model_warmup={str(warmup).lower()}", f"--runtime={runtime}"),
     ]

@@ -22,16 +22,16 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from training.presets import preset
-from training.sentiment.config import SentimentConfig, TeachingConfig
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.network.average import networks_of
-from training.sentiment.network.logits import predict_logits
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.presets import PRESETS
-from training.sentiment.run import SentimentRun
-from training.sentiment.split import FOLDS
-from training.words.vocabulary import token_ids
+from gru_training.presets import preset
+from gru_training.sentiment.config import SentimentConfig, TeachingConfig
+from gru_training.sentiment.continuing.rows import load_data
+from gru_training.sentiment.network.average import networks_of
+from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.presets import PRESETS
+from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.split import FOLDS
+from gru_training.words.vocabulary import token_ids
 
 _SENTENCES = TeachingConfig(Path(), teach_sentences=True, teach_sure=0.7)
 SETS = {

@@ -69,8 +69,8 @@ def _train_and_export(name: str, *command: str) -> tuple[Path, Path]:
     run = OUTPUT / "runs" / time.strftime(f"{name}-%Y%m%d-%H%M%S")
     models = OUTPUT / "models" / name
     place = ("--runs-dir", str(run.parent), "--name", run.name)
-    run_python("-m", "training", *(command or (name,)), *place)
-    run_python("-m", "serving", "export", str(run), "--to", str(models))
+    run_python("-m", "gru_training", *(command or (name,)), *place)
+    run_python("-m", "gru_serving", "export", str(run), "--to", str(models))
     return run, models
 
 

@@ -39,9 +39,10 @@ def running_server(folder: Path, *base_paths: Path) -> Iterator[tuple[str, str]]
     )
     terminal = console()
     terminal.print(f"[dim]gru-serve serve {' '.join(flags)}[/dim]")
+    command = ("-m", "gru_serving", "serve", *flags)
     with (
         (folder / "server.log").open("wb") as log,
-        child("-m", "serving", "serve", *flags, stdout=log, stderr=subprocess.STDOUT) as process,
+        child(*command, stdout=log, stderr=subprocess.STDOUT) as process,
     ):
         deadline = time.monotonic() + _START_TIMEOUT
         while not _listens(rest_port) or not _listens(grpc_port):
@@ -68,7 +69,7 @@ def _listens(port: int) -> bool:
 
 def ask(rest: str, grpc: str, model: str, inputs: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The answers of a model by transport."""
-    from serving.client import connect
+    from gru_serving.client import connect
 
     answers = {}
     for transport, url in (("REST", rest), ("gRPC", grpc)):

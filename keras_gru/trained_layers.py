@@ -2,7 +2,7 @@
 
 `import keras_gru` is then enough for `keras.models.load_model("runs/NAME/model.keras")`. What
 stands for a layer imports the package that holds it when a model with it is loaded, not before:
-this package does not need `training`.
+this package does not need `gru_training`.
 """
 
 import importlib
@@ -10,29 +10,29 @@ from typing import Any
 
 import keras
 
-PACKAGE = "training"
+PACKAGE = "gru_training"
 """The package under which its layers are registered."""
 MODULES = {
-    "AttentionPooling": "training.sentiment.network.pooling",
-    "EpochDecay": "training.loop.learning_rate",
-    "FeedbackGRU": "training.forecasting.network.feedback_gru",
-    "InChunks": "training.sentiment.network.chunks",
-    "LanguageModel": "training.language.network.model",
-    "LastPooling": "training.sentiment.network.pooling",
-    "MaskedMaxPooling": "training.sentiment.network.pooling",
-    "MaskedMeanPooling": "training.sentiment.network.pooling",
-    "NgramLogits": "training.words.ngram_layer",
-    "SegmentGRU": "training.forecasting.network.segment_gru",
-    "WindowLinear": "training.forecasting.network.window_linear",
-    "WindowNormalisation": "training.forecasting.network.window_normalisation",
-    "WordDropout": "training.sentiment.network.model",
-    "WordEmbedding": "training.words.embedding",
-    "WordIds": "training.sentiment.served.text_model",
+    "AttentionPooling": "gru_training.sentiment.network.pooling",
+    "EpochDecay": "gru_training.loop.learning_rate",
+    "FeedbackGRU": "gru_training.forecasting.network.feedback_gru",
+    "InChunks": "gru_training.sentiment.network.chunks",
+    "LanguageModel": "gru_training.language.network.model",
+    "LastPooling": "gru_training.sentiment.network.pooling",
+    "MaskedMaxPooling": "gru_training.sentiment.network.pooling",
+    "MaskedMeanPooling": "gru_training.sentiment.network.pooling",
+    "NgramLogits": "gru_training.words.ngram_layer",
+    "SegmentGRU": "gru_training.forecasting.network.segment_gru",
+    "WindowLinear": "gru_training.forecasting.network.window_linear",
+    "WindowNormalisation": "gru_training.forecasting.network.window_normalisation",
+    "WordDropout": "gru_training.sentiment.network.model",
+    "WordEmbedding": "gru_training.words.embedding",
+    "WordIds": "gru_training.sentiment.served.text_model",
 }
 
 
 class TrainedLayer:
-    """Stands for a layer of `training` until a model with it is loaded.
+    """Stands for a layer of `gru_training` until a model with it is loaded.
 
     Args:
         name: Of the class.

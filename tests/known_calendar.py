@@ -21,15 +21,15 @@ def write_demand(path, seed=2):
 
 def train_demand(data, runs_dir, name, **series):
     """A forecaster, trained for an epoch."""
-    from training.forecasting.combination.config import CombinationConfig
-    from training.forecasting.config import (
+    from gru_training.forecasting.combination.config import CombinationConfig
+    from gru_training.forecasting.config import (
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,
         RunConfig,
         SeriesConfig,
     )
-    from training.forecasting.pipeline import train_forecasting
+    from gru_training.forecasting.pipeline import train_forecasting
 
     combine = series.pop("combine", True)
     network = series.pop("network", {})

@@ -35,15 +35,15 @@ def write_load(path, rows=700, seed=5):
 
 def train(data, runs_dir, name, **model):
     """A forecaster, trained for an epoch; `combine`, `future`, `transform` go by name, too."""
-    from training.forecasting.combination.config import CombinationConfig
-    from training.forecasting.config import (
+    from gru_training.forecasting.combination.config import CombinationConfig
+    from gru_training.forecasting.config import (
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,
         RunConfig,
         SeriesConfig,
     )
-    from training.forecasting.pipeline import train_forecasting
+    from gru_training.forecasting.pipeline import train_forecasting
 
     combine, transform = model.pop("combine", True), model.pop("transform", "none")
     future = model.pop("future", ("temperature", "holiday"))

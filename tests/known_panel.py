@@ -47,15 +47,15 @@ def write_sales(path, days=220, seed=3):
 
 def train_sales(data, runs_dir, name, future=("promo", "price"), **series):
     """A forecaster, trained for an epoch."""
-    from training.forecasting.combination.config import CombinationConfig
-    from training.forecasting.config import (
+    from gru_training.forecasting.combination.config import CombinationConfig
+    from gru_training.forecasting.config import (
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,
         RunConfig,
         SeriesConfig,
     )
-    from training.forecasting.pipeline import train_forecasting
+    from gru_training.forecasting.pipeline import train_forecasting
 
     settings = {"lookback": LOOKBACK, "horizon": HORIZON, "transform": "none", **series}
     return train_forecasting(

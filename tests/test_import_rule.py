@@ -1,14 +1,13 @@
-"""The import rule: keras_gru <- training <- serving, and light clients."""
+"""The import rule: keras_gru <- gru_training <- gru_serving, and light clients."""
 
 import ast
 import importlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PACKAGES = ("keras_gru", "training", "serving")
+from tests.packages import PACKAGES, module_name
+from tests.packages import ROOT as REPOSITORY
 
 
 def test_contracts():
@@ -25,10 +24,10 @@ def test_contracts():
 
 
 def modules_with_all():
-    for package in PACKAGES:
+    for folder in PACKAGES.values():
         yield from (
-            ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
-            for path in (REPOSITORY / package).rglob("*.py")
+            module_name(path)
+            for path in folder.rglob("*.py")
             if "__all__" in path.read_text(encoding="utf-8")
         )
 
@@ -42,33 +41,33 @@ def test_every_all_is_real():
 
 
 LIGHT = (
-    "serving.errors",
-    "serving.codecs.json_predict",
-    "serving.codecs.tensor_proto",
-    "serving.codecs.json_example",
-    "serving.client",
-    "serving.client.rest.client",
-    "serving.client.grpc.client",
-    "serving.client.streaming",
-    "serving.commands.stream",
-    "serving.commands.explain",
-    "serving.release.verify",
-    "serving.commands.load_test",
-    "serving.load_test.load",
-    "serving.load_test.report",
-    "serving.commands.example_request",
-    "serving.commands.rollout",
-    "serving.commands.watch",
-    "serving.commands.publish",
-    "serving.commands.prune",
-    "serving.commands.inspect",
-    "serving.commands.diff",
-    "serving.commands.predict",
-    "serving.config.flags",
-    "serving.config.command_line",
-    "serving.config.files",
-    "serving.__main__",
-    "serving.server.process",
+    "gru_serving.errors",
+    "gru_serving.codecs.json_predict",
+    "gru_serving.codecs.tensor_proto",
+    "gru_serving.codecs.json_example",
+    "gru_serving.client",
+    "gru_serving.client.rest.client",
+    "gru_serving.client.grpc.client",
+    "gru_serving.client.streaming",
+    "gru_serving.commands.stream",
+    "gru_serving.commands.explain",
+    "gru_serving.release.verify",
+    "gru_serving.commands.load_test",
+    "gru_serving.load_test.load",
+    "gru_serving.load_test.report",
+    "gru_serving.commands.example_request",
+    "gru_serving.commands.rollout",
+    "gru_serving.commands.watch",
+    "gru_serving.commands.publish",
+    "gru_serving.commands.prune",
+    "gru_serving.commands.inspect",
+    "gru_serving.commands.diff",
+    "gru_serving.commands.predict",
+    "gru_serving.config.flags",
+    "gru_serving.config.command_line",
+    "gru_serving.config.files",
+    "gru_serving.__main__",
+    "gru_serving.server.process",
 )
 
 
@@ -77,7 +76,7 @@ def test_clients_and_codecs_load_no_tensorflow():
         [
             "import sys",
             *(f"import {name}" for name in LIGHT),
-            "heavy = {'tensorflow', 'keras', 'keras_gru', 'training'} & set(sys.modules)",
+            "heavy = {'tensorflow', 'keras', 'keras_gru', 'gru_training'} & set(sys.modules)",
             "assert not heavy, heavy",
         ]
     )
@@ -89,7 +88,7 @@ def test_clients_and_codecs_load_no_tensorflow():
 
 def test_rest_client_leaves_heavy_modules_for_later():
     program = (
-        "import sys, serving.client.rest.client; "
+        "import sys, gru_serving.client.rest.client; "
         "print(*({'tensorflow', 'keras', 'grpc', 'httpx', 'starlette', 'rich'} & set(sys.modules)))"
     )
     loaded = subprocess.check_output([sys.executable, "-c", program], cwd=REPOSITORY, text=True)
@@ -109,8 +108,8 @@ def test_no_test_module_is_imported():
     """Code shared by tests has its own module, or is a fixture in conftest.py."""
     found = [
         f"{path.relative_to(REPOSITORY)}: {name}"
-        for package in (*PACKAGES, "tests", "benchmarks")
-        for path in (REPOSITORY / package).rglob("*.py")
+        for folder in (*PACKAGES.values(), REPOSITORY / "tests", REPOSITORY / "benchmarks")
+        for path in folder.rglob("*.py")
         for name in imported(path)
         if any(part.startswith("test_") for part in name.split("."))
     ]
@@ -151,8 +150,8 @@ import importlib, pathlib
 folder, *modules = sys.argv[1:]
 for name in modules:
     importlib.import_module(name)
-from serving.storage.publishing import publisher, put_in_place
-from training.runs.directory import RunWriter
+from gru_serving.storage.publishing import publisher, put_in_place
+from gru_training.runs.directory import RunWriter
 
 def synced(descriptor):
     os.write(descriptor, b"")
@@ -175,9 +174,7 @@ with RunWriter(folder, "run") as writer:
 
 def test_without_posix_every_module_imports_and_results_are_published(tmp_path):
     modules = [
-        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
-        for package in PACKAGES
-        for path in sorted((REPOSITORY / package).rglob("*.py"))
+        module_name(path) for folder in PACKAGES.values() for path in sorted(folder.rglob("*.py"))
     ]
     done = run_without_posix(PUBLISH, str(tmp_path), *modules)
     assert done.returncode == 0, done.stderr
@@ -187,7 +184,7 @@ def test_without_posix_every_module_imports_and_results_are_published(tmp_path):
 
 def test_the_server_says_that_it_does_not_run_on_windows():
     done = run_without_posix(
-        "from serving.commands.serve import main; sys.platform = 'win32'; sys.exit(main([]))"
+        "from gru_serving.commands.serve import main; sys.platform = 'win32'; sys.exit(main([]))"
     )
     assert done.returncode == 255, done.stderr
     assert "the server needs Linux or macOS" in done.stdout
@@ -202,19 +199,19 @@ def loaded_after(program):
 
 
 def test_rest_answers_without_grpc():
-    loaded = loaded_after("import serving.server.rest.app, serving.server.rest.middleware")
+    loaded = loaded_after("import gru_serving.server.rest.app, gru_serving.server.rest.middleware")
     assert "starlette" in loaded
-    assert [name for name in loaded if name.startswith(("grpc", "serving.server.grpc"))] == []
+    assert [name for name in loaded if name.startswith(("grpc", "gru_serving.server.grpc"))] == []
 
 
 def test_use_cases_load_no_transport():
-    loaded = loaded_after("import serving.inference.service, serving.inference.examples")
-    transports = ("grpc", "starlette", "uvicorn", "httptools", "serving.server")
+    loaded = loaded_after("import gru_serving.inference.service, gru_serving.inference.examples")
+    transports = ("grpc", "starlette", "uvicorn", "httptools", "gru_serving.server")
     assert [name for name in loaded if name.startswith(transports)] == []
 
 
 def test_grpc_client_needs_no_json():
-    loaded = loaded_after("import serving.client.grpc.client")
+    loaded = loaded_after("import gru_serving.client.grpc.client")
     assert "grpc" in loaded
-    json = ("serving.codecs.json", "serving.codecs.rapidjson", "orjson", "httpx")
+    json = ("gru_serving.codecs.json", "gru_serving.codecs.rapidjson", "orjson", "httpx")
     assert [name for name in loaded if name.startswith(json)] == []

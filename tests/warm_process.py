@@ -17,7 +17,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PRELOADED = ["tensorflow", "serving.commands.serve", "serving.engine.version_loader"]
+PRELOADED = ["tensorflow", "gru_serving.commands.serve", "gru_serving.engine.version_loader"]
 """None of these imports Keras, which a server runs without."""
 ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 """Read when TensorFlow is imported; the same for all programs."""

@@ -47,11 +47,11 @@ async function put(path, text) {
 }
 
 const UPLOT = "node_modules/uplot/dist/uPlot.min.css";
-const playground = "serving/server/playground/assets/";
+const playground = "serving/gru_serving/server/playground/assets/";
 await put(`${playground}playground.js`, await bundle("playground/main.js", true));
 await put(`${playground}playground.css`, await styles(UPLOT, "shared/theme.css", "playground/playground.css"));
 for (const name of ["index.html", "icon.svg"]) await put(playground + name, await readFile(new URL(`playground/${name}`, here), "utf8"));
 {
-  await put("training/runs/report.html", selfContained(await bundle("report/main.js", true), await styles(UPLOT, "shared/theme.css", "report/report.css")));
+  await put("training/gru_training/runs/report.html", selfContained(await bundle("report/main.js", true), await styles(UPLOT, "shared/theme.css", "report/report.css")));
   if (process.argv[2] !== "playground") await put("keras_gru/teaching/trace.html", selfContained(await bundle("trace/main.js", false), await styles("shared/theme.css", "trace/trace.css")));
 }

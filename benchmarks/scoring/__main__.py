@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from serving.client import connect
+from gru_serving.client import connect
+from gru_training.sentiment.sources.grammar import generate_reviews
+from gru_training.tables.table_file import open_table
 from tests.ports import free_ports
-from training.sentiment.sources.grammar import generate_reviews
-from training.tables.table_file import open_table
 
 ROOT = Path(__file__).parents[2]
 OLD_BATCH = 256
@@ -76,15 +76,15 @@ def measure(
     """Rows per second of each way in each round: for the whole command, and while it scores."""
     column, run = arguments.text_column, arguments.run
     models = folder / "models"
-    _python("-m", "serving", "export", str(run), "--to", str(models))
+    _python("-m", "gru_serving", "export", str(run), "--to", str(models))
     table = open_table(data)
     rates: dict[str, list[tuple[float, float]]] = defaultdict(list)
     options = ["--data", str(data), "--text-column", column, "--overwrite", "--output"]
     with server(models, folder) as (rest, grpc):
         ways = {
-            "`gru-train predict`": ["training", "predict", str(run)],
-            "`gru-serve predict --data`, REST": ["serving", "predict", "--url", rest],
-            "`gru-serve predict --data`, gRPC": ["serving", "predict", "--url", grpc],
+            "`gru-train predict`": ["gru_training", "predict", str(run)],
+            "`gru-serve predict --data`, REST": ["gru_serving", "predict", "--url", rest],
+            "`gru-serve predict --data`, gRPC": ["gru_serving", "predict", "--url", grpc],
         }
         for _ in range(arguments.rounds):
             rate = in_file_order(rest, data, column, arguments.sample)
@@ -126,7 +126,7 @@ def server(models: Path, folder: Path) -> Iterator[tuple[str, str]]:
     port, rest_port = free_ports(2)
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "serving", "serve", f"--port={port}",
+            [sys.executable, "-m", "gru_serving", "serve", f"--port={port}",
              f"--rest_api_port={rest_port}", "--model_name=default",
              f"--model_base_path={models}"],
             cwd=ROOT, stdout=log, stderr=log,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from serving.engine.predictor import Predictor
-from training.tables.table_file import open_table
+from gru_serving.engine.predictor import Predictor
+from gru_training.tables.table_file import open_table
 
 SIZES = (64, 128, 256, 512, 1024)
 THREADS = (1, 2)

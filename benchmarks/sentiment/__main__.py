@@ -18,13 +18,13 @@ from typing import Any
 
 from rich.console import Console
 
-from training.errors import TrainingError
-from training.presets import preset
-from training.sentiment.config import SentimentConfig
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.presets import PRESETS
-from training.sentiment.run import SentimentRun
-from training.sentiment.split import FOLDS
+from gru_training.errors import TrainingError
+from gru_training.presets import preset
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.presets import PRESETS
+from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.split import FOLDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

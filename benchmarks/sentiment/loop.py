@@ -24,19 +24,28 @@ import keras
 import tensorflow as tf
 from rich.console import Console
 
-from training.config import require_at_least
-from training.errors import TrainingError
-from training.loop.batches import Batch, LengthBucketedBatches
-from training.loop.fit import fit, make_eval_step, make_train_step
-from training.loop.progress import TrainingProgress
-from training.loop.sparse_adam import SparseAdam
-from training.sentiment.config import ClassifierConfig, SentimentDataConfig, SentimentTrainingConfig
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.network.logits import EVALUATION_BATCH
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.targets.classes import accuracy, cross_entropy
-from training.words.token_rows import TokenRows
-from training.words.vocabulary import TextPreprocessor, build_vocabulary, index_tokens, token_ids
+from gru_training.config import require_at_least
+from gru_training.errors import TrainingError
+from gru_training.loop.batches import Batch, LengthBucketedBatches
+from gru_training.loop.fit import fit, make_eval_step, make_train_step
+from gru_training.loop.progress import TrainingProgress
+from gru_training.loop.sparse_adam import SparseAdam
+from gru_training.sentiment.config import (
+    ClassifierConfig,
+    SentimentDataConfig,
+    SentimentTrainingConfig,
+)
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.network.logits import EVALUATION_BATCH
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.targets.classes import accuracy, cross_entropy
+from gru_training.words.token_rows import TokenRows
+from gru_training.words.vocabulary import (
+    TextPreprocessor,
+    build_vocabulary,
+    index_tokens,
+    token_ids,
+)
 
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 """Word ids (B, T) and class numbers (B,)."""

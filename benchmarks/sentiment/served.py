@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from serving.client import connect
-from serving.errors import ServingError
-from training.errors import TrainingError
-from training.sentiment.run import SentimentRun
+from gru_serving.client import connect
+from gru_serving.errors import ServingError
+from gru_training.errors import TrainingError
+from gru_training.sentiment.run import SentimentRun
 
 _TEXTS_PER_REQUEST = 64
 

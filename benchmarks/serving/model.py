@@ -39,14 +39,14 @@ def save(directory: Path) -> Artifacts:
     import keras
     import tensorflow as tf
 
+    from gru_serving.engine.golden import write_golden
+    from gru_serving.export.native import write_native
+    from gru_serving.export.requests import golden_request
+    from gru_training.native.signatures import NativeModel, NativeSignature
+    from gru_training.servable import Request
     from keras_gru import GRU
     from keras_gru.convert.onnx_graph import OnnxGraph, Value
     from keras_gru.convert.onnx_model import add_model
-    from serving.engine.golden import write_golden
-    from serving.export.native import write_native
-    from serving.export.requests import golden_request
-    from training.native.signatures import NativeModel, NativeSignature
-    from training.servable import Request
 
     keras.utils.set_random_seed(1)
     ids = keras.Input((None,), dtype="int32", name="tokens")
@@ -84,8 +84,8 @@ def tokens(rows: int) -> np.ndarray:
 
 def grpc_body(rows: int) -> bytes:
     """A PredictRequest, framed as it is sent."""
-    from serving.codecs.tensor_proto import encode_tensor
-    from serving.protos.predict_pb2 import PredictRequest
+    from gru_serving.codecs.tensor_proto import encode_tensor
+    from gru_serving.protos.predict_pb2 import PredictRequest
 
     request = PredictRequest()
     request.model_spec.name = NAME

@@ -178,7 +178,7 @@ class Bench:
             script = (
                 "import sys, numpy as np; from pathlib import Path; "
                 "from benchmarks.serving.model import tokens; "
-                "from serving.engine.predictor import Predictor; "
+                "from gru_serving.engine.predictor import Predictor; "
                 "outputs = Predictor(Path(sys.argv[1])).predict({'tokens': tokens(1)}); "
                 "np.save(sys.argv[2], outputs['scores'])"
             )
@@ -192,7 +192,7 @@ class Bench:
         started = time.perf_counter()
         process = self._start(
             [
-                *(sys.executable, "-m", "serving", "serve", f"--port={grpc_port}"),
+                *(sys.executable, "-m", "gru_serving", "serve", f"--port={grpc_port}"),
                 *(f"--rest_api_port={rest_port}", f"--model_name={NAME}"),
                 *(f"--model_base_path={self.artifacts.base_path}", *flags),
             ]
@@ -204,8 +204,8 @@ class Bench:
     def _grpc_answer(self, port: int) -> bytes:
         import grpc
 
-        from serving.codecs.tensor_proto import decode_tensor
-        from serving.protos.predict_pb2 import PredictResponse
+        from gru_serving.codecs.tensor_proto import decode_tensor
+        from gru_serving.protos.predict_pb2 import PredictResponse
 
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from serving.client import Client, connect
-from serving.client.streaming import StreamingSession
-from serving.errors import ServingError
-from serving.release.golden import difference, read_golden
-from serving.storage.publishing import find_version
+from gru_serving.client import Client, connect
+from gru_serving.client.streaming import StreamingSession
+from gru_serving.errors import ServingError
+from gru_serving.release.golden import difference, read_golden
+from gru_serving.storage.publishing import find_version
 from tests.ports import free_ports
 
 START_TIMEOUT = 120.0
@@ -44,7 +44,7 @@ def main() -> int:
     ports = free_ports(2)
     server = subprocess.Popen(
         [
-            *(sys.executable, "-m", "serving", "serve"),
+            *(sys.executable, "-m", "gru_serving", "serve"),
             *(f"--port={ports[0]}", f"--rest_api_port={ports[1]}", "--model_name=m"),
             f"--model_base_path={version.resolve().parent}",
         ],

@@ -21,11 +21,11 @@ from rich.console import Console
 
 from benchmarks.texts_of_ones_own.rivals import fasttext_averages, tfidf
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
-from training.classification.averages import f1, micro_f1
-from training.sentiment.config import SentimentConfig, SentimentDataConfig
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.run import SentimentRun
+from gru_training.classification.averages import f1, micro_f1
+from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.run import SentimentRun
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,13 +25,13 @@ import tyro
 from rich.console import Console
 
 from benchmarks.texts_of_ones_own.sets import SETS, write_set
-from training.classification.averages import f1
-from training.sentiment.config import SentimentConfig
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.fitting import fit_network, fitted_shares, read_texts
-from training.sentiment.network.logits import predict_logits
-from training.sentiment.targets.made import make_target
-from training.sentiment.targets.unequal import for_unequal_classes
+from gru_training.classification.averages import f1
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.fitting import fit_network, fitted_shares, read_texts
+from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.targets.made import make_target
+from gru_training.sentiment.targets.unequal import for_unequal_classes
 
 
 def main(argv: Sequence[str] | None = None) -> int:

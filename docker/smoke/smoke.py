@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from serving.client import Target, connect
-from serving.client.results import Sentiment
-from serving.errors import ServingError
-from serving.release.golden import VerificationError, client_engine, read_golden, replay
-from serving.storage.publishing import find_version
+from gru_serving.client import Target, connect
+from gru_serving.client.results import Sentiment
+from gru_serving.errors import ServingError
+from gru_serving.release.golden import VerificationError, client_engine, read_golden, replay
+from gru_serving.storage.publishing import find_version
 
 TEXTS = ["Starts badly but ends well.", "Starts well but ends badly."]
 

@@ -7,7 +7,7 @@ Run it as `python docs/examples/sales.py`; the run goes to `runs/`. Replace `mad
 import numpy as np
 import pandas as pd
 
-from training import Forecaster
+from gru_training import Forecaster
 
 
 def made_up_sales(days: int) -> pd.DataFrame:

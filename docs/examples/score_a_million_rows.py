@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
-from training.predict.command import predict_file
-from training.predict.config import PredictConfig
-from training.sentiment.sources.grammar import generate_reviews
+from gru_training.predict.command import predict_file
+from gru_training.predict.config import PredictConfig
+from gru_training.sentiment.sources.grammar import generate_reviews
 
 
 def main(run: str, source: str, target: str, rows: int = 1_000_000) -> None:

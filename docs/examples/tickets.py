@@ -7,7 +7,7 @@ Run it as `python docs/examples/tickets.py`; the run goes to `runs/`. Replace `m
 import numpy as np
 import pandas as pd
 
-from training import TextClassifier
+from gru_training import TextClassifier
 
 PHRASES = {
     "billing": ["charged twice", "refund my invoice", "the card was declined", "wrong amount"],

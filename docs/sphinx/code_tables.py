@@ -1,6 +1,6 @@
 """Directives for tables that are read off the code.
 
-    ```{settings} training.sentiment.config.SentimentConfig
+    ```{settings} gru_training.sentiment.config.SentimentConfig
     ```
 
 has a section for each part of a task's settings: flag, default, and what the docstring says.
@@ -60,8 +60,8 @@ class ServerMetrics(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The table, by name."""
-        from serving.telemetry.metrics import Metrics
-        from serving.telemetry.version_metrics import VersionMetrics
+        from gru_serving.telemetry.metrics import Metrics
+        from gru_serving.telemetry.version_metrics import VersionMetrics
 
         metrics = Metrics()
         VersionMetrics(metrics)

@@ -1,6 +1,6 @@
 """A directive for the help of a program: one section for each of its commands.
 
-    ```{command-help} serving.__main__ gru-serve
+    ```{command-help} gru_serving.__main__ gru-serve
     :commands: "^  ([a-z-]+)  "
     ```
 

@@ -16,7 +16,7 @@ from sphinx.util import logging
 
 # What Keras calls in its layers is documented there, but for what people call themselves.
 CALLED_BY_PEOPLE = ("call", "get_initial_state", "path", "quantize", "reset_state", "states")
-OWN = ("keras_gru", "serving", "training")
+OWN = ("keras_gru", "gru_serving", "gru_training")
 _LOG = logging.getLogger(__name__)
 
 

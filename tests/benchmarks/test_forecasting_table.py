@@ -5,10 +5,10 @@ import json
 import pytest
 
 from benchmarks.forecasting import main, markdown, table
-from training.config import to_dict
-from training.forecasting.config import ForecastingConfig, ForecastingTrainingConfig
-from training.forecasting.run import ForecastingRun
-from training.runs.directory import RunWriter
+from gru_training.config import to_dict
+from gru_training.forecasting.config import ForecastingConfig, ForecastingTrainingConfig
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.runs.directory import RunWriter
 
 
 def write_run(folder, name, seed, mse, epochs=3):

@@ -17,7 +17,11 @@ from benchmarks.sentiment.loop import (
     markdown,
     prepare,
 )
-from training.sentiment.config import ClassifierConfig, SentimentDataConfig, SentimentTrainingConfig
+from gru_training.sentiment.config import (
+    ClassifierConfig,
+    SentimentDataConfig,
+    SentimentTrainingConfig,
+)
 
 
 @pytest.mark.long

@@ -8,16 +8,16 @@ from rich.console import Console
 
 from benchmarks.sentiment import __main__ as sentiment
 from benchmarks.sentiment.__main__ import main, markdown, row, train
-from training.config import to_dict
-from training.runs.directory import RunWriter
-from training.sentiment.config import (
+from gru_training.config import to_dict
+from gru_training.runs.directory import RunWriter
+from gru_training.sentiment.config import (
     ClassifierConfig,
     SentimentConfig,
     SentimentDataConfig,
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from training.sentiment.run import SentimentRun
+from gru_training.sentiment.run import SentimentRun
 
 CONFIG = SentimentConfig(preset="mr", data=SentimentDataConfig(fold=0))
 NGRAMS = "NB-weighted bigrams, logistic regression"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import teaching
+from gru_training.sentiment.config import PretrainingConfig, SentimentDataConfig, TeachingConfig
+from gru_training.sentiment.run import SentimentRun
 from tests.training.sentiment.continuing.tickets import config, tickets, write
-from training.sentiment.config import PretrainingConfig, SentimentDataConfig, TeachingConfig
-from training.sentiment.run import SentimentRun
 
 
 def small(folder):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
-from serving.protos.model_server_config_pb2 import ModelServerConfig
+from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
 from tests.serving.conftest import running
 
 from .hostile_names import HOSTILE_MODEL
@@ -132,7 +132,7 @@ def made():
 
     here = REPOSITORY / "tests" / "browser"
     sources = [here / f"{name}.py" for name in ("big_models", "hostile_names", "trained_models")]
-    for folder in ("keras_gru", "training", "serving/export"):
+    for folder in ("keras_gru", "training/gru_training", "serving/gru_serving/export"):
         sources += sorted((REPOSITORY / folder).rglob("*.py"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
     place = BUILD / digest

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests.serving.certificate import certificate
 from tests.serving.conftest import running
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 
 from .big_models import SERIES
 from .conftest import until

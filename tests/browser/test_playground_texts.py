@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 
 from .big_models import TOPICS
 from .conftest import until

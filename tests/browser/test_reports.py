@@ -95,7 +95,7 @@ def test_a_table_is_sorted(trained, open_file):
 def test_comparison_and_the_command(trained, tmp_path, open_file):
     for name in ("first", "second"):
         shutil.copytree(trained["series"], tmp_path / name)
-    command = [sys.executable, "-m", "training"]
+    command = [sys.executable, "-m", "gru_training"]
     runs = [str(tmp_path / name) for name in ("first", "second")]
     subprocess.run([*command, "compare", *runs], cwd=REPOSITORY, check=True, capture_output=True)
     folder = tmp_path / "first-vs-second"
@@ -273,7 +273,7 @@ def test_hostile_names_in_a_trace(tmp_path, open_file):
 def test_built_pages_are_those_of_the_sources(tmp_path):
     """`make pages` changes nothing."""
     names = (
-        "serving/server/playground/assets", "training/runs/report.html",
+        "serving/gru_serving/server/playground/assets", "training/gru_training/runs/report.html",
         "keras_gru/teaching/trace.html",
     )  # fmt: skip
     shutil.copytree(REPOSITORY / "web", tmp_path / "web", symlinks=True)

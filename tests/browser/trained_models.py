@@ -5,24 +5,24 @@ import shutil
 
 import numpy as np
 
-from serving.export.run import export_run
-from training.forecasting.config import (
+from gru_serving.export.run import export_run
+from gru_training.forecasting.config import (
     ForecasterConfig,
     ForecastingConfig,
     ForecastingTrainingConfig,
     RunConfig,
     SeriesConfig,
 )
-from training.forecasting.pipeline import train_forecasting
-from training.sentiment.config import (
+from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.sentiment.config import (
     ClassifierConfig,
     SentimentConfig,
     SentimentDataConfig,
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.sources.grammar import generate_reviews
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.sources.grammar import generate_reviews
 
 from .big_models import save_estimate, save_several, save_topics, save_wide
 from .hostile_names import CLASSES, COLUMNS, HOSTILE

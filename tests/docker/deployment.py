@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests.ports import free_ports
 
 from .images import PREFIX, REPOSITORY

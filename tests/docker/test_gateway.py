@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from serving.client import Target, connect, connect_async
-from serving.errors import Code, ServingError
-from serving.protos.model_server_config_pb2 import ModelServerConfig
-from serving.release.golden import client_engine, read_golden, replay
+from gru_serving.client import Target, connect, connect_async
+from gru_serving.errors import Code, ServingError
+from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
+from gru_serving.release.golden import client_engine, read_golden, replay
 
 from .images import PREFIX, REPOSITORY
 from .steady_load import MODEL, TEXTS
@@ -48,7 +48,7 @@ def test_answers_are_those_at_export(deployment, scheme, figures):
 
 @pytest.mark.parametrize("scheme", ["https", "grpcs"])
 def test_verify_command(deployment, scheme):
-    command = [sys.executable, "-m", "serving", "verify", str(deployment.models / MODEL / "1")]
+    command = [sys.executable, "-m", "gru_serving", "verify", str(deployment.models / MODEL / "1")]
     options = [f"--url={scheme}://{deployment.gateway}", f"--ca_file={deployment.certificate}"]
     key = f"--token_file={deployment.secrets / 'client.key'}"
     done = subprocess.run(

@@ -10,8 +10,8 @@ import grpc
 import httpx
 import pytest
 
-from serving.client import connect
-from serving.errors import Code, ServingError
+from gru_serving.client import connect
+from gru_serving.errors import Code, ServingError
 
 from .images import PREFIX, REPOSITORY
 from .steady_load import MODEL

@@ -109,8 +109,8 @@ def test_references_hold(overlay):
 @kubectl
 def test_the_engine_wants_tokens():
     """Tokens come from a Secret that must exist, and the patch keeps the flags of the base."""
-    from serving.config.command_line import parse_flags
-    from serving.config.flags import check
+    from gru_serving.config.command_line import parse_flags
+    from gru_serving.config.flags import check
 
     plain, tokens = (
         one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]
@@ -148,7 +148,7 @@ def test_pods_are_restricted(overlay):
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_time_to_stop(overlay):
     """The pre-stop wait and the server's drain finish before Kubernetes kills the pod."""
-    from serving.config.flags import Flags
+    from gru_serving.config.flags import Flags
 
     pod = one(rendered(overlay), "Deployment")["spec"]["template"]["spec"]
     command = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]

@@ -38,7 +38,7 @@ def now():
 
 
 def run_serving(*arguments):
-    command = [sys.executable, "-m", "serving", *arguments]
+    command = [sys.executable, "-m", "gru_serving", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -136,7 +136,7 @@ def shares(deployment):
 BALANCED = """
 import re
 import httpx
-from serving.client import connect
+from gru_serving.client import connect
 
 def answered(replica):
     page = httpx.get(f"http://{replica}:8501/monitoring/prometheus/metrics").text

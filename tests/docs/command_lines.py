@@ -10,20 +10,20 @@ import shlex
 import sys
 from unittest import mock
 
-from serving.__main__ import COMMANDS
-from serving.config.command_line import HelpRequested, parse_flags
-from serving.config.flags import check
-from serving.errors import ServingError
-from training import command_line
-from training.check_command import CheckConfig
-from training.compare.command import COMPARE
-from training.ensemble.command import ENSEMBLE
-from training.errors import TrainingError
-from training.predict.command import PREDICT
-from training.report_command import REPORT
-from training.task import TASKS, find_task, task_settings
-from training.tune.config import TuneConfig
-from training.tune.run import search_space
+from gru_serving.__main__ import COMMANDS
+from gru_serving.config.command_line import HelpRequested, parse_flags
+from gru_serving.config.flags import check
+from gru_serving.errors import ServingError
+from gru_training import command_line
+from gru_training.check_command import CheckConfig
+from gru_training.compare.command import COMPARE
+from gru_training.ensemble.command import ENSEMBLE
+from gru_training.errors import TrainingError
+from gru_training.predict.command import PREDICT
+from gru_training.report_command import REPORT
+from gru_training.task import TASKS, find_task, task_settings
+from gru_training.tune.config import TuneConfig
+from gru_training.tune.run import search_space
 
 _OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ";;", "<", ">", ">>"}
 _QUOTED_SIGNS = re.compile(r"([\"'])([&|;()<>]+)\1")
@@ -92,7 +92,7 @@ def _own(words):
         return words
     if len(words) > 2 and re.fullmatch(r"(.*/)?python3?", words[0]) and words[1] == "-m":
         module = words[2].partition(".")[0]
-        if module in ("benchmarks", "keras_gru", "serving", "training"):
+        if module in ("benchmarks", "keras_gru", "gru_serving", "gru_training"):
             return [words[0].rpartition("/")[2], *words[1:]]
     return None
 
@@ -136,9 +136,9 @@ def _parse(words):
         _parse_training(arguments)
     elif program == "gru-serve":
         _parse_serving(arguments)
-    elif arguments[1] == "training":
+    elif arguments[1] == "gru_training":
         _parse_training(arguments[2:])
-    elif arguments[1] == "serving":
+    elif arguments[1] == "gru_serving":
         _parse_serving(arguments[2:])
     else:
         _parse_module(*arguments[1:])

@@ -19,7 +19,7 @@ import pytest
 from tests.serving.conftest import running
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = {"gru-train": "training.__main__", "gru-serve": "serving.__main__"}
+PROGRAMS = {"gru-train": "gru_training.__main__", "gru-serve": "gru_serving.__main__"}
 TASKS = ("sentiment", "forecasting")
 BLOCK = re.compile(
     r"^```(?P<kind>sh|python)\n(?P<code>.*?)^```$(?:\n\n?```text\n(?P<shown>.*?)^```$)?",

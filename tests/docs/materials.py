@@ -8,8 +8,8 @@ import shutil
 import numpy as np
 import pandas as pd
 
-from serving.__main__ import main as gru_serve
-from training.__main__ import main as gru_train
+from gru_serving.__main__ import main as gru_serve
+from gru_training.__main__ import main as gru_train
 
 WORDS = {
     "billing": "charged refund invoice card twice",

@@ -12,12 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from serving.__main__ import main as gru_serve
+from gru_serving.__main__ import main as gru_serve
+from gru_training.__main__ import main as gru_train
 from tests.docs.command_lines import of_shell
 from tests.docs.materials import CLASSIFIER, FORECASTER
 from tests.ports import free_ports
 from tests.serving.conftest import Running, answers, start, wait_until
-from training.__main__ import main as gru_train
 
 _OPERATORS = re.compile(r"[|<>&;]|\$\(")
 _TINY = {"sentiment": CLASSIFIER, "forecasting": FORECASTER, "continue": ["--epochs", "1"]}
@@ -111,7 +111,7 @@ def _in_process(words):
 def _in_bash(line):
     programs = f'python() {{ "{sys.executable}" "$@"; }}\n' + "\n".join(
         f'{name}() {{ "{sys.executable}" -m {module} "$@"; }}'
-        for name, module in (("gru-train", "training"), ("gru-serve", "serving"))
+        for name, module in (("gru-train", "gru_training"), ("gru-serve", "gru_serving"))
     )
     done = subprocess.run(
         [shutil.which("bash"), "-eo", "pipefail", "-c", f"{programs}\n{line}"],

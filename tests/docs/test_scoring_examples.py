@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from training.scoring.engine import score_table
-from training.sentiment.config import (
+from gru_training.scoring.engine import score_table
+from gru_training.sentiment.config import (
     ClassifierConfig,
     SentimentConfig,
     SentimentDataConfig,
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from training.sentiment.task import TASK
+from gru_training.sentiment.task import TASK
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -27,7 +27,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    from training.sentiment.pipeline import train_sentiment
+    from gru_training.sentiment.pipeline import train_sentiment
 
     return train_sentiment(
         SentimentConfig(

@@ -10,14 +10,14 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import gru_serving.client
+import gru_training
 import keras_gru
 import keras_gru.convert
 import keras_gru.functional
 import keras_gru.introspection
-import serving.client
-import training
-from serving.__main__ import COMMANDS
-from training.task import TASKS
+from gru_serving.__main__ import COMMANDS
+from gru_training.task import TASKS
 
 pytest.importorskip("pydata_sphinx_theme", reason="of the extra docs")
 
@@ -29,8 +29,8 @@ MODULES = (
     keras_gru.convert,
     keras_gru.functional,
     keras_gru.introspection,
-    serving.client,
-    training,
+    gru_serving.client,
+    gru_training,
 )
 LAYERS = ("GRU", "GRUCell", "GRUEncoder", "MGU", "MGUCell", "CoupledGRU", "CoupledGRUCell")
 # A public function and a public method that nobody has written a word about.
@@ -148,7 +148,7 @@ def test_reference_has_every_public_name(site):
         for name in module.__all__:
             assert {f"{module.__name__}.{name}", f"module-{module.__name__}.{name}"} & anchors, name
     methods = {"keras_gru.GRU.call", "keras_gru.GRU.reset_state", "keras_gru.GRU.path"}
-    methods |= {"training.Forecaster.fit", "serving.client.Client.predict"}
+    methods |= {"gru_training.Forecaster.fit", "gru_serving.client.Client.predict"}
     assert methods <= anchors
     of_keras = {"build", "get_config", "compute_mask", "inner_loop", "get_dropout_mask"}
     assert not {f"keras_gru.{name}.{method}" for name in LAYERS for method in of_keras} & anchors

@@ -8,10 +8,10 @@ from email import message_from_string
 
 import pytest
 
-from tests.packaging.fresh_environment import ROOT, built
+from tests.packages import PACKAGES, ROOT
+from tests.packaging.fresh_environment import built
 
 pytestmark = pytest.mark.wheel
-PACKAGES = ("keras_gru", "serving", "training")
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,9 @@ def tracked():
 def test_the_wheel_holds_the_packages(wheel):
     """The worked examples are both documents of the project and data of the package."""
     sources = {
-        str(path.relative_to(ROOT)): path.read_bytes()
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*")
+        str(path.relative_to(folder.parent)): path.read_bytes()
+        for folder in PACKAGES.values()
+        for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     for path in (ROOT / "docs" / "worked_examples").iterdir():
@@ -61,8 +61,8 @@ def test_the_wheel_s_metadata(wheel):
     commands = configparser.ConfigParser()
     commands.read_string(metadata(wheel, "entry_points.txt"))
     assert dict(commands["console_scripts"]) == {
-        "gru-train": "training.__main__:main",
-        "gru-serve": "serving.__main__:main",
+        "gru-train": "gru_training.__main__:main",
+        "gru-serve": "gru_serving.__main__:main",
     }
 
 

@@ -7,15 +7,14 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.packages import PACKAGES, ROOT, module_name
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-OWN = {"keras_gru", "training", "serving"}
 DISTRIBUTIONS = {
     module: {canonicalize_name(name) for name in names}
     for module, names in packages_distributions().items()
@@ -64,27 +63,27 @@ def installed_with(*extras):
 
 
 def modules(*rooms, without=()):
-    for path in sorted(path for room in rooms for path in (ROOT / room).rglob("*.py")):
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        if not name.startswith(without):
+    for path in sorted(path for room in rooms for path in room.rglob("*.py")):
+        if not (name := module_name(path)).startswith(without):
             yield name
 
 
-EXPORT = ("serving.export", "serving.commands.export")
-TABLES = ("serving.commands.files.served_model",)
-CLIENT = [f"serving/{room}" for room in ("client", "codecs", "commands", "config", "load_test",
+EXPORT = ("gru_serving.export", "gru_serving.commands.export")
+TABLES = ("gru_serving.commands.files.served_model",)
+SERVING, TRAINING = PACKAGES["gru_serving"], PACKAGES["gru_training"]
+CLIENT = [SERVING / room for room in ("client", "codecs", "commands", "config", "load_test",
                                          "protos", "release", "storage", "telemetry")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("extras", "found"),
     [
-        ((), ["serving.__main__", "serving.errors", "training.__main__"]),
+        ((), ["gru_serving.__main__", "gru_serving.errors", "gru_training.__main__"]),
         (("client",), modules(*CLIENT, without=(*EXPORT, *TABLES))),
-        (("layer",), modules("keras_gru")),
-        (("tables",), [*TABLES, *modules("training/scoring", "training/tables")]),
-        (("serve",), modules("serving", without=(*EXPORT, *TABLES))),
-        (("train",), [*modules("training", "serving/export"), "serving.commands.export"]),
+        (("layer",), modules(PACKAGES["keras_gru"])),
+        (("tables",), [*TABLES, *modules(TRAINING / "scoring", TRAINING / "tables")]),
+        (("serve",), modules(SERVING, without=(*EXPORT, *TABLES))),
+        (("train",), [*modules(TRAINING, SERVING / "export"), "gru_serving.commands.export"]),
     ],
     ids=["base", "client", "layer", "tables", "serve", "train"],
 )
@@ -103,14 +102,14 @@ def test_modules_import_with_their_extra(extras, found):
     ("package", "extras"),
     [
         ("keras_gru", ("layer", "plot", "train", "interop")),
-        ("training", ("train", "pieces", "tensorboard", "mlflow", "wandb")),
-        ("serving", ("all", "text", "tflite")),
+        ("gru_training", ("train", "pieces", "tensorboard", "mlflow", "wandb")),
+        ("gru_serving", ("all", "text", "tflite")),
     ],
 )
 def test_what_is_imported_is_asked_for(package, extras):
     """By name, including those that another package happens to bring along today."""
     asked = direct(*extras)
-    for path in (ROOT / package).rglob("*.py"):
+    for path in PACKAGES[package].rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []
             if isinstance(node, ast.Import):
@@ -118,6 +117,6 @@ def test_what_is_imported_is_asked_for(package, extras):
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module]
             for name in {re.split(r"\.", name)[0] for name in names}:
-                if name not in OWN and name not in sys.stdlib_module_names:
+                if name not in PACKAGES and name not in sys.stdlib_module_names:
                     brought_by = DISTRIBUTIONS.get(name, {canonicalize_name(name)})
                     assert brought_by & asked, f"{path}: {name}"

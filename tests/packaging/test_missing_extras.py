@@ -37,22 +37,22 @@ def program_without(module, program, *arguments):
 @pytest.mark.parametrize(
     ("module", "package", "arguments", "message"),
     [
-        ("tyro", "training", ["--help"],
+        ("tyro", "gru_training", ["--help"],
          "gru-train: error: training needs tyro, which is not installed; install it with "
          "pip install 'keras-gru[train]'\n"),
-        ("scipy", "training", ["backtest", "runs/none"],
+        ("scipy", "gru_training", ["backtest", "runs/none"],
          "gru-train: error: training needs scipy, which is not installed; install it with "
          "pip install 'keras-gru[train]'\n"),
-        ("keras", "serving", ["export", "runs/none", "--to", "models/none"],
+        ("keras", "gru_serving", ["export", "runs/none", "--to", "models/none"],
          "gru-serve export: needs keras, which is not installed; install it with "
          "pip install 'keras-gru[train]'\n"),
-        ("tyro", "serving", ["export", "runs/none", "--to", "models/none"],
+        ("tyro", "gru_serving", ["export", "runs/none", "--to", "models/none"],
          "gru-serve export: needs tyro, which is not installed; install it with "
          "pip install 'keras-gru[train]'\n"),
-        ("orjson", "serving", ["predict", "--model", "m", "a text"],
+        ("orjson", "gru_serving", ["predict", "--model", "m", "a text"],
          "gru-serve predict: needs orjson, which is not installed; install it with "
          "pip install 'keras-gru[client]'\n"),
-        ("google", "serving", ["prune", "models", "--keep", "1"],
+        ("google", "gru_serving", ["prune", "models", "--keep", "1"],
          "gru-serve prune: needs protobuf, which is not installed; install it with "
          "pip install 'keras-gru[client]'\n"),
     ],
@@ -67,7 +67,7 @@ def test_the_extra_is_named(module, package, arguments, message):
 def test_a_server_says_so_before_it_loads_a_model(module, tmp_path):
     """The package loaded, and failed when it was first used."""
     flags = ("--port=1", "--model_name=m", f"--model_base_path={tmp_path}")
-    done = run_without(module, "serving", "serve", *flags)
+    done = run_without(module, "gru_serving", "serve", *flags)
     assert done.stderr.splitlines()[-1] == (
         f"gru-serve serve: needs {module}, which is not installed; install it with "
         "pip install 'keras-gru[serve]'"
@@ -80,8 +80,13 @@ def test_a_model_says_that_it_needs_tensorflow(tmp_path):
     """The server itself does without it: models of ONNX may be all that it serves."""
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").touch()
-    flags = ("--port=1", "--model_name=m", "--max_num_load_retries=0")
-    done = run_without("tensorflow", "serving", "serve", *flags, f"--model_base_path={tmp_path}")
+    flags = (
+        "--port=1",
+        "--model_name=m",
+        "--max_num_load_retries=0",
+        f"--model_base_path={tmp_path}",
+    )
+    done = run_without("tensorflow", "gru_serving", "serve", *flags)
     assert done.returncode == 255
     assert "needs TensorFlow, which is not installed here: use the image `engine`" in done.stdout
     assert "pip install 'keras-gru[serve]'" in done.stdout
@@ -96,14 +101,14 @@ def test_a_model_says_that_it_needs_tensorflow(tmp_path):
         ("tensorflow", "import keras_gru",
          "keras_gru needs tensorflow, which is not installed; install it with "
          "pip install 'keras-gru[layer]'"),
-        ("google", "from serving.client import connect",
-         "serving.client needs protobuf, which is not installed; install it with "
+        ("google", "from gru_serving.client import connect",
+         "gru_serving.client needs protobuf, which is not installed; install it with "
          "pip install 'keras-gru[client]'"),
-        ("httpx", "from serving.client import connect; connect('http://localhost:1')",
-         "serving.client needs httpx, which is not installed; install it with "
+        ("httpx", "from gru_serving.client import connect; connect('http://localhost:1')",
+         "gru_serving.client needs httpx, which is not installed; install it with "
          "pip install 'keras-gru[client]'"),
-        ("grpc", "from serving.client import connect_async; connect_async('localhost:1')",
-         "serving.client needs grpcio, which is not installed; install it with "
+        ("grpc", "from gru_serving.client import connect_async; connect_async('localhost:1')",
+         "gru_serving.client needs grpcio, which is not installed; install it with "
          "pip install 'keras-gru[client]'"),
         ("matplotlib", "from keras_gru.introspection import plot_gradient_flow as plot; plot({})",
          "keras_gru needs matplotlib, which is not installed; install it with "
@@ -134,12 +139,12 @@ def test_a_comparison_says_so_before_it_trains(tmp_path):
 
 
 def test_debug_shows_where_it_is_needed():
-    done = run_without("tyro", "training", "--help", "--debug")
+    done = run_without("tyro", "gru_training", "--help", "--debug")
     assert "Traceback" in done.stderr
     assert done.returncode == 1
 
 
 def test_a_fault_of_the_package_is_no_missing_extra():
-    done = run_without("training", "training", "--help")
+    done = run_without("gru_training", "gru_training", "--help")
     assert "Traceback" in done.stderr
     assert "pip install" not in done.stderr

@@ -46,8 +46,8 @@ def test_the_policy_names_what_is_required():
 @pytest.mark.parametrize(
     ("module", "name", "file"),
     [
-        ("serving/engine/native/manifest.py", "FORMAT", "assets.extra/onnx/"),
-        ("serving/drift/reference.py", "_FORMAT", "assets.extra/reference.json"),
+        ("serving/gru_serving/engine/native/manifest.py", "FORMAT", "assets.extra/onnx/"),
+        ("serving/gru_serving/drift/reference.py", "_FORMAT", "assets.extra/reference.json"),
     ],
 )
 def test_the_policy_names_the_formats(module, name, file):
@@ -68,7 +68,7 @@ def test_the_notice_has_what_the_pages_hold():
     assert imported == {"uplot"}
     lock = json.loads(text("web/package-lock.json"))["packages"]["node_modules/uplot"]
     assert f"uPlot {lock['version']}\n" in notice
-    page = text("serving/server/playground/assets/playground.js")
+    page = text("serving/gru_serving/server/playground/assets/playground.js")
     licence = re.match(r"/\*! Charts: uPlot \S+\n(.*?)\n\*/", page, re.S)[1]
     assert licence in notice
     for path in re.findall(r"(?:serving|training|keras_gru)/[\w./]+\w", notice):

@@ -19,10 +19,10 @@ from pathlib import Path
 
 warnings.simplefilter("error")
 import numpy as np
-import serving
-from serving.client import connect
+import gru_serving
+from gru_serving.client import connect
 
-assert Path(sys.prefix) in Path(serving.__file__).parents, serving.__file__
+assert Path(sys.prefix) in Path(gru_serving.__file__).parents, gru_serving.__file__
 x, b = np.array({X.tolist()}, "float32"), np.array({B.tolist()}, "float32")
 with connect(ADDRESS) as client:
     y = client.predict({{"x": x, "b": b}}, "affine")["y"]
@@ -35,13 +35,13 @@ def test_base(environment):
     """It can be imported, prints its help, and names the extra for everything else."""
     base = environment()
     assert HEAVY.isdisjoint(base.packages())
-    base.python("import serving, serving.errors, training")
+    base.python("import gru_serving, gru_serving.errors, gru_training")
     assert base.run("gru-serve", "--help").stdout.startswith("usage: gru-serve COMMAND")
     base.asks_for("train", "gru-train", "sentiment")
     base.asks_for("serve", "gru-serve", "serve", "--port=1")
     base.asks_for("client", "gru-serve", "predict", "a text")
     base.asks_for("train", "gru-serve", "export", "runs/none", "--to", "models")
-    for module, extra in (("keras_gru", "layer"), ("serving.client", "client")):
+    for module, extra in (("keras_gru", "layer"), ("gru_serving.client", "client")):
         done = base.run("python", "-c", f"import {module}")
         assert done.stderr.endswith(f"install it with pip install 'keras-gru[{extra}]'\n")
 
@@ -109,7 +109,7 @@ def test_all(environment):
     everything = environment("all")
     everything.python(
         "import importlib, pkgutil\n"
-        "for name in ('keras_gru', 'training', 'serving'):\n"
+        "for name in ('keras_gru', 'gru_training', 'gru_serving'):\n"
         "    package = importlib.import_module(name)\n"
         "    for found in pkgutil.walk_packages(package.__path__, f'{name}.'):\n"
         "        importlib.import_module(found.name)\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests.ports import free_ports
 from tests.serving.saved_models import Affine
 from tests.serving.text_op_model import save_with_text_op

@@ -13,12 +13,12 @@ from collections import Counter
 
 import numpy as np
 
-from serving.config.batching_options import BatchingOptions, PoolOptions
-from serving.engine.batching.scheduler import BatchScheduler
-from serving.engine.batching.session import BatchingSession
-from serving.engine.predictor import Predictor
-from serving.engine.session import GraphSession
-from serving.errors import Code, ServingError
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.session import GraphSession
+from gru_serving.errors import Code, ServingError
 from tests.serving.native_fuzz import PATIENCE_MS, note, tensors
 
 TOGETHER = 24

@@ -12,7 +12,7 @@ import grpc
 import httpx
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests import waiting
 from tests.made_once import made_once
 from tests.ports import free_ports
@@ -62,10 +62,10 @@ def start(*flags, environment=None, prefix=(), cold=False, stdout=None, **popen)
     """A server: a `WarmProcess`, unless `cold` or something that it cannot have says otherwise."""
     writes_files = stdout == subprocess.DEVNULL or hasattr(stdout, "name")
     if writes_files and not (cold or environment or prefix):
-        return WarmProcess("serving", "serve", *DEFAULTS, *flags, stdout=stdout, **popen)
+        return WarmProcess("gru_serving", "serve", *DEFAULTS, *flags, stdout=stdout, **popen)
     more = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2", **(environment or {})}
     return subprocess.Popen(
-        [*prefix, sys.executable, "-m", "serving", "serve", *DEFAULTS, *flags],
+        [*prefix, sys.executable, "-m", "gru_serving", "serve", *DEFAULTS, *flags],
         cwd=REPOSITORY,
         env={**os.environ, **more},
         stdout=stdout,
@@ -231,7 +231,7 @@ def exports(tmp_path_factory):
 
     They are made once for all processes of a test run; tests leave them as they are.
     """
-    from training.sentiment.run import SentimentRun
+    from gru_training.sentiment.run import SentimentRun
 
     root = made_once(tmp_path_factory, "exports", make_exports)
     names = ("one", "both")
@@ -239,8 +239,8 @@ def exports(tmp_path_factory):
 
 
 def make_exports(root):
-    from serving.export.run import export_run
-    from training.sentiment.config import (
+    from gru_serving.export.run import export_run
+    from gru_training.sentiment.config import (
         ClassifierConfig,
         PretrainingConfig,
         SentimentConfig,
@@ -248,8 +248,8 @@ def make_exports(root):
         SentimentRunConfig,
         SentimentTrainingConfig,
     )
-    from training.sentiment.pipeline import train_sentiment
-    from training.sentiment.sources.grammar import generate_reviews
+    from gru_training.sentiment.pipeline import train_sentiment
+    from gru_training.sentiment.sources.grammar import generate_reviews
 
     one = SentimentConfig(
         data=SentimentDataConfig(reviews=600),

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from functools import partial
 
-from serving.protos.predict_pb2 import PredictRequest
+from gru_serving.protos.predict_pb2 import PredictRequest
 
 FLOAT, STRING = 1, 7
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from serving.client import connect
+from gru_serving.client import connect
 
 X = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
 # The answers of versions 1 and 3 of the affine test model to X.

@@ -9,13 +9,13 @@ import random
 import sys
 from pathlib import Path
 
-from serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
-from serving.codecs.tensor_proto import decode_inputs
-from serving.engine.examples import classify, regress
-from serving.engine.predictor import Predictor
-from serving.engine.tflite.session import MODEL_FILE, TfliteSession
-from serving.errors import ServingError
-from serving.protos.predict_pb2 import PredictRequest
+from gru_serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
+from gru_serving.codecs.tensor_proto import decode_inputs
+from gru_serving.engine.examples import classify, regress
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.errors import ServingError
+from gru_serving.protos.predict_pb2 import PredictRequest
 
 PATIENCE_MS = 20_000
 MOST_ELEMENTS = 300

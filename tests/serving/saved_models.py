@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from serving.engine.warmup import predict_record, write_records
+from gru_serving.engine.warmup import predict_record, write_records
 
 VOCABULARY = ["good", "bad", "great", "awful"]
 

@@ -3,7 +3,7 @@
 import grpc
 import pytest
 
-from serving import errors
+from gru_serving import errors
 
 
 def test_numbers_are_those_of_grpc():

@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from serving.printable import printable
-from serving.telemetry.metrics import Counter
-from serving.telemetry.server_log import OneLine
+from gru_serving.printable import printable
+from gru_serving.telemetry.metrics import Counter
+from gru_serving.telemetry.server_log import OneLine
 
 
 @pytest.mark.parametrize(

@@ -6,24 +6,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.made_once import made_once
-from training.config import RunConfig
-from training.forecasting.combination.config import CombinationConfig
-from training.forecasting.config import (
+from gru_training.config import RunConfig
+from gru_training.forecasting.combination.config import CombinationConfig
+from gru_training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting.network.config import ForecasterConfig
-from training.forecasting.run import ForecastingRun
-from training.sentiment.config import (
+from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.sentiment.config import (
     ClassifierConfig,
     SentimentConfig,
     SentimentDataConfig,
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from training.sentiment.run import SentimentRun
+from gru_training.sentiment.run import SentimentRun
+from tests.made_once import made_once
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -46,7 +46,7 @@ def tiny_config(runs_dir: Path, name: str = "tiny", **training: object) -> Senti
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> SentimentRun:
-    from training.sentiment.pipeline import train_sentiment
+    from gru_training.sentiment.pipeline import train_sentiment
 
     folder = made_once(
         tmp_path_factory, "tiny_run", lambda runs: train_sentiment(tiny_config(runs))
@@ -81,7 +81,7 @@ def write_waves(path: Path, rows: int = 320) -> Path:
 
 @pytest.fixture(scope="session")
 def forecasting_run(tmp_path_factory: pytest.TempPathFactory) -> ForecastingRun:
-    from training.forecasting.pipeline import train_forecasting
+    from gru_training.forecasting.pipeline import train_forecasting
 
     def make(runs: Path) -> None:
         data = write_waves(runs / "waves.csv")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.config import to_dict
+from gru_training.loop.checkpoint import Checkpoint
+from gru_training.loop.fit_state import FitState
+from gru_training.runs.run_config import package_version
+from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig, SentimentRunConfig
+from gru_training.sentiment.run import SentimentRun
+from gru_training.task import TASKS
 from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.config import to_dict
-from training.loop.checkpoint import Checkpoint
-from training.loop.fit_state import FitState
-from training.runs.run_config import package_version
-from training.sentiment.config import SentimentConfig, SentimentDataConfig, SentimentRunConfig
-from training.sentiment.run import SentimentRun
-from training.task import TASKS
 
 REPOSITORY = Path(__file__).parents[2]
 GOOD = "text,label\n" + "".join(f"good {i},x\ngood -{i},y\n" for i in range(1, 9))
@@ -35,7 +35,7 @@ def write(path, content):
 def in_fresh_process(*arguments):
     """Exit status, output, errors, and which heavy modules were imported."""
     program = (
-        "import sys\nfrom training.__main__ import main\nstatus = main(sys.argv[1:])\n"
+        "import sys\nfrom gru_training.__main__ import main\nstatus = main(sys.argv[1:])\n"
         f"print('imported:', *({HEAVY!r} & set(sys.modules)))\nsys.exit(status)"
     )
     done = subprocess.run(
@@ -108,7 +108,9 @@ def test_an_error_in_the_data_takes_little_more_than_the_imports(tmp_path):
     path = write(tmp_path / "bad.csv", BAD)
     imports = "import pandas, rich.console, tyro"
     _, needed = processor_seconds(sys.executable, "-c", imports)
-    status, spent = processor_seconds(sys.executable, "-m", "training", "sentiment", "--data", path)
+    status, spent = processor_seconds(
+        sys.executable, "-m", "gru_training", "sentiment", "--data", path
+    )
     assert status == 2
     assert spent < 4 * needed
 
@@ -205,7 +207,7 @@ def test_a_task_with_nothing_to_check_trains_all_the_same(tmp_path, monkeypatch)
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
-    command = [sys.executable, "-m", "training", "sentiment", "--help"]
+    command = [sys.executable, "-m", "gru_training", "sentiment", "--help"]
     with subprocess.Popen(
         command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

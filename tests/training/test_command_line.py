@@ -10,14 +10,14 @@ import keras
 import numpy as np
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.command_line import _parse
+from gru_training.loop.checkpoint import Checkpoint
+from gru_training.loop.fit_state import FitState
+from gru_training.runs.directory import RunDirectory
+from gru_training.sentiment.run import SentimentRun
+from gru_training.task import TASKS, find_task
 from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.command_line import _parse
-from training.loop.checkpoint import Checkpoint
-from training.loop.fit_state import FitState
-from training.runs.directory import RunDirectory
-from training.sentiment.run import SentimentRun
-from training.task import TASKS, find_task
 
 TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
 
@@ -112,7 +112,7 @@ def test_help_teaches(capsys):
 
 def test_help_is_there_before_anything_heavy_is_loaded():
     program = (
-        "import sys; from training.__main__ import main; main(['--help']); "
+        "import sys; from gru_training.__main__ import main; main(['--help']); "
         "heavy = {'keras', 'matplotlib', 'pandas', 'scipy', 'sklearn', 'tensorflow'}; "
         "sys.exit(' '.join(heavy & set(sys.modules)))"
     )
@@ -129,7 +129,7 @@ def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
         assert {path.name[:6] for path in tmp_path.iterdir()} == {".a.loc", ".a.par"}
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("training.sentiment.fitting.sentiment_words", terminated)
+    monkeypatch.setattr("gru_training.sentiment.fitting.sentiment_words", terminated)
     assert main(["sentiment", *TINY, "--runs-dir", str(tmp_path), "--name", "a"]) == 130
     assert "interrupted; no run was written" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -154,7 +154,7 @@ def test_sigterm_in_a_trace_is_no_error_and_the_checkpoint_is_named(tmp_path, ca
 
 @pytest.mark.long
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
-    command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
+    command = [sys.executable, "-m", "gru_training", "sentiment", "--epochs", "500", "--patience",
                "500", "--reviews", "1000", "--runs-dir", str(tmp_path), "--name", "a"]  # fmt: skip
     process = subprocess.Popen(
         command,
@@ -189,7 +189,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     checkpoint = tmp_path / ".broken.checkpoint"
     arguments = ["sentiment", *settings, "--name", "broken"]
     for _ in range(2):
-        with subprocess.Popen([sys.executable, "-m", "training", *arguments],
+        with subprocess.Popen([sys.executable, "-m", "gru_training", *arguments],
                               cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as process:  # fmt: skip
             before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
@@ -248,7 +248,7 @@ def test_a_wrong_name_to_resume_is_answered_with_the_right_ones(tmp_path, capsys
 
 
 def test_a_wrong_name_to_resume_is_answered_without_tensorflow(tmp_path):
-    command = [sys.executable, "-m", "training", "resume", str(tmp_path / "none")]
+    command = [sys.executable, "-m", "gru_training", "resume", str(tmp_path / "none")]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], check=False,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 2
@@ -258,7 +258,7 @@ def test_a_wrong_name_to_resume_is_answered_without_tensorflow(tmp_path):
 
 def test_a_training_that_is_terminated_says_how_to_go_on(tmp_path):
     runs = tmp_path / "Zoë's runs"
-    command = [sys.executable, "-m", "training", "sentiment", "--epochs", "500", "--patience",
+    command = [sys.executable, "-m", "gru_training", "sentiment", "--epochs", "500", "--patience",
                "500", *TINY[:2], "--runs-dir", str(runs)]  # fmt: skip
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True) as process:  # fmt: skip

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from training.config import from_dict, to_dict
-from training.errors import ConfigError
-from training.presets import preset, preset_in
-from training.sentiment.config import (
+from gru_training.config import from_dict, to_dict
+from gru_training.errors import ConfigError
+from gru_training.presets import preset, preset_in
+from gru_training.sentiment.config import (
     ClassifierConfig,
     DecisionConfig,
     SentimentConfig,
@@ -16,7 +16,7 @@ from training.sentiment.config import (
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from training.sentiment.presets import PRESETS
+from gru_training.sentiment.presets import PRESETS
 
 
 def test_json_round_trip():

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serving.__main__ import main as gru_serve
-from serving.client import connect
+from gru_serving.__main__ import main as gru_serve
+from gru_serving.client import connect
+from gru_training.__main__ import main as gru_train
+from gru_training.task import TASKS
 from tests.serving.conftest import running
-from training.__main__ import main as gru_train
-from training.task import TASKS
 
 REPOSITORY = Path(__file__).parents[2]
 LINE = ("tagging", "tests.training.toy_task.task")
 GRU_TRAIN = f"""
 import sys
-from training.__main__ import main
-from training.task import TASKS
+from gru_training.__main__ import main
+from gru_training.task import TASKS
 TASKS[{LINE[0]!r}] = {LINE[1]!r}
 sys.exit(main())
 """

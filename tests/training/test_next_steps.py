@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.command_line import _again, _served
+from gru_training.forecasting.config import ForecastingConfig
+from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.forecasting.task import TASK as FORECASTING
+from gru_training.sentiment.config import ClassifierConfig, SentimentConfig, SentimentDataConfig
+from gru_training.sentiment.task import TASK as SENTIMENT
 from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.command_line import _again, _served
-from training.forecasting.config import ForecastingConfig
-from training.forecasting.network.config import ForecasterConfig
-from training.forecasting.run import ForecastingRun
-from training.forecasting.task import TASK as FORECASTING
-from training.sentiment.config import ClassifierConfig, SentimentConfig, SentimentDataConfig
-from training.sentiment.task import TASK as SENTIMENT
 
 
 def classifier(own, best, ngrams=False):

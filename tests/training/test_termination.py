@@ -2,7 +2,7 @@ import signal
 
 import pytest
 
-from training.termination import check_interrupt, interrupted, remembered_interrupts
+from gru_training.termination import check_interrupt, interrupted, remembered_interrupts
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ export function snippets({ target, signature, inputs, server, origin }) {
     curl: `curl -sS${header} -d ${shell(body)} \\\n    ${shell(url)}`,
     "Python client": [
       ...(token ? ["import os", ""] : []),
-      "from serving.client import connect", "",
+      "from gru_serving.client import connect", "",
       `with connect(${python(origin)}${token ? ', token=os.environ["TOKEN"]' : ""}) as client:`,
       `    print(client.predict(${python(inputs)}, ${python(target.model)}, signature=${python(signature)}${which}))`].join("\n"),
     gRPC: [

@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 
 import keras_gru
+from gru_serving.engine.portability import portability_faults
 from keras_gru import GRU, GRUCell
 from keras_gru.variants import MGUCell
-from serving.engine.portability import portability_faults
 from tests.keras_gru.layer.twins import MASK, inputs
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from serving.client import connect, connect_async
+from gru_serving.client import connect, connect_async
 
 
 def both(url, **options):

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from serving.client import connect
-from serving.protos.get_model_status_pb2 import GetModelStatusResponse
+from gru_serving.client import connect
+from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
 
 CALLS = 20
 

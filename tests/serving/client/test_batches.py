@@ -5,10 +5,10 @@ import asyncio
 import numpy as np
 import pytest
 
-from serving.client import ClientOptions, Metadata, Target, connect, connect_async
-from serving.client.conversation import Conversation, Exchange
-from serving.codecs.signature import Signature, TensorInfo
-from serving.errors import InvalidArgument, ServingError, Unavailable
+from gru_serving.client import ClientOptions, Metadata, Target, connect, connect_async
+from gru_serving.client.conversation import Conversation, Exchange
+from gru_serving.codecs.signature import Signature, TensorInfo
+from gru_serving.errors import InvalidArgument, ServingError, Unavailable
 
 WORDS = ["good", "bad", "great film", "awful", "neither", "good bad good"]
 

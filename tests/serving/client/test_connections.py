@@ -10,10 +10,10 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.client import Target, connect, connect_async
-from serving.client.rest.client import RestWire
-from serving.codecs.signature import Signature, TensorInfo
-from serving.errors import DeadlineExceeded, Unavailable, Unknown
+from gru_serving.client import Target, connect, connect_async
+from gru_serving.client.rest.client import RestWire
+from gru_serving.codecs.signature import Signature, TensorInfo
+from gru_serving.errors import DeadlineExceeded, Unavailable, Unknown
 from tests.ports import free_ports
 from tests.serving.client.both_clients import both
 from tests.serving.conftest import REPOSITORY
@@ -115,7 +115,7 @@ def test_outputs_of_another_form_are_not_the_callers_fault(outputs, said):
 
 FORK = """
 import os, sys
-from serving.client import connect
+from gru_serving.client import connect
 
 url, children = sys.argv[1], 3
 client = connect(url)
@@ -160,7 +160,7 @@ def test_parent_and_child_do_not_read_each_others_answers():
     """The connection is idle when the process forks; then both processes ask at once."""
     program = """
 import os, sys
-from serving.client import connect
+from gru_serving.client import connect
 
 client = connect(sys.argv[1], retries=0)
 client.status("m")

@@ -8,10 +8,10 @@ import grpc
 import numpy as np
 import pytest
 
-from serving.client import connect, connect_async
-from serving.client.streaming import StreamingSession, StreamState
-from serving.commands.connection_arguments import check_texts
-from serving.errors import ServingError, Unavailable
+from gru_serving.client import connect, connect_async
+from gru_serving.client.streaming import StreamingSession, StreamState
+from gru_serving.commands.connection_arguments import check_texts
+from gru_serving.errors import ServingError, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
 from tests.serving.conftest import REPOSITORY

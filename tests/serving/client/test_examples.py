@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.errors import InvalidArgument
+from gru_serving.client import connect
+from gru_serving.errors import InvalidArgument
 
 HALF = "half/plus:two"
 POSITIVE, NEGATIVE = 0.7310586, 0.26894143

@@ -15,17 +15,17 @@ import grpc
 import numpy as np
 import pytest
 
-from serving.client import connect, connect_async
-from serving.client.options import ClientOptions
-from serving.client.streaming import StreamingSession
-from serving.errors import (
+from gru_serving.client import connect, connect_async
+from gru_serving.client.options import ClientOptions
+from gru_serving.client.streaming import StreamingSession
+from gru_serving.errors import (
     DeadlineExceeded,
     ResourceExhausted,
     ServingError,
     Unavailable,
     Unknown,
 )
-from serving.protos.predict_pb2 import PredictResponse
+from gru_serving.protos.predict_pb2 import PredictResponse
 from tests.serving.client.both_clients import both
 from tests.serving.conftest import REPOSITORY
 from tests.serving.endless_answers import (
@@ -192,9 +192,9 @@ def test_a_stream_keeps_the_time_and_the_size():
 PEAK = """
 import asyncio, sys
 from pathlib import Path
-from serving.client import connect
-from serving.client import connect_async
-from serving.errors import ResourceExhausted
+from gru_serving.client import connect
+from gru_serving.client import connect_async
+from gru_serving.errors import ResourceExhausted
 
 async def later(url):
     async with connect_async(url, retries=0) as client:

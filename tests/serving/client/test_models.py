@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from serving.client import connect, connect_async
-from serving.client.metadata import ListedVersion
-from serving.client.results import Sentiment
-from serving.errors import InvalidArgument, ServingError, Unimplemented
+from gru_serving.client import connect, connect_async
+from gru_serving.client.metadata import ListedVersion
+from gru_serving.client.results import Sentiment
+from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
 from tests.serving.strange_servers import web
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from serving.client.next_token import NextTokenSampler
-from serving.errors import InvalidArgument
+from gru_serving.client.next_token import NextTokenSampler
+from gru_serving.errors import InvalidArgument
 
 TOKENS = ["the", "[UNK]", "film", "was", "odd"]
 SHARES = np.array([0.4, 0.3, 0.15, 0.1, 0.05])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.__main__ import main
-from serving.client import connect
-from serving.client.streaming import StreamingSession, StreamState
-from serving.errors import (
+from gru_serving.__main__ import main
+from gru_serving.client import connect
+from gru_serving.client.streaming import StreamingSession, StreamState
+from gru_serving.errors import (
     FailedPrecondition,
     InvalidArgument,
     NotFound,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.client import connect, connect_async
-from serving.errors import InvalidArgument
+from gru_serving.client import connect, connect_async
+from gru_serving.errors import InvalidArgument
 from tests.serving.conftest import running, wait_until
 
 

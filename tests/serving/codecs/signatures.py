@@ -1,7 +1,7 @@
 """Signatures of given types."""
 
-from serving.codecs.dtypes import DTYPES
-from serving.codecs.signature import Signature, TensorInfo
+from gru_serving.codecs.dtypes import DTYPES
+from gru_serving.codecs.signature import Signature, TensorInfo
 
 NUMBER = {dtype.name: dtype.number for dtype in DTYPES}
 

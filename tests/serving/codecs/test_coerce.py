@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.codecs.coerce import coerce
-from serving.codecs.signature import Signature, TensorInfo
-from serving.errors import InvalidArgument
+from gru_serving.codecs.coerce import coerce
+from gru_serving.codecs.signature import Signature, TensorInfo
+from gru_serving.errors import InvalidArgument
 
 
 def signature(*types, defaults=()):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.codecs.example import encode_input, example_values
-from serving.codecs.json_example import parse_examples
-from serving.codecs.json_predict import encode_examples
-from serving.errors import InvalidArgument
+from gru_serving.codecs.example import encode_input, example_values
+from gru_serving.codecs.json_example import parse_examples
+from gru_serving.codecs.json_predict import encode_examples
+from gru_serving.errors import InvalidArgument
 
 
 def read(proto):

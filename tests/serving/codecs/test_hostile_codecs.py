@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tensorflow.core.framework import tensor_pb2
 
-from serving.codecs.dtypes import DTYPES
-from serving.codecs.json_example import parse_examples
-from serving.codecs.json_inputs import decode_inputs, parse_predict
-from serving.codecs.signature import Signature, TensorInfo
-from serving.codecs.tensor_proto import decode_tensor, encode_tensor
-from serving.errors import InvalidArgument, ServingError
-from serving.protos.tensor_pb2 import TensorProto
+from gru_serving.codecs.dtypes import DTYPES
+from gru_serving.codecs.json_example import parse_examples
+from gru_serving.codecs.json_inputs import decode_inputs, parse_predict
+from gru_serving.codecs.signature import Signature, TensorInfo
+from gru_serving.codecs.tensor_proto import decode_tensor, encode_tensor
+from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.protos.tensor_pb2 import TensorProto
 from tests.serving import hostile, hostile_calls, hostile_http
 
 PATIENCE = 60.0

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serving.codecs import json_inputs
-from serving.codecs import json_predict as rest_codec
-from serving.codecs.rapidjson import writer as json_writer
-from serving.errors import Code, InvalidArgument, ServingError
+from gru_serving.codecs import json_inputs
+from gru_serving.codecs import json_predict as rest_codec
+from gru_serving.codecs.rapidjson import writer as json_writer
+from gru_serving.errors import Code, InvalidArgument, ServingError
 from tests.serving.codecs.signatures import signature
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from serving.codecs import json_inputs
-from serving.codecs.json_tensor import decode_base64
-from serving.errors import Code, InvalidArgument, ServingError, Unimplemented
+from gru_serving.codecs import json_inputs
+from gru_serving.codecs.json_tensor import decode_base64
+from gru_serving.errors import Code, InvalidArgument, ServingError, Unimplemented
 from tests.serving.codecs.signatures import signature
 
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 
-from serving.codecs.dtypes import DTYPES, by_number
-from serving.codecs.large_request import MOST_FIELDS, measure
-from serving.codecs.tensor_proto import decode_input, decode_inputs
-from serving.codecs.varint import write_varint
-from serving.errors import Internal, ResourceExhausted, ServingError
-from serving.protos.classification_pb2 import ClassificationRequest
-from serving.protos.inference_pb2 import MultiInferenceRequest
-from serving.protos.input_pb2 import Input
-from serving.protos.model_management_pb2 import ReloadConfigRequest
-from serving.protos.predict_pb2 import PredictRequest
-from serving.protos.tensor_pb2 import TensorProto
+from gru_serving.codecs.dtypes import DTYPES, by_number
+from gru_serving.codecs.large_request import MOST_FIELDS, measure
+from gru_serving.codecs.tensor_proto import decode_input, decode_inputs
+from gru_serving.codecs.varint import write_varint
+from gru_serving.errors import Internal, ResourceExhausted, ServingError
+from gru_serving.protos.classification_pb2 import ClassificationRequest
+from gru_serving.protos.inference_pb2 import MultiInferenceRequest
+from gru_serving.protos.input_pb2 import Input
+from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
+from gru_serving.protos.predict_pb2 import PredictRequest
+from gru_serving.protos.tensor_pb2 import TensorProto
 from tests.serving import hostile, hostile_calls
 
 FLOAT = by_number(1)

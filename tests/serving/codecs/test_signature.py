@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from serving.codecs.signature import Signature, TensorInfo
-from serving.errors import InvalidArgument
-from serving.protos.meta_graph_pb2 import SignatureDef
+from gru_serving.codecs.signature import Signature, TensorInfo
+from gru_serving.errors import InvalidArgument
+from gru_serving.protos.meta_graph_pb2 import SignatureDef
 
 
 def with_default():

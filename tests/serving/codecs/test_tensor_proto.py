@@ -4,11 +4,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from serving.codecs.dtypes import DTYPES, by_numpy
-from serving.codecs.tensor_proto import decode_input, decode_tensor, encode_tensor
-from serving.errors import InvalidArgument
-from serving.protos.input_pb2 import Input
-from serving.protos.tensor_pb2 import TensorProto
+from gru_serving.codecs.dtypes import DTYPES, by_numpy
+from gru_serving.codecs.tensor_proto import decode_input, decode_tensor, encode_tensor
+from gru_serving.errors import InvalidArgument
+from gru_serving.protos.input_pb2 import Input
+from gru_serving.protos.tensor_pb2 import TensorProto
 
 NUMERIC = [dtype for dtype in DTYPES if dtype.name != "string"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.__main__ import main
+from gru_serving.__main__ import main
 from tests.ports import free_ports
 
 

@@ -6,14 +6,14 @@ import time
 import grpc
 import pytest
 
-from serving.__main__ import main
-from serving.config.files import read_model_config
-from serving.load_test.load import run_load
-from serving.load_test.plan import LoadPlan
-from serving.load_test.report import summarize
-from serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse
-from serving.protos.get_model_status_pb2 import GetModelStatusResponse
-from serving.protos.model_management_pb2 import ReloadConfigResponse
+from gru_serving.__main__ import main
+from gru_serving.config.files import read_model_config
+from gru_serving.load_test.load import run_load
+from gru_serving.load_test.plan import LoadPlan
+from gru_serving.load_test.report import summarize
+from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse
+from gru_serving.protos.get_model_status_pb2 import GetModelStatusResponse
+from gru_serving.protos.model_management_pb2 import ReloadConfigResponse
 from tests.serving.commands.lying_server import EVIL, GOLDEN, RAW, Liar, metadata
 from tests.serving.endless_answers import NEVER, STRANGE, TOO_LARGE
 from tests.serving.saved_models import save_affine

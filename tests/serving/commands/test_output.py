@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from serving.__main__ import main
+from gru_serving.__main__ import main
 from tests.serving.commands.lying_server import (
     CLASSES,
     EVIL,

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from serving.__main__ import main
-from serving.codecs.tensor_proto import encode_tensor
-from serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
-from serving.protos.predict_pb2 import PredictResponse
-from serving.protos.tensor_pb2 import TensorProto
+from gru_serving.__main__ import main
+from gru_serving.codecs.tensor_proto import encode_tensor
+from gru_serving.protos.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
+from gru_serving.protos.predict_pb2 import PredictResponse
+from gru_serving.protos.tensor_pb2 import TensorProto
 from tests.serving.commands.lying_server import EVIL, GOOD, RAW
 from tests.serving.strange_servers import bytes_over_grpc
 

@@ -10,11 +10,11 @@ import sys
 import numpy as np
 import pytest
 
-import serving.commands.predict
-from serving import __main__
-from serving.__main__ import COMMANDS, main
-from serving.commands.terminal.answer_table import print_answers
-from serving.errors import FailedPrecondition, InvalidArgument, NotFound
+import gru_serving.commands.predict
+from gru_serving import __main__
+from gru_serving.__main__ import COMMANDS, main
+from gru_serving.commands.terminal.answer_table import print_answers
+from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from tests.ports import free_ports
 from tests.serving.conftest import REPOSITORY
 
@@ -166,7 +166,7 @@ def test_the_status_of_refused_requests(monkeypatch, capsys, error):
     def refuse(*_):
         raise error("no")
 
-    monkeypatch.setattr(serving.commands.predict, "_predict", refuse)
+    monkeypatch.setattr(gru_serving.commands.predict, "_predict", refuse)
     assert predict("t") == 2
     assert capsys.readouterr().err == "gru-serve predict: no\n"
 
@@ -212,7 +212,7 @@ def test_interrupt(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(serving.commands.predict, "main", interrupted)
+    monkeypatch.setattr(gru_serving.commands.predict, "main", interrupted)
     assert __main__.main(["predict"]) == 130
     assert capsys.readouterr().err == "gru-serve predict: interrupted\n"
 
@@ -222,7 +222,7 @@ def test_output_that_nobody_reads_any_more(argv):
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", "serving", *argv],
+        [sys.executable, "-m", "gru_serving", *argv],
         cwd=REPOSITORY,
         stdout=writing,
         stderr=subprocess.PIPE,
@@ -236,7 +236,7 @@ def test_output_that_nobody_reads_any_more(argv):
 @pytest.mark.parametrize("where", [">&-", ">/dev/full"])
 def test_output_that_cannot_be_written(where):
     done = subprocess.run(
-        ["sh", "-c", f"{shlex.quote(sys.executable)} -m serving prune / --keep 1 {where}"],
+        ["sh", "-c", f"{shlex.quote(sys.executable)} -m gru_serving prune / --keep 1 {where}"],
         cwd=REPOSITORY,
         stderr=subprocess.PIPE,
         text=True,

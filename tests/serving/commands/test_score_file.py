@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from serving.__main__ import main
+from gru_serving.__main__ import main
 from tests.ctrl_c import WITH_CTRL_C
 from tests.serving.conftest import REPOSITORY, running
 from tests.waiting import wait_until
@@ -105,7 +105,7 @@ def test_what_cannot_work_is_said_in_one_line(
 
 def command(url, folder, **how):
     return subprocess.Popen(
-        [*WITH_CTRL_C, "-m", "serving", "predict", "--url", url, "--model", "text",
+        [*WITH_CTRL_C, "-m", "gru_serving", "predict", "--url", url, "--model", "text",
          "--data", "in.csv", "--output", "out.csv", "--keep", "id"],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how,
@@ -166,7 +166,7 @@ def test_more_rows_than_a_server_takes_at_once(models, tmp_path):
 
 @pytest.mark.long
 def test_it_writes_what_gru_train_predict_writes(exports, tmp_path):
-    from training.__main__ import main as gru_train
+    from gru_training.__main__ import main as gru_train
 
     run = exports.runs["one"]
     texts = [row.text for row in run.test_predictions()] + ["", "never heard of"]
@@ -197,7 +197,7 @@ class Absent:
         if name.partition(".")[0] in ("pyarrow", "tensorflow", "keras", "tyro", "pandas"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
-from serving.__main__ import main
+from gru_serving.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -217,7 +217,7 @@ def test_without_pyarrow_the_extra_is_named(server, tmp_path):
 
 def test_it_loads_neither_tensorflow_nor_a_task(server, tmp_path):
     write(tmp_path / "in.csv", 3)
-    program = WITHOUT.replace('"pyarrow", ', '"training.sentiment", ').replace(
+    program = WITHOUT.replace('"pyarrow", ', '"gru_training.sentiment", ').replace(
         "sys.exit(main(sys.argv[1:]))",
         "assert main(sys.argv[1:]) == 0\n"
         "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('training.')}\n"

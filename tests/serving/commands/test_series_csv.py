@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serving.commands.files.series_csv import (
+from gru_serving.commands.files.series_csv import (
     Tick,
     known_ticks,
     open_csv,
@@ -14,7 +14,7 @@ from serving.commands.files.series_csv import (
     stacked,
     uneven_times,
 )
-from serving.errors import InvalidArgument
+from gru_serving.errors import InvalidArgument
 
 TEXT = """time,load,wind
 2024-01-01,1.5,-3
@@ -180,7 +180,7 @@ def test_a_series_needs_a_row():
 
 def test_a_missing_value_is_written_as_in_training(tmp_path):
     """The file that a model was trained on can be sent to it."""
-    from training.data.series_file import read_series
+    from gru_training.data.series_file import read_series
 
     spellings = ["", "NA", "nan", "n/a", "NULL", "None", "-", "?", " "]
     path = tmp_path / "series.csv"
@@ -195,7 +195,7 @@ def test_a_missing_value_is_written_as_in_training(tmp_path):
 @pytest.mark.parametrize("frequency", ["15min", "h", "D", "B", "W-SAT", "MS", "ME", "QS-JAN", "YS"])
 @pytest.mark.parametrize("left_out", [None, 1, 14, 22])
 def test_times_are_uneven_where_training_would_add_rows(tmp_path, frequency, left_out):
-    from training.data.series_file import read_series
+    from gru_training.data.series_file import read_series
 
     times = pd.date_range("2019-12-31", periods=24, freq=frequency)
     labels = [str(time) for number, time in enumerate(times) if number != left_out]

@@ -12,7 +12,7 @@ pty = pytest.importorskip("pty")  # not available on Windows
 @pytest.mark.slow
 def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
     path = models / "affine" / "1"
-    command = [sys.executable, "-m", "serving", "inspect", str(path), "--json"]
+    command = [sys.executable, "-m", "gru_serving", "inspect", str(path), "--json"]
     terminal, end = pty.openpty()
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=end) as process:
         os.close(end)
@@ -35,7 +35,7 @@ def test_a_terminal_shows_what_is_loaded_and_for_how_long(models):
 
 @pytest.mark.slow
 def test_other_readers_of_errors_get_none_of_it(models):
-    command = [sys.executable, "-m", "serving", "inspect", str(models / "affine" / "1")]
+    command = [sys.executable, "-m", "gru_serving", "inspect", str(models / "affine" / "1")]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True)
     assert done.returncode == 0
     assert done.stderr == b""

@@ -4,11 +4,16 @@ import threading
 
 import pytest
 
-from serving.config.batching_options import PER_MODEL_FILE, BatchingOptions, PoolOptions, of_version
-from serving.config.cpus import schedulable_cpus
-from serving.config.files import read_batching_parameters
-from serving.engine.batching.scheduler import BatchScheduler
-from serving.errors import InvalidArgument, ResourceExhausted
+from gru_serving.config.batching_options import (
+    PER_MODEL_FILE,
+    BatchingOptions,
+    PoolOptions,
+    of_version,
+)
+from gru_serving.config.cpus import schedulable_cpus
+from gru_serving.config.files import read_batching_parameters
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.errors import InvalidArgument, ResourceExhausted
 
 FULL = """
 max_batch_size { value: 128 }  batch_timeout_micros { value: 5 }

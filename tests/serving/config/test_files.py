@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from serving.config import files as config_files
-from serving.config.files import ServedModel, VersionPolicy, read_model_config
-from serving.errors import InvalidArgument, NotFound
+from gru_serving.config import files as config_files
+from gru_serving.config.files import ServedModel, VersionPolicy, read_model_config
+from gru_serving.errors import InvalidArgument, NotFound
 
 GOOD = """
 # a comment

@@ -4,8 +4,8 @@ import ast
 import tomllib
 from pathlib import Path
 
-from serving.config.flag_page import DIFFERENCES, main
-from serving.config.flags import FLAGS, Honour
+from gru_serving.config.flag_page import DIFFERENCES, main
+from gru_serving.config.flags import FLAGS, Honour
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parents[1] / "docs/reference/server_flags.md"
@@ -16,7 +16,7 @@ SHOWN = tomllib.loads(LISTED.read_text("utf-8"))
 def test_page_is_up_to_date(tmp_path):
     main([str(tmp_path / "page.md"), str(LISTED)])
     assert PAGE.read_text("utf-8") == (tmp_path / "page.md").read_text("utf-8"), (
-        "write it anew: python -m serving.config.flag_page "
+        "write it anew: python -m gru_serving.config.flag_page "
         "docs/reference/server_flags.md tests/serving/config/shown_flags.toml"
     )
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from serving.config.command_line import HelpRequested, parse_flags, usage
-from serving.config.cpus import schedulable_cpus
-from serving.config.flags import FLAGS, Flags, Honour, check, notes
-from serving.errors import InvalidArgument
+from gru_serving.config.command_line import HelpRequested, parse_flags, usage
+from gru_serving.config.cpus import schedulable_cpus
+from gru_serving.config.flags import FLAGS, Flags, Honour, check, notes
+from gru_serving.errors import InvalidArgument
 from tests.serving.conftest import REPOSITORY
 
 # Names and defaults of all 48, from upstream's main.cc and server.h. Here the profiler is off.
@@ -63,8 +63,8 @@ def test_all_flags_with_their_defaults():
 BOUND = """
 import os
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from serving.config.batching_options import PoolOptions
-from serving.config.flags import Flags
+from gru_serving.config.batching_options import PoolOptions
+from gru_serving.config.flags import Flags
 print(PoolOptions().threads, Flags().rest_api_num_threads, Flags().num_tflite_pools)
 """
 

@@ -4,7 +4,7 @@ import pytest
 from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
-from serving.config.model_config_edit import (
+from gru_serving.config.model_config_edit import (
     RolloutError,
     find_entry,
     read_config,
@@ -12,7 +12,7 @@ from serving.config.model_config_edit import (
     with_labels,
     write_config,
 )
-from serving.errors import InvalidArgument
+from gru_serving.errors import InvalidArgument
 
 TEXT = """
 # a comment

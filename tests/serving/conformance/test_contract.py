@@ -5,8 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.errors import DeadlineExceeded, InvalidArgument, Unavailable
+from gru_serving.client import connect
+from gru_serving.errors import DeadlineExceeded, InvalidArgument, Unavailable
 from tests.ports import free_ports
 
 

@@ -122,7 +122,7 @@ request.model_spec.name = "half/plus:two"
 models = model_service_pb2_grpc.ModelServiceStub(channel)
 (state,) = models.GetModelStatus(request, timeout=20).model_version_status
 print(state.version, state.state)
-assert not any(name == "serving" or name.startswith("serving.") for name in sys.modules)
+assert not any(name == "gru_serving" or name.startswith("gru_serving.") for name in sys.modules)
 """
 
 

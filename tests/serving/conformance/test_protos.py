@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
-from serving import protos
-from serving.protos import pool
+from gru_serving import protos
+from gru_serving.protos import pool
 
 MODULES = sorted(path.stem for path in Path(protos.__file__).parent.glob("*_pb2.py"))
 # Not in any released Python package (monitoring_config.proto, ssl_config.proto,
@@ -88,7 +88,7 @@ def values(enum):
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name not in WITHOUT_PEER])
 def test_same_as_upstream(module, peer_pool):
-    file = import_module(f"serving.protos.{module}").DESCRIPTOR
+    file = import_module(f"gru_serving.protos.{module}").DESCRIPTOR
     assert file.message_types_by_name or file.enum_types_by_name or file.services_by_name
     for message in file.message_types_by_name.values():
         compare(message, peer_pool.FindMessageTypeByName(message.full_name))
@@ -105,7 +105,7 @@ def test_same_as_upstream(module, peer_pool):
 def test_upstream_reads_what_we_write(peer_pool):
     from tensorflow_serving.apis import predict_pb2 as peer
 
-    from serving.protos import predict_pb2
+    from gru_serving.protos import predict_pb2
 
     request = predict_pb2.PredictRequest(output_filter=["y"])
     request.model_spec.name = "m"
@@ -115,7 +115,7 @@ def test_upstream_reads_what_we_write(peer_pool):
 
 
 def test_any_names_the_upstream_type():
-    from serving.protos import get_model_metadata_pb2
+    from gru_serving.protos import get_model_metadata_pb2
 
     response = get_model_metadata_pb2.GetModelMetadataResponse()
     response.metadata["signature_def"].Pack(get_model_metadata_pb2.SignatureDefMap())
@@ -140,7 +140,7 @@ def test_any_names_the_upstream_type():
     ],
 )
 def test_text_files_without_a_peer(module, message, text):
-    cls = getattr(import_module(f"serving.protos.{module}"), message)
+    cls = getattr(import_module(f"gru_serving.protos.{module}"), message)
     parsed = text_format.Parse(text, cls(), descriptor_pool=pool.POOL)
     assert cls.FromString(parsed.SerializeToString()) == parsed
     numbers = {field.name: field.number for field in cls.DESCRIPTOR.fields}
@@ -148,7 +148,7 @@ def test_text_files_without_a_peer(module, message, text):
 
 
 def test_committed_code_is_what_regenerate_writes():
-    regenerate = pytest.importorskip("serving.protos.regenerate")
+    regenerate = pytest.importorskip("gru_serving.protos.regenerate")
     pytest.importorskip("grpc_tools")
     files = regenerate.descriptors()
     assert {Path(file.name).stem + "_pb2" for file in files} == set(MODULES)
@@ -158,7 +158,7 @@ def test_committed_code_is_what_regenerate_writes():
 
 
 BOTH = (
-    "from serving.protos import predict_pb2, prediction_log_pb2, model_service_pb2",
+    "from gru_serving.protos import predict_pb2, prediction_log_pb2, model_service_pb2",
     "import tensorflow; from tensorflow_serving.apis import predict_pb2, prediction_log_pb2",
 )
 
@@ -177,7 +177,7 @@ def test_profile_options_same_as_tensorflows():
     """The part of the profiler's messages that TensorFlow's package contains."""
     from tensorflow.tsl.profiler.protobuf import profiler_options_pb2
 
-    from serving.protos.profiler_service_pb2 import ProfileOptions
+    from gru_serving.protos.profiler_service_pb2 import ProfileOptions
 
     theirs = profiler_options_pb2.ProfileOptions.DESCRIPTOR.fields_by_name
     for field in ProfileOptions.DESCRIPTOR.fields:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from serving.client import connect
-from serving.errors import InvalidArgument, NotFound, ServingError
+from gru_serving.client import connect
+from gru_serving.errors import InvalidArgument, NotFound, ServingError
 from tests.serving.conformance.refusals import REFUSALS
 from tests.serving.messages import refused
 from tests.serving.raw_http import rest

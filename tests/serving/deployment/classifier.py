@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from serving.engine.predictor import Predictor
+from gru_serving.engine.predictor import Predictor
 
 TEXT = "To be fair, at first it isn't dull, but then the script is not funny."
 

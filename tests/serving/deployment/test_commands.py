@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from benchmarks.sentiment.served import main as served_accuracy
-from serving.__main__ import main
-from serving.commands.example_request import KINDS, example_request
-from serving.release.golden import read_golden
-from serving.storage.digests import FILE as DIGESTS
+from gru_serving.__main__ import main
+from gru_serving.commands.example_request import KINDS, example_request
+from gru_serving.release.golden import read_golden
+from gru_serving.storage.digests import FILE as DIGESTS
 from tests.serving.conftest import REPOSITORY, curl_only
 from tests.serving.deployment.classifier import TEXT, retouch
 

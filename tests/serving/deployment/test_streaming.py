@@ -9,11 +9,11 @@ import threading
 import numpy as np
 import pytest
 
-from serving.__main__ import main
-from serving.client import connect, connect_async
-from serving.client.results import Explanation, Sentiment
-from serving.client.streaming import AsyncStreamingSession, StreamingSession, StreamState
-from serving.errors import FailedPrecondition, InvalidArgument, NotFound
+from gru_serving.__main__ import main
+from gru_serving.client import connect, connect_async
+from gru_serving.client.results import Explanation, Sentiment
+from gru_serving.client.streaming import AsyncStreamingSession, StreamingSession, StreamState
+from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound
 from tests.ports import free_ports
 from tests.serving.conftest import start, wait_until
 from tests.serving.deployment.classifier import TEXT, scores_so_far

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from serving.__main__ import main
-from serving.storage.digests import FILE as DIGESTS
+from gru_serving.__main__ import main
+from gru_serving.storage.digests import FILE as DIGESTS
 from tests.ports import free_ports
 from tests.serving.conftest import running
 from tests.serving.deployment.classifier import retouch

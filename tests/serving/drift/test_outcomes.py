@@ -8,15 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from serving.commands.files.outcome_table import read_outcomes
-from serving.drift.outcomes import Outcomes
-from serving.drift.prediction_logs import Logged
-from serving.drift.quantities import Quantities
-from serving.drift.reference import Reference
-from serving.drift.text_reader import TextReader
-from serving.drift.watch import Watch
-from serving.errors import InvalidArgument
-from training.classification.accuracy_by_length import wilson_interval
+from gru_serving.commands.files.outcome_table import read_outcomes
+from gru_serving.drift.outcomes import Outcomes
+from gru_serving.drift.prediction_logs import Logged
+from gru_serving.drift.quantities import Quantities
+from gru_serving.drift.reference import Reference
+from gru_serving.drift.text_reader import TextReader
+from gru_serving.drift.watch import Watch
+from gru_serving.errors import InvalidArgument
+from gru_training.classification.accuracy_by_length import wilson_interval
 
 TEXTS = ["late parcel", "app is broken", "broken and late", "all is well"]
 LABELS = [["delivery", ""], ["bug", ""], ["bug", "delivery"], ["", ""]]

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from serving.drift.prediction_logs import log_files, read_log
-from serving.errors import InvalidArgument, NotFound
+from gru_serving.drift.prediction_logs import log_files, read_log
+from gru_serving.errors import InvalidArgument, NotFound
 
 
 def noted(log, signature="serving_default", version=3):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from serving.drift.histogram import NameBins, NumberBins
-from serving.drift.stability import stability
+from gru_serving.drift.histogram import NameBins, NumberBins
+from gru_serving.drift.stability import stability
 
 
 def test_worked_example():

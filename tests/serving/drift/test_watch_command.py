@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from serving.__main__ import main
-from serving.client import connect
-from serving.drift.prediction_logs import Logged
-from serving.drift.quantities import Quantities
-from serving.drift.reference import Reference
-from serving.drift.text_reader import TextReader
-from serving.drift.watch import Watch
+from gru_serving.__main__ import main
+from gru_serving.client import connect
+from gru_serving.drift.prediction_logs import Logged
+from gru_serving.drift.quantities import Quantities
+from gru_serving.drift.reference import Reference
+from gru_serving.drift.text_reader import TextReader
+from gru_serving.drift.watch import Watch
 from tests.serving.conftest import running
 from tests.waiting import wait_until
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.engine.predictor import Predictor
+from gru_serving.engine.predictor import Predictor
 
 
 @pytest.fixture

@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 
-from serving.engine.examples import classify, infer, read_classification, read_regression, regress
-from serving.engine.predictor import Predictor
-from serving.errors import InvalidArgument
-from serving.protos.get_model_metadata_pb2 import SignatureDefMap
+from gru_serving.engine.examples import (
+    classify,
+    infer,
+    read_classification,
+    read_regression,
+    regress,
+)
+from gru_serving.engine.predictor import Predictor
+from gru_serving.errors import InvalidArgument
+from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
 
 FLOAT, STRING = 1, 7
 

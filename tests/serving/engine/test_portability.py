@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.engine.portability import portability_faults
+from gru_serving.engine.portability import portability_faults
 
 
 @pytest.mark.parametrize("name", ["one", "both"])

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serving.engine.golden import GOLDEN
-from serving.engine.native import answer, row_threads, session
-from serving.engine.native.manifest import FILE, FOLDER, Manifest
-from serving.engine.predictor import Predictor
-from serving.engine.runtime import open_version
-from serving.engine.session_options import SessionOptions
-from serving.engine.version_loader import LoadOptions, VersionLoader
-from serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
+from gru_serving.engine.golden import GOLDEN
+from gru_serving.engine.native import answer, row_threads, session
+from gru_serving.engine.native.manifest import FILE, FOLDER, Manifest
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.runtime import open_version
+from gru_serving.engine.session_options import SessionOptions
+from gru_serving.engine.version_loader import LoadOptions, VersionLoader
+from gru_serving.errors import Code, DeadlineExceeded, FailedPrecondition, NotFound, ServingError
 
 SCRIPT = """
 import sys
@@ -34,8 +34,8 @@ import importlib.util
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "tensorflow" else found(name, *rest)
 sys.meta_path.insert(0, Absent())
-from serving.engine.version_loader import VersionLoader
-from serving.errors import ServingError
+from gru_serving.engine.version_loader import VersionLoader
+from gru_serving.errors import ServingError
 try:
     print(VersionLoader()(Path(sys.argv[1])).runtime)
 except ServingError as error:

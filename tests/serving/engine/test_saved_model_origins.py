@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.engine.predictor import Predictor
-from serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
+from gru_serving.engine.predictor import Predictor
+from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
 from tests.serving.conftest import answered_and_imported
 from tests.serving.text_op_model import save_with_text_op
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.engine import session
-from serving.engine.session import GraphSession, SessionOptions
-from serving.errors import Code, DeadlineExceeded, InvalidArgument, NotFound, ServingError
-from serving.graph_names import without_node_names
+from gru_serving.engine import session
+from gru_serving.engine.session import GraphSession, SessionOptions
+from gru_serving.errors import Code, DeadlineExceeded, InvalidArgument, NotFound, ServingError
+from gru_serving.graph_names import without_node_names
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,12 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.engine.load_options import LoadOptions
-from serving.engine.load_watch import LoadWatch
-from serving.engine.trial import try_version
-from serving.engine.warmup import predict_record, write_records
-from serving.errors import DeadlineExceeded, Unavailable
+from gru_serving.client import connect
+from gru_serving.engine.load_options import LoadOptions
+from gru_serving.engine.load_watch import LoadWatch
+from gru_serving.engine.trial import try_version
+from gru_serving.engine.warmup import predict_record, write_records
+from gru_serving.errors import DeadlineExceeded, Unavailable
 from tests.ports import free_ports
 from tests.serving.conftest import REPOSITORY, answers, running, start, wait_until
 from tests.serving.saved_models import save_killer

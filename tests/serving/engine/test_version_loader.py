@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.config.batching_options import PER_MODEL_FILE
-from serving.config.flags import Flags
-from serving.engine.examples import classify, regress
-from serving.engine.session import GraphSession
-from serving.engine.session_options import SessionOptions, read_session_config
-from serving.engine.warmup import predict_record, write_records
-from serving.errors import Internal, InvalidArgument, NotFound
-from serving.server.loader_flags import repository_options, version_loader
-from serving.telemetry.metrics import Metrics
+from gru_serving.config.batching_options import PER_MODEL_FILE
+from gru_serving.config.flags import Flags
+from gru_serving.engine.examples import classify, regress
+from gru_serving.engine.session import GraphSession
+from gru_serving.engine.session_options import SessionOptions, read_session_config
+from gru_serving.engine.warmup import predict_record, write_records
+from gru_serving.errors import Internal, InvalidArgument, NotFound
+from gru_serving.server.loader_flags import repository_options, version_loader
+from gru_serving.telemetry.metrics import Metrics
 from tests.serving.scrape import parsed
 
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from serving.engine import warmup
-from serving.engine.predictor import Predictor
-from serving.engine.warmup import FILE, load_warm, predict_record, replay, write_records
-from serving.errors import InvalidArgument, Unimplemented
+from gru_serving.engine import warmup
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.warmup import FILE, load_warm, predict_record, replay, write_records
+from gru_serving.errors import InvalidArgument, Unimplemented
 from tests.serving.engine.warmup_files import failure, replayed, write
 from tests.serving.scrape import parsed
 

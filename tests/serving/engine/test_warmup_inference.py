@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from serving.engine.warmup import load_warm
-from serving.errors import Code
+from gru_serving.engine.warmup import load_warm
+from gru_serving.errors import Code
 from tests.serving.engine.warmup_files import failure, replayed, write
 from tests.serving.scrape import parsed
 

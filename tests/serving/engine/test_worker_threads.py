@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from serving.engine.worker_threads import WorkerThreads
+from gru_serving.engine.worker_threads import WorkerThreads
 
 
 @pytest.fixture

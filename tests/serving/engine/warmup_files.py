@@ -5,10 +5,10 @@ import contextlib
 import pytest
 import tensorflow as tf
 
-from serving.engine.predictor import Predictor
-from serving.engine.warmup import FILE, load_warm, replay
-from serving.errors import ServingError
-from serving.telemetry.metrics import Metrics
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.warmup import FILE, load_warm, replay
+from gru_serving.errors import ServingError
+from gru_serving.telemetry.metrics import Metrics
 
 
 def write(version, *logs):

@@ -9,16 +9,16 @@ import tensorflow as tf
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting as fingerprinting_pywrap
 
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.engine import warmup
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.session import GraphSession
+from gru_serving.export.run import MODEL_CARD
+from gru_serving.protos.prediction_log_pb2 import PredictionLog
+from gru_serving.release.golden import read_golden
 from keras_gru.introspection import gates_over_time
-from serving.config.batching_options import BatchingOptions, PoolOptions
-from serving.engine import warmup
-from serving.engine.batching.scheduler import BatchScheduler
-from serving.engine.batching.session import BatchingSession
-from serving.engine.predictor import Predictor
-from serving.engine.session import GraphSession
-from serving.export.run import MODEL_CARD
-from serving.protos.prediction_log_pb2 import PredictionLog
-from serving.release.golden import read_golden
 
 
 @pytest.fixture(scope="module", params=["one", "both"])

@@ -9,16 +9,16 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.__main__ import main
-from serving.client import connect
-from serving.client.results import Forecast, SeriesExplanation
-from serving.client.series_columns import named_history
-from serving.client.streaming import StreamingSession
-from serving.engine.predictor import Predictor
-from serving.engine.runtime import open_version
-from serving.engine.session_options import SessionOptions
-from serving.errors import FailedPrecondition, InvalidArgument, ServingError
-from serving.export.run import export_run
+from gru_serving.__main__ import main
+from gru_serving.client import connect
+from gru_serving.client.results import Forecast, SeriesExplanation
+from gru_serving.client.series_columns import named_history
+from gru_serving.client.streaming import StreamingSession
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.runtime import open_version
+from gru_serving.engine.session_options import SessionOptions
+from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
+from gru_serving.export.run import export_run
 from tests.serving.conftest import running
 
 COLUMNS = ("load", "heat")
@@ -40,15 +40,15 @@ def write_series(path, rows=900):
 
 
 def train(root, name, combine=False, **model):
-    from training.forecasting.combination.config import CombinationConfig
-    from training.forecasting.config import (
+    from gru_training.forecasting.combination.config import CombinationConfig
+    from gru_training.forecasting.config import (
         ForecasterConfig,
         ForecastingConfig,
         ForecastingTrainingConfig,
         RunConfig,
         SeriesConfig,
     )
-    from training.forecasting.pipeline import train_forecasting
+    from gru_training.forecasting.pipeline import train_forecasting
 
     series = SeriesConfig(data=root / "series.csv", lookback=LOOKBACK, horizon=HORIZON)
     return train_forecasting(

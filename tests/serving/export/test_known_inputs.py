@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serving.__main__ import main
-from serving.client import connect
-from serving.client.results import Forecast
-from serving.client.series_columns import named_history, series_columns
-from serving.engine.native.manifest import Manifest
-from serving.errors import InvalidArgument
-from serving.export.run import export_run
+from gru_serving.__main__ import main
+from gru_serving.client import connect
+from gru_serving.client.results import Forecast
+from gru_serving.client.series_columns import named_history, series_columns
+from gru_serving.engine.native.manifest import Manifest
+from gru_serving.errors import InvalidArgument
+from gru_serving.export.run import export_run
+from gru_training.__main__ import main as gru_train
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, LOOKBACK, train, write_load
 from tests.serving.conftest import running
-from training.__main__ import main as gru_train
 
 KNOWN = ("temperature", "holiday")
 

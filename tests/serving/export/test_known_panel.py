@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serving.__main__ import main
-from serving.client import connect
-from serving.client.series_columns import named_history, series_columns
-from serving.errors import InvalidArgument
-from serving.export.run import export_run
+from gru_serving.__main__ import main
+from gru_serving.client import connect
+from gru_serving.client.series_columns import named_history, series_columns
+from gru_serving.errors import InvalidArgument
+from gru_serving.export.run import export_run
+from gru_training.estimators.forecaster import Forecaster
 from tests.known_panel import HORIZON, SERIES, train_sales, write_sales
 from tests.serving.conftest import running
-from training.estimators.forecaster import Forecaster
 
 pytestmark = pytest.mark.long
 

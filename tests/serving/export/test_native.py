@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.codecs.example import encode_input, example_values
-from serving.codecs.tensor_proto import decode_input
-from serving.engine.native.manifest import FOLDER, Manifest
-from serving.engine.native.tokens import Tokenizer
-from serving.engine.predictor import Predictor
-from serving.engine.runtime import open_version
-from serving.engine.session_options import SessionOptions
-from serving.errors import ServingError
-from serving.export.native import fuzzed_texts
-from training.words.native_tokens import TOKENS_FILE, token_files
-from training.words.vocabulary import TextPreprocessor, Vocabulary
+from gru_serving.codecs.example import encode_input, example_values
+from gru_serving.codecs.tensor_proto import decode_input
+from gru_serving.engine.native.manifest import FOLDER, Manifest
+from gru_serving.engine.native.tokens import Tokenizer
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.runtime import open_version
+from gru_serving.engine.session_options import SessionOptions
+from gru_serving.errors import ServingError
+from gru_serving.export.native import fuzzed_texts
+from gru_training.words.native_tokens import TOKENS_FILE, token_files
+from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 TEXTS = 10_000
 _PIECES = [
@@ -210,7 +210,7 @@ def test_a_version_without_its_graphs_is_not_whole(exports, tmp_path):
 
 def test_no_tensorflow_in_the_process(exports):
     script = (
-        "import sys; from pathlib import Path; from serving.engine.version_loader import "
+        "import sys; from pathlib import Path; from gru_serving.engine.version_loader import "
         "VersionLoader; p = VersionLoader()(Path(sys.argv[1])); "
         "print(p.runtime, sorted({'tensorflow', 'keras', 'onnx'} & set(sys.modules)))"
     )

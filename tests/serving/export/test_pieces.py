@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.engine.native.manifest import Manifest
-from serving.export.run import export_run
-from tests.training.sentiment.targets.runs import config
-from training.errors import ConfigError
-from training.sentiment.config import (
+from gru_serving.engine.native.manifest import Manifest
+from gru_serving.export.run import export_run
+from gru_training.errors import ConfigError
+from gru_training.sentiment.config import (
     ClassifierConfig,
     PretrainingConfig,
     SentimentConfig,
     SentimentDataConfig,
 )
-from training.sentiment.data import LabelledTexts, SentimentData
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.run import SentimentRun
-from training.sentiment.served.text_model import build_text_model
-from training.sentiment.vocabulary.words import text_reading
+from gru_training.sentiment.data import LabelledTexts, SentimentData
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.served.text_model import build_text_model
+from gru_training.sentiment.vocabulary.words import text_reading
+from tests.training.sentiment.targets.runs import config
 
 pytestmark = pytest.mark.long
 

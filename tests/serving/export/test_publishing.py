@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.__main__ import main as serve
-from serving.commands.export import main
-from serving.storage.publishing import LOCK, publisher
-from training.sentiment.served.servable import SentimentServable
+from gru_serving.__main__ import main as serve
+from gru_serving.commands.export import main
+from gru_serving.storage.publishing import LOCK, publisher
+from gru_training.sentiment.served.servable import SentimentServable
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from serving.__main__ import main
-from serving.client import connect
-from serving.client.results import Estimate, TextLabels
-from serving.export.run import export_run
+from gru_serving.__main__ import main
+from gru_serving.client import connect
+from gru_serving.client.results import Estimate, TextLabels
+from gru_serving.export.run import export_run
 from tests.serving.conftest import running
 from tests.training.sentiment.targets.runs import train_labels, train_number
 

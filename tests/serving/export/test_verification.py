@@ -6,9 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-from serving.commands.verify import main as verify
-from serving.engine.predictor import Predictor
-from serving.release.golden import (
+from gru_serving.commands.verify import main as verify
+from gru_serving.engine.predictor import Predictor
+from gru_serving.release.golden import (
     GOLDEN,
     VerificationError,
     WrongAnswerError,

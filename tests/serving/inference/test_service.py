@@ -8,18 +8,18 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from serving.codecs.signature import Signature
-from serving.config.files import single_model
-from serving.engine.predictor import Predictor
-from serving.engine.worker_threads import WorkerThreads
-from serving.errors import Internal, NotFound
-from serving.inference.request import Request, Target
-from serving.inference.service import Inference, LoopLimits
-from serving.inference.turns import LONG
-from serving.repository.repository import Repository
-from serving.server.grpc.requests import PredictCall
-from serving.server.rest.requests import PredictPost
-from serving.telemetry.request_record import CURRENT, Exchange, RequestRecord
+from gru_serving.codecs.signature import Signature
+from gru_serving.config.files import single_model
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.worker_threads import WorkerThreads
+from gru_serving.errors import Internal, NotFound
+from gru_serving.inference.request import Request, Target
+from gru_serving.inference.service import Inference, LoopLimits
+from gru_serving.inference.turns import LONG
+from gru_serving.repository.repository import Repository
+from gru_serving.server.grpc.requests import PredictCall
+from gru_serving.server.rest.requests import PredictPost
+from gru_serving.telemetry.request_record import CURRENT, Exchange, RequestRecord
 
 LIMITS = LoopLimits(read=1000, write=1000)
 

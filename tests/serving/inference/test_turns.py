@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from serving.inference.turns import LONG, Turns
+from gru_serving.inference.turns import LONG, Turns
 
 
 def within_a_minute(run):

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from serving.load_test.load import LoadResult, run_load
-from serving.load_test.plan import LoadPlan
-from serving.load_test.report import plot, show, summarize
+from gru_serving.load_test.load import LoadResult, run_load
+from gru_serving.load_test.plan import LoadPlan
+from gru_serving.load_test.report import plot, show, summarize
 from tests.serving.conftest import REPOSITORY
 from tests.serving.strange_servers import web
 from tests.waiting import wait_until
@@ -72,8 +72,8 @@ def test_throughput_counts_what_was_due_before_and_answered_within():
 def test_load_ends_with_the_process_that_was_told_to_make_it():
     program = (
         "import sys\n"
-        "from serving.load_test.load import run_load\n"
-        "from serving.load_test.plan import LoadPlan\n"
+        "from gru_serving.load_test.load import run_load\n"
+        "from gru_serving.load_test.plan import LoadPlan\n"
         "if __name__ == '__main__':\n"
         f"    run_load(LoadPlan(sys.argv[1], [{REQUEST!r}], processes=2, seconds=60.0))\n"
     )

@@ -1,6 +1,6 @@
 """A configuration of two models, and what the version behind a label answers."""
 
-from serving.client import connect
+from gru_serving.client import connect
 
 CONFIG = """
 model_config_list {{

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import pytest
 import tensorflow as tf
 
-from serving.__main__ import main
-from serving.client import connect
-from serving.export.run import export_run
-from serving.release.golden import write_golden
+from gru_serving.__main__ import main
+from gru_serving.client import connect
+from gru_serving.export.run import export_run
+from gru_serving.release.golden import write_golden
 from tests.serving.conftest import running
 
 CONFIG = """

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from serving.__main__ import main
+from gru_serving.__main__ import main
 from tests.serving.saved_models import save_affine
 
 GOOD = {

@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from serving.__main__ import main
-from serving.config.files import read_model_config
-from serving.config.model_config_edit import RolloutError
-from serving.release.rollout import Rollout
-from serving.release.rollout_history import History, Move
-from serving.storage.file_lock import file_lock
+from gru_serving.__main__ import main
+from gru_serving.config.files import read_model_config
+from gru_serving.config.model_config_edit import RolloutError
+from gru_serving.release.rollout import Rollout
+from gru_serving.release.rollout_history import History, Move
+from gru_serving.storage.file_lock import file_lock
 from tests.serving.release.rollout_config import write
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from serving.repository import changes
-from serving.repository.repository import Repository
+from gru_serving.repository import changes
+from gru_serving.repository.repository import Repository
 from tests.serving.repository.affine_versions import FAST
 from tests.waiting import wait_until
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from serving.config.files import ServedModel, VersionPolicy
-from serving.engine.predictor import Predictor
-from serving.errors import NotFound
-from serving.repository.loading import RepositoryOptions
+from gru_serving.config.files import ServedModel, VersionPolicy
+from gru_serving.engine.predictor import Predictor
+from gru_serving.errors import NotFound
+from gru_serving.repository.loading import RepositoryOptions
 from tests.serving.repository.affine_versions import ask, states
 from tests.serving.saved_models import publish
 from tests.waiting import wait_until

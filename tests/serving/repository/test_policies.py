@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from serving.config.files import ServedModel, VersionPolicy
-from serving.errors import FailedPrecondition, NotFound
-from serving.repository.versions import ModelVersions, State, Version
-from serving.storage.version_scan import choose, scan, versions_on_disk
+from gru_serving.config.files import ServedModel, VersionPolicy
+from gru_serving.errors import FailedPrecondition, NotFound
+from gru_serving.repository.versions import ModelVersions, State, Version
+from gru_serving.storage.version_scan import choose, scan, versions_on_disk
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from serving.config.files import ServedModel, VersionPolicy
-from serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
-from serving.repository.loading import RepositoryOptions
-from serving.repository.repository import Repository
+from gru_serving.config.files import ServedModel, VersionPolicy
+from gru_serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
+from gru_serving.repository.loading import RepositoryOptions
+from gru_serving.repository.repository import Repository
 from tests.serving.repository.affine_versions import ask, states
 from tests.serving.saved_models import publish
 from tests.waiting import wait_until

@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
-from serving.client import connect
-from serving.config.files import ServedModel
-from serving.errors import RefusedVersion, Unknown
-from serving.repository.loading import RepositoryOptions
-from serving.storage.digests import write_digests
+from gru_serving.client import connect
+from gru_serving.config.files import ServedModel
+from gru_serving.errors import RefusedVersion, Unknown
+from gru_serving.repository.loading import RepositoryOptions
+from gru_serving.storage.digests import write_digests
 from tests.serving.conftest import running
 from tests.serving.repository.affine_versions import Counted, ask, states
 from tests.serving.saved_models import publish

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from serving.config.files import ServedModel
-from serving.engine.predictor import Predictor
-from serving.errors import NotFound, Unavailable, Unknown
-from serving.repository.loading import RepositoryOptions
-from serving.storage.version_scan import is_version, versions_on_disk
+from gru_serving.config.files import ServedModel
+from gru_serving.engine.predictor import Predictor
+from gru_serving.errors import NotFound, Unavailable, Unknown
+from gru_serving.repository.loading import RepositoryOptions
+from gru_serving.storage.version_scan import is_version, versions_on_disk
 from tests.serving.repository.affine_versions import Counted, X, ask, states
 from tests.serving.saved_models import publish
 from tests.waiting import wait_until
@@ -143,7 +143,7 @@ def test_close_ends_the_wait(base, opened):
 def test_a_version_in_the_place_of_its_base_path_is_pointed_out(
     models, base, opened, caplog, monkeypatch
 ):
-    monkeypatch.setattr("serving.repository.repository._PATIENCE", 0)
+    monkeypatch.setattr("gru_serving.repository.repository._PATIENCE", 0)
     publish(models, base, 1)
     repository = opened(ServedModel("m", base / "1"))
     started = threading.Thread(target=repository.start)

@@ -15,8 +15,8 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.protos.classification_pb2 import ClassificationRequest
-from serving.protos.predict_pb2 import PredictRequest
+from gru_serving.protos.classification_pb2 import ClassificationRequest
+from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving.conftest import flags_for, running, wait_until
 
 MIB = 1 << 20

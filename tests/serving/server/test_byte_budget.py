@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from serving.errors import ResourceExhausted
-from serving.server.byte_budget import FREE, ByteBudget
+from gru_serving.errors import ResourceExhausted
+from gru_serving.server.byte_budget import FREE, ByteBudget
 
 MIB = 1 << 20
 

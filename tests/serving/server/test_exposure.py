@@ -2,8 +2,8 @@
 
 import pytest
 
-from serving.config.flags import Flags
-from serving.server.exposure import exposure
+from gru_serving.config.flags import Flags
+from gru_serving.server.exposure import exposure
 from tests.serving.conftest import running
 
 

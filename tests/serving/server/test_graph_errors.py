@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.client import connect
-from serving.codecs.tensor_proto import encode_tensor
-from serving.errors import InvalidArgument
-from serving.protos.predict_pb2 import PredictRequest
+from gru_serving.client import connect
+from gru_serving.codecs.tensor_proto import encode_tensor
+from gru_serving.errors import InvalidArgument
+from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving.conftest import running, wait_until
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from serving.commands.playground import find_models
-from serving.errors import InvalidArgument
-from serving.server.playground.routes import ASSETS, FILES
+from gru_serving.commands.playground import find_models
+from gru_serving.errors import InvalidArgument
+from gru_serving.server.playground.routes import ASSETS, FILES
 from tests import waiting
 from tests.ports import free_ports
 from tests.serving.conftest import running
@@ -146,7 +146,10 @@ def test_models_of_a_folder(tmp_path):
 def test_assets_are_small():
     """The pages of all three packages together."""
     root = Path(__file__).resolve().parents[3]
-    pages = [root / "training/runs/report.html", root / "keras_gru/teaching/trace.html"]
+    pages = [
+        root / "training/gru_training/runs/report.html",
+        root / "keras_gru/teaching/trace.html",
+    ]
     assert sum(path.stat().st_size for path in [*ASSETS.iterdir(), *pages]) <= 250_000
     version = json.loads((root / "web/package.json").read_text())["devDependencies"]["uplot"]
     for page in (ASSETS / "playground.js", pages[0]):
@@ -157,7 +160,7 @@ def test_assets_are_small():
 
 def test_the_command_serves_a_folder(base_path, tmp_path):
     (rest_port,) = free_ports(1)
-    command = [sys.executable, "-m", "serving", "playground", str(base_path.parent)]
+    command = [sys.executable, "-m", "gru_serving", "playground", str(base_path.parent)]
     flags = ["--no-browser", f"--rest_api_port={rest_port}", "--trial_load=never"]
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen([*command, *flags], stdout=log, stderr=log)

@@ -7,7 +7,7 @@ import subprocess
 import httpx
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests.ports import free_ports
 from tests.serving.conftest import answers, running, start, wait_until
 from tests.serving.server.ended_server import failure

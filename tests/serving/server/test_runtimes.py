@@ -8,8 +8,8 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.engine.native.manifest import FOLDER
+from gru_serving.client import connect
+from gru_serving.engine.native.manifest import FOLDER
 from tests.serving.conftest import RUNTIME, running, wait_until
 
 pytestmark = pytest.mark.skipif(RUNTIME != "auto", reason="the server chooses runtimes itself here")

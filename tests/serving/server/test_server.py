@@ -10,8 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.errors import NotFound, Unavailable
+from gru_serving.client import connect
+from gru_serving.errors import NotFound, Unavailable
 from tests.ports import free_ports
 from tests.serving.certificate import certificate
 from tests.serving.conftest import answers, running, start, wait_until, wait_until_busy
@@ -125,8 +125,8 @@ def status_of(client, model):
 
 @pytest.mark.slow
 def test_config_file_is_polled_and_reloaded(models, tmp_path):
-    from serving.protos.model_management_pb2 import ReloadConfigRequest
-    from serving.protos.services import MODEL_SERVICE, Stub
+    from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
+    from gru_serving.protos.services import MODEL_SERVICE, Stub
 
     entry = 'config {{ name: "{0}" base_path: "{1}/{0}" model_platform: "tensorflow" }}'
     both = [entry.format(name, models) for name in ("affine", "half_plus_two")]

@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import model_management_pb2, model_service_pb2_grpc
 
-from serving.client import connect
-from serving.errors import ResourceExhausted, ServingError
-from serving.protos.profiler_service_pb2 import MonitorRequest, ProfileRequest, TerminateRequest
-from serving.protos.services import PROFILER_SERVICE, Stub
+from gru_serving.client import connect
+from gru_serving.errors import ResourceExhausted, ServingError
+from gru_serving.protos.profiler_service_pb2 import MonitorRequest, ProfileRequest, TerminateRequest
+from gru_serving.protos.services import PROFILER_SERVICE, Stub
 from tests.serving.conftest import running, wait_until
 from tests.serving.saved_models import Affine
 from tests.serving.scrape import parsed

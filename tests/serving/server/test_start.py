@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.config.command_line import usage
+from gru_serving.client import connect
+from gru_serving.config.command_line import usage
 from tests.ports import free_ports
 from tests.serving.conftest import REPOSITORY, answered_and_imported, running
 from tests.serving.server.ended_server import ended, failure
@@ -113,7 +113,7 @@ def test_broken_model_ends_the_start(tmp_path):
 
 def test_module_and_command_line_are_the_same():
     done = subprocess.run(
-        [sys.executable, "-m", "serving"],
+        [sys.executable, "-m", "gru_serving"],
         cwd=REPOSITORY,
         env=dict(os.environ),
         capture_output=True,

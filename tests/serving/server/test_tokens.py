@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from serving.errors import InvalidArgument, NotFound
-from serving.server.tokens import Tokens
+from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.server.tokens import Tokens
 
 OLD, NEW = "old-token-0123456789", "new-token-0123456789"
 
@@ -48,7 +48,7 @@ def test_headers(path, header, allowed):
 def test_read_again_when_changed(path, monkeypatch):
     tokens = Tokens(write(path, OLD))
     later = time.monotonic
-    monkeypatch.setattr("serving.server.tokens.time.monotonic", lambda: later() + 10)
+    monkeypatch.setattr("gru_serving.server.tokens.time.monotonic", lambda: later() + 10)
     write(path, NEW)
     assert tokens.allow(f"Bearer {NEW}")
     assert not tokens.allow(f"Bearer {OLD}")
@@ -56,7 +56,7 @@ def test_read_again_when_changed(path, monkeypatch):
 
 def test_every_change_counts_and_a_broken_file_may_be_mended(path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("serving.server.tokens.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gru_serving.server.tokens.time.monotonic", lambda: now[0])
     tokens = Tokens(write(path, OLD))
     for lines, allowed in (
         ([OLD, NEW], {OLD, NEW}),
@@ -75,7 +75,7 @@ def test_every_change_counts_and_a_broken_file_may_be_mended(path, monkeypatch):
 def test_broken_file_leaves_the_tokens_in_force(path, monkeypatch, caplog, broken):
     tokens = Tokens(write(path, OLD))
     later = time.monotonic
-    monkeypatch.setattr("serving.server.tokens.time.monotonic", lambda: later() + 10)
+    monkeypatch.setattr("gru_serving.server.tokens.time.monotonic", lambda: later() + 10)
     if broken == "removed":
         path.unlink()
     else:

@@ -8,12 +8,12 @@ import subprocess
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.commands.publish import main as publish
-from serving.engine.load_options import LoadOptions
-from serving.engine.version_loader import VersionLoader
-from serving.errors import Code, RefusedVersion
-from serving.storage.digests import FILE, check_digests, digest_of, has_digests, write_digests
+from gru_serving.client import connect
+from gru_serving.commands.publish import main as publish
+from gru_serving.engine.load_options import LoadOptions
+from gru_serving.engine.version_loader import VersionLoader
+from gru_serving.errors import Code, RefusedVersion
+from gru_serving.storage.digests import FILE, check_digests, digest_of, has_digests, write_digests
 from tests.serving.conftest import running, wait_until
 
 ONE = {"x": np.ones((1, 3), np.float32), "b": np.zeros((1, 1), np.float32)}
@@ -140,7 +140,7 @@ def test_of_a_file_of_the_wrong_size_nothing_is_read(tmp_path):
 def test_files_that_change_during_the_load_do_not_serve(version, monkeypatch):
     loader = VersionLoader(LoadOptions())
     monkeypatch.setattr(
-        "serving.engine.version_loader.replay", lambda *_: flip(version / "saved_model.pb")
+        "gru_serving.engine.version_loader.replay", lambda *_: flip(version / "saved_model.pb")
     )
     with pytest.raises(Exception, match="its files changed while it was loaded"):
         loader(version)

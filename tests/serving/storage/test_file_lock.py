@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from serving.storage.file_lock import LockedError, file_lock
+from gru_serving.storage.file_lock import LockedError, file_lock
 from tests.serving.conftest import REPOSITORY
 
 HOLDER = """
 import pathlib, sys, time
-from serving.storage.file_lock import file_lock
+from gru_serving.storage.file_lock import file_lock
 with file_lock(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

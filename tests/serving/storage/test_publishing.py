@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from serving.commands.inspect import main as inspect
-from serving.errors import NotFound
-from serving.storage.publishing import (
+from gru_serving.commands.inspect import main as inspect
+from gru_serving.errors import NotFound
+from gru_serving.storage.publishing import (
     LOCK,
     PublishError,
     find_version,
@@ -23,7 +23,7 @@ from tests.serving.saved_models import save_affine
 PRUNE = """
 import sys
 from pathlib import Path
-from serving.storage.publishing import PublishError, remove_old
+from gru_serving.storage.publishing import PublishError, remove_old
 
 for keep in range(300, 0, -1):
     try:
@@ -34,7 +34,7 @@ for keep in range(300, 0, -1):
 TAKE_LOCK = """
 import sys, time
 from pathlib import Path
-from serving.storage.file_lock import LockedError, file_lock
+from gru_serving.storage.file_lock import LockedError, file_lock
 
 end = time.monotonic() + 8
 while time.monotonic() < end:

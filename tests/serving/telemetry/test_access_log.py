@@ -5,9 +5,9 @@ import json
 import orjson
 import pytest
 
-from serving.errors import InvalidArgument
-from serving.telemetry.access_log import AccessLog
-from serving.telemetry.request_record import RequestRecord
+from gru_serving.errors import InvalidArgument
+from gru_serving.telemetry.access_log import AccessLog
+from gru_serving.telemetry.request_record import RequestRecord
 from tests.serving.full_disk import largest_file
 from tests.waiting import wait_until
 

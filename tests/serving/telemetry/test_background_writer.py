@@ -2,8 +2,8 @@
 
 import threading
 
-from serving.telemetry import background_writer
-from serving.telemetry.background_writer import BackgroundWriter
+from gru_serving.telemetry import background_writer
+from gru_serving.telemetry.background_writer import BackgroundWriter
 from tests.waiting import wait_until
 
 

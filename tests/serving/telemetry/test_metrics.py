@@ -6,11 +6,11 @@ import httpx
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.errors import ServingError
-from serving.telemetry.metrics import MICROSECONDS, Counter, Histogram, Metrics
-from serving.telemetry.request_record import RequestRecord
-from serving.telemetry.version_metrics import VersionMetrics
+from gru_serving.client import connect
+from gru_serving.errors import ServingError
+from gru_serving.telemetry.metrics import MICROSECONDS, Counter, Histogram, Metrics
+from gru_serving.telemetry.request_record import RequestRecord
+from gru_serving.telemetry.version_metrics import VersionMetrics
 from tests.serving.messages import BOTH, HALF, multi_inference, refused, regression
 from tests.serving.scrape import parsed
 

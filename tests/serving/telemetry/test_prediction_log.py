@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-from serving.errors import InvalidArgument
-from serving.protos.logging_config_pb2 import LoggingConfig
-from serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
-from serving.telemetry.request_record import Exchange, RequestRecord
+from gru_serving.errors import InvalidArgument
+from gru_serving.protos.logging_config_pb2 import LoggingConfig
+from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
+from gru_serving.telemetry.request_record import Exchange, RequestRecord
 from tests.serving.full_disk import largest_file
 from tests.waiting import wait_until
 

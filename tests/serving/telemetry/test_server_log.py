@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from serving.telemetry.server_log import still
+from gru_serving.telemetry.server_log import still
 
 
 def test_what_takes_long_is_told_again_and_again(caplog):

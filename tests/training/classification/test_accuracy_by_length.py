@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from training.classification.accuracy_by_length import bin_by_length, wilson_interval
+from gru_training.classification.accuracy_by_length import bin_by_length, wilson_interval
 
 
 def test_wilson_interval_against_published_values():

@@ -7,7 +7,7 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import log_loss
 
-from training.classification.calibration import negative_log_likelihood, reliability
+from gru_training.classification.calibration import negative_log_likelihood, reliability
 
 
 def some_answers(rows, classes=3, seed=0):

@@ -14,10 +14,10 @@ from sklearn.metrics import (
 )
 from sklearn.utils.class_weight import compute_class_weight
 
-from training.classification.averages import averages, per_class
-from training.classification.chosen_metric import METRICS, chosen_metric
-from training.classification.class_weights import class_weights, label_weights
-from training.errors import ConfigError
+from gru_training.classification.averages import averages, per_class
+from gru_training.classification.chosen_metric import METRICS, chosen_metric
+from gru_training.classification.class_weights import class_weights, label_weights
+from gru_training.errors import ConfigError
 
 NAMES = ("a", "b", "c", "d")
 RNG = np.random.default_rng(1)

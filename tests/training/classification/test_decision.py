@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, precision_score
 
-from training.classification.decision import (
+from gru_training.classification.decision import (
     Decision,
     decision_from_json,
     f1_threshold,
@@ -14,8 +14,8 @@ from training.classification.decision import (
     read_costs,
     read_targets,
 )
-from training.config import to_dict
-from training.errors import ConfigError
+from gru_training.config import to_dict
+from gru_training.errors import ConfigError
 
 CLASSES = ("billing", "bug", "other")
 

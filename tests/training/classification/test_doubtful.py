@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from training.classification.doubtful import (
+from gru_training.classification.doubtful import (
     doubtful_labels,
     doubtful_table,
     out_of_fold_scores,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss
 
+from gru_training.classification.outcomes import held_out_outcomes
+from gru_training.errors import DataError, RunDirectoryError
+from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.task import TASK
 from tests.training.conftest import tiny_config
-from training.classification.outcomes import held_out_outcomes
-from training.errors import DataError, RunDirectoryError
-from training.sentiment.run import SentimentRun
-from training.sentiment.task import TASK
 
 
 def values(answers):
@@ -100,7 +100,7 @@ def test_a_run_of_an_earlier_version_is_told(tiny_run, tmp_path):
 
 
 def test_another_seed_holds_out_other_rows(tiny_run, tmp_path):
-    from training.sentiment.pipeline import train_sentiment
+    from gru_training.sentiment.pipeline import train_sentiment
 
     other = train_sentiment(tiny_config(tmp_path, seed=1))
     first, second = (held_out_outcomes(run, tiny_run) for run in (tiny_run, other))

@@ -4,9 +4,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from scipy.special import softmax
 
-from training.classification import pictures as classification_pictures
-from training.classification.accuracy_by_length import bin_by_length
-from training.classification.pictures import (
+from gru_training.classification import pictures as classification_pictures
+from gru_training.classification.accuracy_by_length import bin_by_length
+from gru_training.classification.pictures import (
     confusion_counts,
     draw_accuracy_by_length,
     draw_calibration,

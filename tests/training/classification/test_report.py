@@ -1,4 +1,4 @@
-from training.classification.report import write_markdown
+from gru_training.classification.report import write_markdown
 
 
 def test_summary_shows_the_baseline_beside_and_escapes_text(tiny_run):

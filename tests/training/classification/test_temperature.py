@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from training.classification.temperature import HIGHEST, LOWEST, Temperature, fit_temperature
-from training.config import from_dict
-from training.errors import RunDirectoryError
-from training.sentiment.run import SentimentRun
+from gru_training.classification.temperature import HIGHEST, LOWEST, Temperature, fit_temperature
+from gru_training.config import from_dict
+from gru_training.errors import RunDirectoryError
+from gru_training.sentiment.run import SentimentRun
 
 
 def test_of_one_margin_it_is_margin_over_log_odds():

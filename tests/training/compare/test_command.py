@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from training.__main__ import main
-from training.compare.command import compare_runs, flags, ordered, run_names
-from training.compare.config import CompareConfig
-from training.errors import ConfigError
-from training.task import TASKS
+from gru_training.__main__ import main
+from gru_training.compare.command import compare_runs, flags, ordered, run_names
+from gru_training.compare.config import CompareConfig
+from gru_training.errors import ConfigError
+from gru_training.task import TASKS
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -113,7 +113,7 @@ def test_arguments_are_checked_without_tensorflow(runs):
     """Up to the last check, which is that the folder exists already."""
     first, second = map(str, runs)
     program = (
-        "import sys; from training.__main__ import main; "
+        "import sys; from gru_training.__main__ import main; "
         f"assert main(['compare', {first!r}, {second!r}, '--output', {first!r}]) == 2; "
         "sys.exit(len({'keras', 'tensorflow', 'matplotlib', 'scipy'} & set(sys.modules)))"
     )

@@ -3,7 +3,7 @@ import pytest
 import statsmodels.api as sm
 from statsmodels.datasets import nile
 
-from training.compare.diebold_mariano import MANY_WINDOWS, diebold_mariano
+from gru_training.compare.diebold_mariano import MANY_WINDOWS, diebold_mariano
 
 # forecast::dm.test (version 8.20, R 4.2.2) of the flow of the Nile, the value h years before and
 # the mean of the five until then: y <- as.numeric(Nile); o <- 5:(100 - h); e1 <- y[o + h] - y[o];

@@ -3,11 +3,11 @@ import pytest
 from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 
+from gru_training.classification.answers import label_answers
+from gru_training.compare.diebold_mariano import diebold_mariano
+from gru_training.compare.estimates import of_independent_rows, of_rows_in_time, pseudo_values
+from gru_training.outcomes import Answers, Outcomes, mean_measure, ratio_measure
 from tests.training.compare.answers import classifier, text_outcomes, window_outcomes
-from training.classification.answers import label_answers
-from training.compare.diebold_mariano import diebold_mariano
-from training.compare.estimates import of_independent_rows, of_rows_in_time, pseudo_values
-from training.outcomes import Answers, Outcomes, mean_measure, ratio_measure
 
 
 @pytest.mark.parametrize("classes", [2, 3, 12])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.calendar import Calendar, make_calendar
-from training.errors import ConfigError, DataError
+from gru_training.data.calendar import Calendar, make_calendar
+from gru_training.errors import ConfigError, DataError
 
 
 def calendar(times, frequency, *kinds, country=None, timezone=None):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from training.data.label_cells import LabelCells, names_in, several
-from training.errors import DataError
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.data import load_sentiment_data
+from gru_training.data.label_cells import LabelCells, names_in, several
+from gru_training.errors import DataError
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.data import load_sentiment_data
 
 
 def read(label, labels, nested=()):

@@ -1,6 +1,6 @@
 import pytest
 
-from training.data.label_names import misspellings, spellings
+from gru_training.data.label_names import misspellings, spellings
 
 
 def test_case_blanks_and_forms_of_numbers_are_spellings():

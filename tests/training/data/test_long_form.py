@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.even_series import ExpectedSeries
-from training.data.long_form import LongColumns
-from training.data.problems import Problems
-from training.data.series_file import read_series
-from training.data.series_frame import series_of_frame
-from training.errors import DataError, ForeignDataError
+from gru_training.data.even_series import ExpectedSeries
+from gru_training.data.long_form import LongColumns
+from gru_training.data.problems import Problems
+from gru_training.data.series_file import read_series
+from gru_training.data.series_frame import series_of_frame
+from gru_training.errors import DataError, ForeignDataError
 
 
 def table():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from training.data import near_duplicates as near_duplicates_module
-from training.data.near_duplicates import near_duplicates
+from gru_training.data import near_duplicates as near_duplicates_module
+from gru_training.data.near_duplicates import near_duplicates
 
 
 def brute_force(text, others):

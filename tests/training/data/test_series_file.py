@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.series_file import read_series
-from training.errors import DataError
+from gru_training.data.series_file import read_series
+from gru_training.errors import DataError
 
 
 def write(tmp_path, text, name="s.csv", encoding="utf-8"):

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from training.data.file_content import read_bytes
-from training.data.text_files import read_text_file
-from training.errors import DataError
+from gru_training.data.file_content import read_bytes
+from gru_training.data.text_files import read_text_file
+from gru_training.errors import DataError
 
 ROWS = [("Good, really.", "pos"), ('He said "no".', "neg"), ("Line one\nline two", "pos")]
 
@@ -130,8 +130,8 @@ def zeros_that_unpack_to(path, size):
 READ = """
 import sys
 from pathlib import Path
-from training.errors import DataError
-from training.data.file_content import read_bytes
+from gru_training.errors import DataError
+from gru_training.data.file_content import read_bytes
 
 try:
     print(len(read_bytes(Path(sys.argv[1]))))

@@ -2,10 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.calendar import season_length
-from training.data.problems import Problems
-from training.data.time_axis import TimeCells, complete, in_order, infer_frequency, parse_times
-from training.errors import DataError
+from gru_training.data.calendar import season_length
+from gru_training.data.problems import Problems
+from gru_training.data.time_axis import TimeCells, complete, in_order, infer_frequency, parse_times
+from gru_training.errors import DataError
 
 
 def cells(texts):

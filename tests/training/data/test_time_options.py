@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.problems import Problems
-from training.data.series_file import read_series
-from training.data.series_frame import series_of_frame
-from training.data.time_options import TimeOptions
-from training.errors import ConfigError, DataError
+from gru_training.data.problems import Problems
+from gru_training.data.series_file import read_series
+from gru_training.data.series_frame import series_of_frame
+from gru_training.data.time_options import TimeOptions
+from gru_training.errors import ConfigError, DataError
 
 
 def series(tmp_path, times, values=None, **options):

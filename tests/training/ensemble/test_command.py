@@ -8,17 +8,17 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from serving.client import connect
-from serving.export.run import export_run
+from gru_serving.client import connect
+from gru_serving.export.run import export_run
+from gru_training.__main__ import main
+from gru_training.compare.command import compare_runs
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.run import SentimentRun
+from gru_training.words.vocabulary import token_ids
 from tests.made_once import made_once
 from tests.serving.conftest import running
 from tests.training.sentiment.targets.runs import rated, train_labels, train_number
-from training.__main__ import main
-from training.compare.command import compare_runs
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.network.logits import predict_logits
-from training.sentiment.run import SentimentRun
-from training.words.vocabulary import token_ids
 
 pytestmark = pytest.mark.long
 

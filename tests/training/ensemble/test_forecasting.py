@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from serving.client import connect
-from serving.export.run import export_run
+from gru_serving.client import connect
+from gru_serving.export.run import export_run
+from gru_training.__main__ import main
+from gru_training.compare.command import compare_runs
+from gru_training.forecasting.ensembles.members import plan_of
+from gru_training.forecasting.ensembles.teacher import Teacher
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.forecasting.scores.evaluation import calibrate, make_predictor
+from gru_training.forecasting.windows import TEACHER_SHARE, SeriesBatches, WindowBatches
 from tests.made_once import made_once
 from tests.serving.conftest import running
 from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.compare.command import compare_runs
-from training.forecasting.ensembles.members import plan_of
-from training.forecasting.ensembles.teacher import Teacher
-from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.evaluation import calibrate, make_predictor
-from training.forecasting.windows import TEACHER_SHARE, SeriesBatches, WindowBatches
 
 pytestmark = pytest.mark.long
 

@@ -12,14 +12,14 @@ import tensorflow as tf
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from gru_training import Forecaster, TextClassifier
+from gru_training.__main__ import main
+from gru_training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
+from gru_training.forecasting.backtests.backtest import run_backtest
+from gru_training.forecasting.backtests.config import BacktestConfig
+from gru_training.forecasting.export.servable import ForecastingServable
+from gru_training.forecasting.run import ForecastingRun
 from tests.training.conftest import write_waves
-from training import Forecaster, TextClassifier
-from training.__main__ import main
-from training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
-from training.forecasting.backtests.backtest import run_backtest
-from training.forecasting.backtests.config import BacktestConfig
-from training.forecasting.export.servable import ForecastingServable
-from training.forecasting.run import ForecastingRun
 
 TINY = {
     "lookback": 24,
@@ -220,7 +220,7 @@ def test_habits(fitted, tmp_path):
 
 @pytest.mark.long
 def test_a_killed_training_goes_on_to_the_same_weights(fitted, frame, tmp_path, monkeypatch):
-    from training.loop.checkpoint import Checkpoint
+    from gru_training.loop.checkpoint import Checkpoint
 
     save = Checkpoint.save
 

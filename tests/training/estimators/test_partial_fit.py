@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training import Forecaster, TextClassifier, TextRegressor
+from gru_training.__main__ import main
+from gru_training.errors import CheckpointError, DataError
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.sentiment.run import SentimentRun
 from tests.training.conftest import write_waves
-from training import Forecaster, TextClassifier, TextRegressor
-from training.__main__ import main
-from training.errors import CheckpointError, DataError
-from training.forecasting.run import ForecastingRun
-from training.sentiment.run import SentimentRun
 
 TINY = {"epochs": 2, "units": 4, "embedding_size": 4, "batch_size": 16, "learning_rate": 0.02}
 # One direction takes half the time to trace; by default it would answer without n-grams.

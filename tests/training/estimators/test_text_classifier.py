@@ -18,10 +18,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import cross_val_score
 
-from training import TextClassifier
-from training.__main__ import main
-from training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
-from training.sentiment.run import SentimentRun
+from gru_training import TextClassifier
+from gru_training.__main__ import main
+from gru_training.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
+from gru_training.sentiment.run import SentimentRun
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 TINY = {"epochs": 2, "units": 4, "embedding_size": 4, "batch_size": 16}
@@ -247,7 +247,7 @@ def test_what_cannot_be_used_is_named(tmp_path, settings, arguments, error, mess
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
     settings = {**TINY, "epochs": 3, "runs_dir": tmp_path}
     whole = TextClassifier(**settings, name="whole").fit(tickets(), text="body", label="category")
-    from training.loop.checkpoint import Checkpoint
+    from gru_training.loop.checkpoint import Checkpoint
 
     save = Checkpoint.save
 
@@ -271,7 +271,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
 
 
 def test_ctrl_c_keeps_the_best_epoch(tmp_path, monkeypatch, capsys):
-    from training.loop.checkpoint import Checkpoint
+    from gru_training.loop.checkpoint import Checkpoint
 
     def interrupted(self, state, best_weights):
         signal.raise_signal(signal.SIGINT)
@@ -359,7 +359,7 @@ def test_training_is_light_to_import():
     program = (
         "import sys, training; assert 'TextClassifier' in dir(training); "
         "print({'numpy', 'pandas', 'sklearn', 'keras', 'tensorflow'} & set(sys.modules)); "
-        "from training import TextClassifier; TextClassifier(epochs=3); "
+        "from gru_training import TextClassifier; TextClassifier(epochs=3); "
         "print({'keras', 'tensorflow', 'matplotlib'} & set(sys.modules))"
     )
     done = subprocess.run(
@@ -369,7 +369,7 @@ def test_training_is_light_to_import():
 
 
 def test_what_is_missing_is_named():
-    program = "import sys; sys.modules['sklearn'] = None; from training import Forecaster"
+    program = "import sys; sys.modules['sklearn'] = None; from gru_training import Forecaster"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )

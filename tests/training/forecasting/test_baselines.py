@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
-from training.data.series import Series
-from training.forecasting.baselines.exponential_smoothing import SmoothingForecaster, suits
-from training.forecasting.baselines.ridge import filled
-from training.forecasting.baselines.simple import (
+from gru_training.data.series import Series
+from gru_training.forecasting.baselines.exponential_smoothing import SmoothingForecaster, suits
+from gru_training.forecasting.baselines.ridge import filled
+from gru_training.forecasting.baselines.simple import (
     LAST_VALUE,
     RIDGE,
     SEASONAL_NAIVE,
@@ -18,9 +18,9 @@ from training.forecasting.baselines.simple import (
     ridge_lookbacks,
     seasonal_naive,
 )
-from training.forecasting.config import SeriesConfig
-from training.forecasting.data import load_forecasting_data, prepare
-from training.forecasting.scores.forecast_errors import ErrorSums
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.data import load_forecasting_data, prepare
+from gru_training.forecasting.scores.forecast_errors import ErrorSums
 
 
 def seasonal_series(rows=400, season=12, noise=0.1, seed=0, frequency="MS"):

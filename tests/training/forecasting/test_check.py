@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.errors import DataError, ForeignDataError
+from gru_training.forecasting.check import check_forecasting
+from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
+from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.network.config import ForecasterConfig
 from tests.training.conftest import write_waves
-from training.errors import DataError, ForeignDataError
-from training.forecasting.check import check_forecasting
-from training.forecasting.config import ForecastingConfig, SeriesConfig
-from training.forecasting.data import load_forecasting_data
-from training.forecasting.network.config import ForecasterConfig
 
 MODEL = ForecasterConfig(units=4, segment=6)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.loop.checkpoint import Checkpoint
 from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.forecasting.run import ForecastingRun
-from training.loop.checkpoint import Checkpoint
 
 TINY = ["--epochs", "1", "--units", "4", "--segment", "6", "--lookback", "24", "--horizon", "6",
         "--validation-fraction", "0.25", "--no-combine", "--no-refit"]  # fmt: skip
@@ -42,7 +42,7 @@ def test_trains_and_says_what_came_of_it(tmp_path, capsys):
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, capsys, monkeypatch):
     """What the settings left open was decided by what had been decided: networks read more."""
     data = write_waves(tmp_path / "waves.csv", rows=500)
-    monkeypatch.setattr("training.forecasting.combination.plan._LONGEST_NETWORK", 24)
+    monkeypatch.setattr("gru_training.forecasting.combination.plan._LONGEST_NETWORK", 24)
     command = ["forecasting", "--data", str(data), "--horizon", "6", "--epochs", "3"]
     command += ["--units", "4", "--networks", "1", "--no-refit"]
     command += ["--runs-dir", str(tmp_path / "runs")]
@@ -113,7 +113,7 @@ def test_help_teaches_and_presets_change_the_defaults(capsys):
 @pytest.mark.long
 def test_ctrl_c_keeps_the_best_epoch(tmp_path):
     data = write_waves(tmp_path / "waves.csv")
-    command = [sys.executable, "-m", "training", "forecasting", *TINY, "--epochs", "5000",
+    command = [sys.executable, "-m", "gru_training", "forecasting", *TINY, "--epochs", "5000",
                "--patience", "5000", "--data", str(data), "--runs-dir", str(tmp_path / "runs"),
                "--name", "a"]  # fmt: skip
     process = subprocess.Popen(

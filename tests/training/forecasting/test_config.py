@@ -3,16 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from training.config import from_dict, to_dict
-from training.errors import ConfigError
-from training.forecasting.config import (
+from gru_training.config import from_dict, to_dict
+from gru_training.errors import ConfigError
+from gru_training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting.network.config import ForecasterConfig
-from training.forecasting.presets import PRESETS
-from training.presets import preset, preset_in
+from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.presets import PRESETS
+from gru_training.presets import preset, preset_in
 
 
 def test_json_round_trip():

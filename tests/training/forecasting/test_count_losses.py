@@ -7,17 +7,17 @@ import tensorflow as tf
 from scipy.stats import nbinom
 from sklearn.metrics import mean_poisson_deviance
 
-from training.config import RunConfig
-from training.errors import ConfigError, DataError
-from training.forecasting.combination.config import CombinationConfig
-from training.forecasting.config import (
+from gru_training.config import RunConfig
+from gru_training.errors import ConfigError, DataError
+from gru_training.forecasting.combination.config import CombinationConfig
+from gru_training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting.count_losses import count_loss, count_metrics, dispersion, with_scale
-from training.forecasting.network.config import ForecasterConfig
-from training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.count_losses import count_loss, count_metrics, dispersion, with_scale
+from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.pipeline import train_forecasting
 
 SCALE = np.array([[4.0, 90.0], [3.0, 25.0]])  # mean and deviation of two columns
 

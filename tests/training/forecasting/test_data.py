@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.series import Series
-from training.errors import DataError
-from training.forecasting.config import SeriesConfig
-from training.forecasting.data import load_forecasting_data, prepare
-from training.forecasting.sources.sets import PARTS, Borders
-from training.forecasting.windows import WindowBatches, Windows
+from gru_training.data.series import Series
+from gru_training.errors import DataError
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.data import load_forecasting_data, prepare
+from gru_training.forecasting.sources.sets import PARTS, Borders
+from gru_training.forecasting.windows import WindowBatches, Windows
 
 CONFIG = SeriesConfig(lookback=12, horizon=4)
 

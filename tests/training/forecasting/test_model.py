@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_gru import GRUCell
-from training.errors import ConfigError
-from training.forecasting.network.feedback_gru import FeedbackGRU
-from training.forecasting.network.model import (
+from gru_training.errors import ConfigError
+from gru_training.forecasting.network.feedback_gru import FeedbackGRU
+from gru_training.forecasting.network.model import (
     ForecasterConfig,
     ForecastShape,
     build_forecaster,
     initialise_linear,
 )
-from training.forecasting.network.segment_gru import SegmentGRU
-from training.forecasting.network.window_normalisation import WindowNormalisation
+from gru_training.forecasting.network.segment_gru import SegmentGRU
+from gru_training.forecasting.network.window_normalisation import WindowNormalisation
+from keras_gru import GRUCell
 
 RNG = np.random.default_rng(11)
 SHAPE = ForecastShape(lookback=26, horizon=11, channels=3, targets=(2, 0))

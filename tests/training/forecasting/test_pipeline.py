@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_pinball_loss
 
+from gru_training.errors import RunDirectoryError
+from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.reports import pictures as forecast_pictures
 from tests.training.conftest import tiny_forecasting_config, write_waves
-from training.errors import RunDirectoryError
-from training.forecasting.data import load_forecasting_data
-from training.forecasting.pipeline import train_forecasting
-from training.forecasting.reports import pictures as forecast_pictures
 
 
 @pytest.mark.long
@@ -161,8 +161,8 @@ def test_intervals_where_a_step_has_no_validation_value(tmp_path):
 
 @pytest.mark.long
 def test_co2_beats_every_baseline(tmp_path):
-    from training.config import RunConfig
-    from training.forecasting.presets import PRESETS
+    from gru_training.config import RunConfig
+    from gru_training.forecasting.presets import PRESETS
 
     run = train_forecasting(replace(PRESETS["co2"], run=RunConfig(tmp_path, "co2")))
     model = run.metrics["model"]

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from training.errors import DataError
-from training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.errors import DataError
+from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
 MEAN, DEVIATION = np.array([1.0, -20.0, 300.0]), np.array([2.0, 0.5, 40.0])
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from training.errors import RunDirectoryError
-from training.forecasting.network.config import ForecastShape
-from training.forecasting.run import ForecastingRun, evenly
-from training.forecasting.scores.conformal import LEVELS, quantiles
+from gru_training.errors import RunDirectoryError
+from gru_training.forecasting.network.config import ForecastShape
+from gru_training.forecasting.run import ForecastingRun, evenly
+from gru_training.forecasting.scores.conformal import LEVELS, quantiles
 
 
 @pytest.fixture

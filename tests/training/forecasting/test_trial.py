@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
+from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.task import find_task
 from tests.training.conftest import tiny_forecasting_config, write_waves
-from training.forecasting.config import ForecastingConfig, SeriesConfig
-from training.forecasting.pipeline import train_forecasting
-from training.task import find_task
 
 
 def with_loss(config, loss):

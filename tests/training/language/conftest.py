@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.made_once import made_once
-from training.language.config import (
+from gru_training.language.config import (
     LanguageConfig,
     LanguageDataConfig,
     LanguageModelConfig,
     LanguageRunConfig,
     LanguageTrainingConfig,
 )
-from training.language.run import LanguageRun
+from gru_training.language.run import LanguageRun
+from tests.made_once import made_once
 
 SUBJECTS, VERBS = ("the cat", "a dog", "my friend"), ("sees", "likes", "hears")
 OBJECTS = ("the moon.", "a fish.", "old songs.", "the rain!")
@@ -46,7 +46,7 @@ def config_of(corpus):
 
 @pytest.fixture(scope="session")
 def language_run(tmp_path_factory, corpus):
-    from training.language.pipeline import train_language
+    from gru_training.language.pipeline import train_language
 
     folder = made_once(
         tmp_path_factory, "language_run", lambda runs: train_language(tiny_config(runs, corpus))

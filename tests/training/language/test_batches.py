@@ -5,8 +5,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from training.language.batches import DocumentChunks
-from training.language.reading import END_ID
+from gru_training.language.batches import DocumentChunks
+from gru_training.language.reading import END_ID
 
 RNG = np.random.default_rng(0)
 ROWS = [

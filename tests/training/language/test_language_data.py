@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from training.__main__ import main
-from training.errors import DataError, ForeignDataError
-from training.language.config import LanguageDataConfig
-from training.language.data import load_language_data
-from training.language.sources import built_in_documents
+from gru_training.__main__ import main
+from gru_training.errors import DataError, ForeignDataError
+from gru_training.language.config import LanguageDataConfig
+from gru_training.language.data import load_language_data
+from gru_training.language.sources import built_in_documents
 
 LINES = [f"number {n} of the lines" for n in range(40)]
 

@@ -6,11 +6,11 @@ import signal
 import numpy as np
 import pytest
 
-from training.__main__ import main
-from training.language.pipeline import train_language
-from training.language.run import LanguageRun
-from training.loop.checkpoint import Checkpoint
-from training.task import find_task
+from gru_training.__main__ import main
+from gru_training.language.pipeline import train_language
+from gru_training.language.run import LanguageRun
+from gru_training.loop.checkpoint import Checkpoint
+from gru_training.task import find_task
 
 
 def test_a_run_holds_what_its_report_shows(language_run):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.loop.batches import LengthBucketedBatches
+from gru_training.loop.batches import LengthBucketedBatches
 
 RNG = np.random.default_rng(0)
 ROWS = [RNG.integers(1, 99, RNG.integers(1, 40)).astype(np.int32) for _ in range(403)]

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from gru_training.errors import CheckpointError
+from gru_training.loop.batches import LengthBucketedBatches
+from gru_training.loop.checkpoint import Checkpoint, checkpoint_path, read_settings
+from gru_training.loop.fit import fit, make_eval_step, make_train_step
+from gru_training.loop.fit_state import FitState
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.targets.classes import accuracy, cross_entropy
 from tests.serving.full_disk import largest_file
-from training.errors import CheckpointError
-from training.loop.batches import LengthBucketedBatches
-from training.loop.checkpoint import Checkpoint, checkpoint_path, read_settings
-from training.loop.fit import fit, make_eval_step, make_train_step
-from training.loop.fit_state import FitState
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.targets.classes import accuracy, cross_entropy
 
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 

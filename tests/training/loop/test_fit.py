@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.errors import DivergenceError
-from training.loop.batches import Batch, LengthBucketedBatches
-from training.loop.evaluation import evaluate
-from training.loop.fit import fit, make_eval_step, make_train_step
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.targets.classes import accuracy, cross_entropy
+from gru_training.errors import DivergenceError
+from gru_training.loop.batches import Batch, LengthBucketedBatches
+from gru_training.loop.evaluation import evaluate
+from gru_training.loop.fit import fit, make_eval_step, make_train_step
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.targets.classes import accuracy, cross_entropy
 
 BATCH_SIGNATURE = (tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32))
 

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from training.forecasting.config import ForecastingTrainingConfig
-from training.loop.learning_rate import learning_rate_schedule
+from gru_training.forecasting.config import ForecastingTrainingConfig
+from gru_training.loop.learning_rate import learning_rate_schedule
 
 
 def test_learning_rates():

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gru_training.errors import ConfigError
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.loop.replicas import make_replicas
 from tests.ports import free_ports
 from tests.training.conftest import write_waves
-from training.errors import ConfigError
-from training.forecasting.run import ForecastingRun
-from training.loop.replicas import make_replicas
 
 ROOT = Path(__file__).parents[3]
 TRAIN = ["--epochs", "2", "--units", "6", "--segment", "6", "--dropout", "0", "--lookback", "24",
@@ -23,14 +23,14 @@ MIRRORED_ON_TWO_CPU_DEVICES = """
 import sys, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from training.__main__ import main
+from gru_training.__main__ import main
 from tests.ports import free_ports
 sys.exit(main(sys.argv[1:]))
 """
 
 
 def start(arguments, code=None, **environment):
-    command = [sys.executable, *(["-c", code] if code else ["-m", "training"]), "forecasting"]
+    command = [sys.executable, *(["-c", code] if code else ["-m", "gru_training"]), "forecasting"]
     return subprocess.Popen(
         [*command, *TRAIN, *arguments],
         cwd=ROOT,

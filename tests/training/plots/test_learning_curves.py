@@ -1,8 +1,8 @@
 import pytest
 from matplotlib.image import imread
 
-from training.loop.fit_state import EpochRecord
-from training.plots.learning_curves import draw_curves
+from gru_training.loop.fit_state import EpochRecord
+from gru_training.plots.learning_curves import draw_curves
 
 
 @pytest.mark.parametrize("epochs", [1, 7])

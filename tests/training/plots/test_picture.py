@@ -9,8 +9,8 @@ from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from training.plots import fonts
-from training.plots.picture import plain_label, save_figure
+from gru_training.plots import fonts
+from gru_training.plots.picture import plain_label, save_figure
 
 
 @pytest.mark.parametrize(

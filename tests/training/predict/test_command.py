@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.scoring.engine import score_table
+from gru_training.sentiment.task import TASK
+from gru_training.task import TASKS
 from tests.ctrl_c import WITH_CTRL_C
 from tests.waiting import wait_until
-from training.__main__ import main
-from training.scoring.engine import score_table
-from training.sentiment.task import TASK
-from training.task import TASKS
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -64,7 +64,7 @@ def test_a_column_called_as_an_answer_is_kept_under_another_name(tiny_run, tmp_p
 
 WITHOUT_TENSORFLOW = """
 import sys
-from training.__main__ import main
+from gru_training.__main__ import main
 status = main(sys.argv[1:])
 heavy = {"tensorflow", "keras", "pandas", "matplotlib", "sklearn", "scipy"} & set(sys.modules)
 assert not heavy, heavy
@@ -119,8 +119,9 @@ def test_killed_and_run_again_it_gives_the_same_file(tiny_run, tmp_path, texts):
     data = write(tmp_path / "in.csv", [f"{text} {i}" for i in range(1500) for text in texts])
     whole, killed = tmp_path / "whole.csv", tmp_path / "killed.csv"
     assert predict(tiny_run.path, data, whole, "--text-column", "body", "--keep", "id") == 0
-    command = [*WITH_CTRL_C, "-m", "training", "predict", str(tiny_run.path), "--data", str(data),
-               "--output", str(killed), "--text-column", "body", "--keep", "id"]  # fmt: skip
+    command = [*WITH_CTRL_C, "-m", "gru_training", "predict", str(tiny_run.path),
+               "--data", str(data), "--output", str(killed), "--text-column", "body",
+               "--keep", "id"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     for ending, status in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
         begun = len(list(tmp_path.glob(".killed.csv.partial-*/*.parquet")))

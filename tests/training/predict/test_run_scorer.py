@@ -7,11 +7,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from training.errors import ConfigError, DataError, RunDirectoryError
-from training.predict import run_scorer
-from training.predict.run_scorer import RunScorer
-from training.scoring.engine import score_table
-from training.sentiment.task import TASK
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
+from gru_training.predict import run_scorer
+from gru_training.predict.run_scorer import RunScorer
+from gru_training.scoring.engine import score_table
+from gru_training.sentiment.task import TASK
 
 
 def test_a_frame_keeps_its_rows_and_columns_and_gets_the_answers(tiny_run):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from gru_training.errors import RunDirectoryError
+from gru_training.runs.directory import RunDirectory, RunWriter
+from gru_training.sentiment.run import SentimentRun
 from tests.serving.full_disk import largest_file
-from training.errors import RunDirectoryError
-from training.runs.directory import RunDirectory, RunWriter
-from training.sentiment.run import SentimentRun
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
-from training.__main__ import main
-from training.errors import RunDirectoryError
-from training.runs.page_data import page_data
-from training.runs.report_page import write_report_page
+from gru_training.__main__ import main
+from gru_training.errors import RunDirectoryError
+from gru_training.runs.page_data import page_data
+from gru_training.runs.report_page import write_report_page
 
 HOSTILE = "</script><script>alert(1)</script>__DATA____BODY__"
 

@@ -3,13 +3,13 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from keras_gru.trained_layers import MODULES
+from tests.packages import PACKAGES, module_name
+from tests.packages import ROOT as REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 LOAD = "import sys, keras, keras_gru; print(keras.models.load_model(sys.argv[1]).count_params())"
 WITHOUT_TYRO = "import sys; sys.modules['tyro'] = None; "
 
@@ -22,10 +22,10 @@ def load(program, path):
 
 
 def test_every_layer_of_training_is_known():
-    registered = re.compile(r'register_keras_serializable\(package="training"\)\nclass (\w+)')
+    registered = re.compile(r'register_keras_serializable\(package="gru_training"\)\nclass (\w+)')
     found = {
-        name: ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
-        for path in (REPOSITORY / "training").rglob("*.py")
+        name: module_name(path)
+        for path in PACKAGES["gru_training"].rglob("*.py")
         for name in registered.findall(path.read_text(encoding="utf-8"))
     }
     assert found == MODULES

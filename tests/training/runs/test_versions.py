@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from training.errors import RunDirectoryError
-from training.runs import run_config
-from training.runs.run_config import read_config
+from gru_training.errors import RunDirectoryError
+from gru_training.runs import run_config
+from gru_training.runs.run_config import read_config
 
 SOURCE = Path("runs/old/config.json")
 

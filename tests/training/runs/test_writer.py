@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
+from gru_training.errors import RunDirectoryError
+from gru_training.runs.lock import RunLock
+from gru_training.runs.writer import TrainingRunWriter
 from tests.training.conftest import tiny_config
-from training.errors import RunDirectoryError
-from training.runs.lock import RunLock
-from training.runs.writer import TrainingRunWriter
 
 HOLD = """if True:
     import signal, sys, time
     from pathlib import Path
     from tests.training.conftest import tiny_config
-    from training.runs.writer import TrainingRunWriter
+    from gru_training.runs.writer import TrainingRunWriter
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     with TrainingRunWriter(tiny_config(Path(sys.argv[1])), "sentiment", "tiny", False):
         print("begun", flush=True)

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from training.scoring.scorer import BatchLimits, RowError
+from gru_training.scoring.scorer import BatchLimits, RowError
 
 
 class Doubling:

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from gru_training.scoring.engine import CHUNK, batches_by_length, score_batches, score_table
+from gru_training.scoring.scorer import BatchLimits, RowError
 from tests.training.scoring.doubling import Doubling
-from training.scoring.engine import CHUNK, batches_by_length, score_batches, score_table
-from training.scoring.scorer import BatchLimits, RowError
 
 
 def words(count, seed=0, longest=30):

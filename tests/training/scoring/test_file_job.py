@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from gru_training.errors import DataError, InterruptedWork, ScoringError
+from gru_training.scoring.file_job import FileJob, output_schema
+from gru_training.tables import table_file
 from tests.training.scoring.doubling import Doubling
 from tests.waiting import wait_until
-from training.errors import DataError, InterruptedWork, ScoringError
-from training.scoring.file_job import FileJob, output_schema
-from training.tables import table_file
 
 REPOSITORY = Path(__file__).parents[3]
 INPUTS = {"word": ("word", "text")}
@@ -220,8 +220,8 @@ PROGRAM = """
 import sys, time
 from pathlib import Path
 from tests.training.scoring.doubling import Doubling
-from training.scoring.file_job import FileJob
-from training.tables import table_file
+from gru_training.scoring.file_job import FileJob
+from gru_training.tables import table_file
 table_file.PIECE_ROWS = 10
 job = FileJob(Path(sys.argv[1]), Path(sys.argv[2]), {"word": ("text",)})
 job.run(Doubling(delay=float(sys.argv[3])))

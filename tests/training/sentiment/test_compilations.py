@@ -11,7 +11,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[3]
 TRAIN = """
 import sys
-from training.__main__ import main
+from gru_training.__main__ import main
 
 sys.exit(main(sys.argv[1:]))
 """

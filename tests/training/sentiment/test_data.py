@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from training.data.digest import data_digest
-from training.errors import ConfigError, DataError
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.rows import Row
-from training.sentiment.split import fixed_folds, hold_out
+from gru_training.data.digest import data_digest
+from gru_training.errors import ConfigError, DataError
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.rows import Row
+from gru_training.sentiment.split import fixed_folds, hold_out
 
 
 def write_csv(path, rows):
@@ -57,8 +57,8 @@ def test_classes_have_the_same_order_in_every_process(tmp_path):
     code = """if True:
         import sys
         from pathlib import Path
-        from training.sentiment.config import SentimentDataConfig
-        from training.sentiment.data import load_sentiment_data
+        from gru_training.sentiment.config import SentimentDataConfig
+        from gru_training.sentiment.data import load_sentiment_data
         print(load_sentiment_data(SentimentDataConfig(data=Path(sys.argv[1])), seed=0).classes)
     """
     labels = ("nan", "1", "2", "0", "10")

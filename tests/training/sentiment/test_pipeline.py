@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tests.training.conftest import tiny_config
-from training.errors import ConfigError, RunDirectoryError
-from training.plots import learning_curves
-from training.sentiment.config import (
+from gru_training.errors import ConfigError, RunDirectoryError
+from gru_training.plots import learning_curves
+from gru_training.sentiment.config import (
     ClassifierConfig,
     SentimentConfig,
     SentimentDataConfig,
     SentimentRunConfig,
     SentimentTrainingConfig,
 )
-from training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.pipeline import train_sentiment
+from tests.training.conftest import tiny_config
 
 
 @pytest.mark.long
@@ -105,7 +105,7 @@ def test_mr_reaches_75_percent(real_data, tmp_path):
 
 
 def test_too_many_words_are_refused_before_the_training(tmp_path, monkeypatch):
-    monkeypatch.setattr("training.words.ngram_model._LARGEST_KEY", 1000)
+    monkeypatch.setattr("gru_training.words.ngram_model._LARGEST_KEY", 1000)
     config = tiny_config(tmp_path)
     config = replace(
         config,

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from training.errors import ConfigError, DataError
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.rows import Row
-from training.sentiment.split import newest
+from gru_training.errors import ConfigError, DataError
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.rows import Row
+from gru_training.sentiment.split import newest
 
 
 def write(path: Path, rows, columns=("text", "label")):

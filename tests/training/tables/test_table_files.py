@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from training.errors import DataError
-from training.tables import table_file
-from training.tables.file_kind import file_kind
-from training.tables.table_file import is_json, open_table
-from training.tables.table_writer import table_writer
+from gru_training.errors import DataError
+from gru_training.tables import table_file
+from gru_training.tables.file_kind import file_kind
+from gru_training.tables.table_file import is_json, open_table
+from gru_training.tables.table_writer import table_writer
 
 AWKWARD = [
     "plain",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from training.config import OptionalName, RunConfig, TrainingConfig
+from gru_training.config import OptionalName, RunConfig, TrainingConfig
 
 
 @dataclass(frozen=True)

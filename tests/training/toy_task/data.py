@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from training.loop.batches import Batch
+from gru_training.loop.batches import Batch
 
 LENGTH = 8
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from training.errors import TrainingError
-from training.outcomes import Answers, Outcomes, mean_measure
+from gru_training.errors import TrainingError
+from gru_training.outcomes import Answers, Outcomes, mean_measure
 
 
 def tagging_outcomes(run, data):

@@ -6,13 +6,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from gru_training.data.digest import data_digest
+from gru_training.loop.train import Objective, train
+from gru_training.runs.summary import run_summary
+from gru_training.runs.writer import TrainingRunWriter, run_name
 from keras_gru import GRU
 from tests.training.toy_task.data import Batches, make_up
 from tests.training.toy_task.run import TaggingRun
-from training.data.digest import data_digest
-from training.loop.train import Objective, train
-from training.runs.summary import run_summary
-from training.runs.writer import TrainingRunWriter, run_name
 
 
 def cross_entropy(tags, logits):

@@ -5,10 +5,10 @@ from functools import cached_property, partial
 import numpy as np
 import tensorflow as tf
 
+from gru_training.runs.directory import TaskRun
+from gru_training.servable import Request, Servable
 from keras_gru import portable
 from tests.training.toy_task.config import TaggingConfig
-from training.runs.directory import TaskRun
-from training.servable import Request, Servable
 
 
 class TaggingRun(TaskRun):

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
+from gru_training.scoring.scorer import BatchLimits, RowError
 from keras_gru import portable
-from training.scoring.scorer import BatchLimits, RowError
 
 
 class TaggingScorer:

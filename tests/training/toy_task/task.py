@@ -1,7 +1,7 @@
 """Tagging as a task."""
 
+from gru_training.task import Task
 from tests.training.toy_task.config import TaggingConfig, TaggingDataConfig
-from training.task import Task
 
 PRESETS = {"few": TaggingConfig(data=TaggingDataConfig(64))}
 

@@ -3,8 +3,8 @@
 import pytest
 from rich.console import Console
 
+from gru_training.loop.fit_state import EpochRecord
 from tests.training.conftest import tiny_config
-from training.loop.fit_state import EpochRecord
 
 
 @pytest.fixture(autouse=True)

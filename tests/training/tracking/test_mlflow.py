@@ -17,15 +17,15 @@ import pytest
 from mlflow import MlflowClient
 from starlette.testclient import TestClient
 
+from gru_training.errors import DivergenceError, TrackingError
+from gru_training.estimators.forecaster import Forecaster
+from gru_training.estimators.text_estimator import TextEstimator
+from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.tracking.mlflow_tracker import MLflowTracker
+from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracker import TrackedData
 from tests.training.conftest import tiny_forecasting_config, write_waves
-from training.errors import DivergenceError, TrackingError
-from training.estimators.forecaster import Forecaster
-from training.estimators.text_estimator import TextEstimator
-from training.forecasting.pipeline import train_forecasting
-from training.sentiment.pipeline import train_sentiment
-from training.tracking.mlflow_tracker import MLflowTracker
-from training.tracking.tracked import Tracked
-from training.tracking.tracker import TrackedData
 
 pytestmark = [
     pytest.mark.slow,
@@ -163,7 +163,7 @@ def test_a_classifier_from_training_to_the_registry(server, client, tracked_conf
             assert [row["label"] for row in answered] == expected["label"].tolist()
         copied = Path(mlflow.artifacts.download_artifacts("models:/films/1", dst_path=tmp_path))
     exported = subprocess.run(
-        [sys.executable, "-m", "serving", "export", copied / "data" / "run",
+        [sys.executable, "-m", "gru_serving", "export", copied / "data" / "run",
          "--to", tmp_path / "models" / "films"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip

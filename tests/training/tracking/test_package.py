@@ -4,10 +4,10 @@ import importlib.util
 
 import pytest
 
-from training.__main__ import main
-from training.config import RunConfig
-from training.errors import ConfigError
-from training.tracking.package import require_package
+from gru_training.__main__ import main
+from gru_training.config import RunConfig
+from gru_training.errors import ConfigError
+from gru_training.tracking.package import require_package
 
 
 @pytest.mark.parametrize(

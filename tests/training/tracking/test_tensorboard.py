@@ -10,14 +10,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 
+from gru_training import TextClassifier
+from gru_training.errors import ConfigError
+from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracker import TrackedData
 from tests.training.conftest import tiny_config, tiny_forecasting_config, write_waves
-from training import TextClassifier
-from training.errors import ConfigError
-from training.forecasting.pipeline import train_forecasting
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.pipeline import train_sentiment
-from training.tracking.tracked import Tracked
-from training.tracking.tracker import TrackedData
 
 DATA = TrackedData("d", "ab" * 32, {"train": 3})
 
@@ -149,7 +149,7 @@ def test_a_resumed_training_replaces_its_files(tracked_config, console, records,
 
 
 def test_the_digest_is_of_the_rows(followed, events):
-    """As `training.data.digest` describes it, from the generated reviews themselves."""
+    """As `gru_training.data.digest` describes it, from the generated reviews themselves."""
     data = load_sentiment_data(followed.config.data, 0)
     whole = hashlib.sha256()
     for content in data.contents():

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from gru_training.errors import DivergenceError
+from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracker import Beginning, TrackedData
+from gru_training.tracking.wandb_tracker import WandbTracker
 from tests.training.tracking.wandb_file import records as kept_records
 from tests.waiting import wait_until
-from training.errors import DivergenceError
-from training.tracking.tracked import Tracked
-from training.tracking.tracker import Beginning, TrackedData
-from training.tracking.wandb_tracker import WandbTracker
 
 DATA = TrackedData("tickets", "ab" * 32, {"train": 30, "test": 3})
 

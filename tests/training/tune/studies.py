@@ -1,9 +1,9 @@
 """Studies whose trials train nothing."""
 
-from training.criterion import Criterion
-from training.sentiment.config import SentimentConfig
-from training.tune.search_space import SearchSpace
-from training.tune.study import Study
+from gru_training.criterion import Criterion
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.tune.search_space import SearchSpace
+from gru_training.tune.study import Study
 
 ACCURACY = Criterion("accuracy", True, ".1%", "accuracy")
 SPACE = SearchSpace.of(SentimentConfig(), ["subwords", "word_ratios", "pooling"])

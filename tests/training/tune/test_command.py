@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.__main__ import main
-from training.estimators.forecaster import Forecaster
-from training.loop.checkpoint import checkpoint_path
-from training.sentiment.config import SentimentConfig
-from training.sentiment.run import SentimentRun
-from training.task import find_task
-from training.tune.config import TuneConfig
-from training.tune.run import search_space
-from training.tune.study import Study
+from gru_training.__main__ import main
+from gru_training.estimators.forecaster import Forecaster
+from gru_training.loop.checkpoint import checkpoint_path
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.run import SentimentRun
+from gru_training.task import find_task
+from gru_training.tune.config import TuneConfig
+from gru_training.tune.run import search_space
+from gru_training.tune.study import Study
 
 SMALL = ["--epochs", "1", "--embedding-size", "4", "--reviews", "120", "--no-bidirectional"]
 UNITS = ["--only", "--vary", "units=4:8:4"]
@@ -98,7 +98,7 @@ def test_what_trials_are_judged_by():
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_every_process_and_the_study_goes_on(tmp_path):
-    command = [sys.executable, "-m", "training", "tune", "sentiment", *SMALL, *UNITS]
+    command = [sys.executable, "-m", "gru_training", "tune", "sentiment", *SMALL, *UNITS]
     command += ["--units", "8", "--study", str(tmp_path / "study"), "--seeds", "0"]
     process = subprocess.Popen(
         [*command, "--trials", "50"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

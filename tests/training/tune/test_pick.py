@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from training.criterion import Criterion
-from training.judged import judged
-from training.tune.pick import pick
-from training.tune.report import summary, write_report
+from gru_training.criterion import Criterion
+from gru_training.judged import judged
+from gru_training.tune.pick import pick
+from gru_training.tune.report import summary, write_report
 
 from .studies import SPACE, opened, run_trial
 

@@ -5,12 +5,12 @@ import json
 import optuna
 import pytest
 
-from training.config import from_dict, to_dict
-from training.errors import ConfigError
-from training.search_ranges import Floats, Integers, OneOf
-from training.sentiment.config import SentimentConfig
-from training.task import TASKS, find_task
-from training.tune.search_space import SearchSpace
+from gru_training.config import from_dict, to_dict
+from gru_training.errors import ConfigError
+from gru_training.search_ranges import Floats, Integers, OneOf
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.task import TASKS, find_task
+from gru_training.tune.search_space import SearchSpace
 
 
 @pytest.fixture(params=TASKS)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.words.cleaning import clean, normalise
-from training.words.tokens import tokenize
+from gru_training.words.cleaning import clean, normalise
+from gru_training.words.tokens import tokenize
 
 
 def normalised(texts):

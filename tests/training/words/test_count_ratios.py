@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from training.errors import ConfigError
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.model import build_sentiment_model, initialise_words
-from training.words.count_ratios import word_ratios
-from training.words.token_rows import TokenRows
+from gru_training.errors import ConfigError
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.model import build_sentiment_model, initialise_words
+from gru_training.words.count_ratios import word_ratios
+from gru_training.words.token_rows import TokenRows
 
 
 def rows(labels):

@@ -2,10 +2,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.network.steps import SentimentSteps
-from training.words.embedding import WordEmbedding
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.words.embedding import WordEmbedding
 
 IDS = np.array([[2, 5, 4, 1], [3, 2, 0, 0]], np.int32)
 VECTORS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from training.errors import ConfigError
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.combination import combine, fit_shares
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.network.steps import SentimentSteps
-from training.words.ngram_layer import NgramLogits
-from training.words.ngram_model import fit_ngrams
-from training.words.token_rows import TokenRows
+from gru_training.errors import ConfigError
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.combination import combine, fit_shares
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.words.ngram_layer import NgramLogits
+from gru_training.words.ngram_model import fit_ngrams
+from gru_training.words.token_rows import TokenRows
 
 V = 12
 

@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from training.words.tokens import marked_words, spaced_words, tokenize
-from training.words.vocabulary import TextPreprocessor, Vocabulary
+from gru_training.words.tokens import marked_words, spaced_words, tokenize
+from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
 
 
 def split(how, *texts):

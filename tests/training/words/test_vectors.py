@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training.words.vectors import word_vectors
+from gru_training.words.vectors import word_vectors
 
 
 def plain_vectors(rows, vocabulary, size, window):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.errors import DataError
-from training.words.vocabulary import (
+from gru_training.errors import DataError
+from gru_training.words.vocabulary import (
     TextPreprocessor,
     Vocabulary,
     build_vocabulary,

@@ -6,10 +6,10 @@ import tensorflow as tf
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
-from serving.export.native import fuzzed_texts
-from training.words.tokens import marked_words
-from training.words.vocabulary import index_tokens
-from training.words.word_pieces import MOST_CHARACTERS, PieceCutter, learn_pieces
+from gru_serving.export.native import fuzzed_texts
+from gru_training.words.tokens import marked_words
+from gru_training.words.vocabulary import index_tokens
+from gru_training.words.word_pieces import MOST_CHARACTERS, PieceCutter, learn_pieces
 
 TEXTS = [
     "The parcel is late, and the parcels are lost.",

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.codecs.rapidjson import long as json_long
-from serving.codecs.rapidjson import reader as json_reader
-from serving.codecs.rapidjson.long import LongList, LongReader
-from serving.codecs.rapidjson.reader import MAX_DEPTH, Reader
-from serving.errors import InvalidArgument
+from gru_serving.codecs.rapidjson import long as json_long
+from gru_serving.codecs.rapidjson import reader as json_reader
+from gru_serving.codecs.rapidjson.long import LongList, LongReader
+from gru_serving.codecs.rapidjson.reader import MAX_DEPTH, Reader
+from gru_serving.errors import InvalidArgument
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.codecs.rapidjson.debug import debug_text
-from serving.codecs.rapidjson.parser import Document, parse
-from serving.codecs.rapidjson.reader import Reader
-from serving.errors import InvalidArgument
+from gru_serving.codecs.rapidjson.debug import debug_text
+from gru_serving.codecs.rapidjson.parser import Document, parse
+from gru_serving.codecs.rapidjson.reader import Reader
+from gru_serving.errors import InvalidArgument
 
 
 def read(body):

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from serving.config.batching_options import BatchingOptions, PoolOptions
-from serving.engine.batching.scheduler import BatchScheduler
-from serving.engine.batching.session import BatchingSession
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.batching.session import BatchingSession
 from tests.serving.engine.batching.gate import Gate
 
 

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 
-from serving.errors import (
+from gru_serving.errors import (
     InvalidArgument,
 )
 

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 
-from serving.errors import (
+from gru_serving.errors import (
     DeadlineExceeded,
     InvalidArgument,
     ResourceExhausted,

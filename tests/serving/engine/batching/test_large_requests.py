@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from serving.errors import (
+from gru_serving.errors import (
     Internal,
     InvalidArgument,
     Unavailable,
 )
-from serving.telemetry.metrics import Metrics
+from gru_serving.telemetry.metrics import Metrics
 from tests.serving.engine.batching.gate import PATIENT, ask, enqueued, hold
 from tests.serving.scrape import parsed
 from tests.waiting import wait_until

@@ -6,12 +6,12 @@ from concurrent.futures import TimeoutError as FutureTimeout
 import numpy as np
 import pytest
 
-from serving.errors import (
+from gru_serving.errors import (
     DeadlineExceeded,
     ResourceExhausted,
     Unavailable,
 )
-from serving.telemetry.metrics import Metrics
+from gru_serving.telemetry.metrics import Metrics
 from tests.serving.engine.batching.gate import PATIENT, ask, enqueued, hold
 from tests.serving.scrape import parsed
 from tests.waiting import wait_until

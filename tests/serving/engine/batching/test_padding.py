@@ -8,19 +8,19 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.codecs.batch_parts import join
-from serving.config.batching_options import BatchingOptions, PoolOptions
-from serving.engine.batching.merge import merge, padded_groups
-from serving.engine.batching.scheduler import BatchScheduler
-from serving.engine.batching.session import BatchingSession
-from serving.engine.batching.task import Task
-from serving.engine.predictor import Predictor
-from serving.engine.session import GraphSession
-from serving.errors import (
+from gru_serving.codecs.batch_parts import join
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.engine.batching.merge import merge, padded_groups
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.batching.task import Task
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.session import GraphSession
+from gru_serving.errors import (
     FailedPrecondition,
     InvalidArgument,
 )
-from serving.telemetry.metrics import Metrics
+from gru_serving.telemetry.metrics import Metrics
 from tests.serving.engine.batching.gate import PATIENT, ask_with_lengths, enqueued
 from tests.serving.scrape import parsed
 from tests.waiting import wait_until

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from serving.config.batching_options import BatchingOptions
-from serving.engine.batching.queue import BatchQueue
+from gru_serving.config.batching_options import BatchingOptions
+from gru_serving.engine.batching.queue import BatchQueue
 from tests.serving.engine.batching.gate import PATIENT
 
 

@@ -10,12 +10,12 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serving.config.batching_options import BatchingOptions, PoolOptions
-from serving.engine.batching.scheduler import BatchScheduler
-from serving.engine.batching.session import BatchingSession
-from serving.engine.predictor import Predictor
-from serving.engine.session import GraphSession
-from serving.errors import (
+from gru_serving.config.batching_options import BatchingOptions, PoolOptions
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.session import GraphSession
+from gru_serving.errors import (
     FailedPrecondition,
     InvalidArgument,
     ServingError,

@@ -9,9 +9,9 @@ from collections import deque
 import numpy as np
 import pytest
 
-from serving.config.batching_options import BatchingOptions
-from serving.engine.batching.session import BatchingSession
-from serving.errors import (
+from gru_serving.config.batching_options import BatchingOptions
+from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.errors import (
     FailedPrecondition,
     InvalidArgument,
     Unavailable,

@@ -5,8 +5,8 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from serving.engine.predictor import Predictor
-from serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
 from tests.serving.engine.tflite.tflite_files import convert
 from tests.serving.saved_models import Affine
 

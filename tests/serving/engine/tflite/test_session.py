@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
-from serving.engine.examples import Task, classify, infer, regress
-from serving.engine.load_options import LoadOptions
-from serving.engine.tflite.session import MODEL_FILE, TfliteSession
-from serving.engine.version_loader import VersionLoader
-from serving.errors import FailedPrecondition, InvalidArgument, ServingError
+from gru_serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
+from gru_serving.engine.examples import Task, classify, infer, regress
+from gru_serving.engine.load_options import LoadOptions
+from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.version_loader import VersionLoader
+from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
 from tests.serving.engine.tflite.affine_rows import KERNEL, inputs
 from tests.serving.engine.tflite.tflite_files import convert, signature_def, with_signatures
 

@@ -5,8 +5,8 @@ import tensorflow as tf
 from flatbuffers import flexbuffers
 from tensorflow.lite.python import schema_py_generated as schema
 
-from serving.codecs.signature import PREDICT_METHOD
-from serving.protos.meta_graph_pb2 import SignatureDef
+from gru_serving.codecs.signature import PREDICT_METHOD
+from gru_serving.protos.meta_graph_pb2 import SignatureDef
 
 
 def convert(function, *specs, custom_ops=False):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.config.command_line import parse_flags
-from serving.errors import InvalidArgument, ServingError
-from serving.protos.model_management_pb2 import ReloadConfigRequest
-from serving.protos.services import MODEL_SERVICE, Stub
-from serving.server.process import Server
-from serving.server.tls import rest_context
+from gru_serving.config.command_line import parse_flags
+from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
+from gru_serving.protos.services import MODEL_SERVICE, Stub
+from gru_serving.server.process import Server
+from gru_serving.server.tls import rest_context
 from tests.ports import free_ports
 from tests.serving.conftest import wait_until
 from tests.serving.messages import predict

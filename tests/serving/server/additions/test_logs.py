@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.protos.model_management_pb2 import ReloadConfigRequest
-from serving.protos.services import MODEL_SERVICE, Stub
+from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
+from gru_serving.protos.services import MODEL_SERVICE, Stub
 from tests.serving.load import X
 from tests.serving.messages import BOTH, examples, multi_inference, predict
 from tests.serving.raw_http import HALF_URL
@@ -132,8 +132,8 @@ def test_prediction_log_by_the_flags_rate(equipped, stub):
 def test_a_prediction_log_is_a_warmup_file(equipped, stub, models):
     from pathlib import Path
 
-    from serving.engine.predictor import Predictor
-    from serving.engine.warmup import FILE, replay
+    from gru_serving.engine.predictor import Predictor
+    from gru_serving.engine.warmup import FILE, replay
 
     stub.Predict(predict(x=np.float32([2.0])), timeout=20, metadata=bearer())
     soon(lambda: equipped.logged("half*.tfrecord"))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from serving.errors import InvalidArgument, ResourceExhausted
-from serving.protos.profiler_service_pb2 import ProfileRequest
-from serving.server.grpc.profiler import Profiler
+from gru_serving.errors import InvalidArgument, ResourceExhausted
+from gru_serving.protos.profiler_service_pb2 import ProfileRequest
+from gru_serving.server.grpc.profiler import Profiler
 from tests.serving.full_disk import largest_file
 
 

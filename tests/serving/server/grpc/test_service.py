@@ -14,14 +14,14 @@ from tensorflow_serving.apis import (
     model_management_pb2,
 )
 
-from serving.engine.worker_threads import WorkerThreads
-from serving.inference.service import Inference
-from serving.protos.services import PREDICTION_SERVICE, generic_handler
-from serving.repository.repository import Repository
-from serving.server.grpc.drain import DrainGate
-from serving.server.grpc.interceptors import TokenGuard
-from serving.server.grpc.prediction import LIMITS, PredictionService
-from serving.server.tokens import Tokens
+from gru_serving.engine.worker_threads import WorkerThreads
+from gru_serving.inference.service import Inference
+from gru_serving.protos.services import PREDICTION_SERVICE, generic_handler
+from gru_serving.repository.repository import Repository
+from gru_serving.server.grpc.drain import DrainGate
+from gru_serving.server.grpc.interceptors import TokenGuard
+from gru_serving.server.grpc.prediction import LIMITS, PredictionService
+from gru_serving.server.tokens import Tokens
 from tests.serving.messages import (
     BOTH,
     examples,

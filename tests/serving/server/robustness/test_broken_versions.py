@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests.serving.conftest import running, wait_until
 from tests.serving.load import THIRD, X, load
 from tests.serving.saved_models import publish

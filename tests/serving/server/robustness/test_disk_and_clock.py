@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.client import connect
-from serving.errors import DeadlineExceeded
+from gru_serving.client import connect
+from gru_serving.errors import DeadlineExceeded
 from tests.serving.conftest import running, wait_until
 from tests.serving.load import load
 from tests.serving.saved_models import publish

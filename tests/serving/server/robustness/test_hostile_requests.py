@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from serving.client import connect
-from serving.protos import services
+from gru_serving.client import connect
+from gru_serving.protos import services
 from tests.serving import hostile, hostile_calls, hostile_http
 from tests.serving.conftest import flags_for, running
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.codecs.dtypes import DTYPES
-from serving.engine.tflite.session import MODEL_FILE
-from serving.protos.predict_pb2 import PredictRequest
+from gru_serving.codecs.dtypes import DTYPES
+from gru_serving.engine.tflite.session import MODEL_FILE
+from gru_serving.protos.predict_pb2 import PredictRequest
 from tests.serving import hostile, killers
 from tests.serving.conftest import REPOSITORY, running
 from tests.serving.saved_models import ECHOED, Affine, save_grow

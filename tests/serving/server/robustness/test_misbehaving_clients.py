@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests.serving import hostile
 from tests.serving.conftest import running, wait_until
 from tests.serving.load import load

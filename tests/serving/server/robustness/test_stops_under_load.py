@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
-from serving.client import connect
+from gru_serving.client import connect
 from tests.ports import free_ports
 from tests.serving.conftest import answers, running, start, wait_until
 from tests.serving.load import X, load
@@ -72,7 +72,7 @@ def test_calls_that_wait_to_be_read_at_a_stop(models, tmp_path, proxied):
 
     nginx retries neither, but a call whose answer has more headers than it reads.
     """
-    from serving.protos.get_model_status_pb2 import GetModelStatusRequest
+    from gru_serving.protos.get_model_status_pb2 import GetModelStatusRequest
 
     base = tmp_path / "m"
     publish(models, base, 1)

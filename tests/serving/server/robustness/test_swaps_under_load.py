@@ -7,9 +7,9 @@ import time
 import grpc
 import pytest
 
-from serving.client import connect
-from serving.protos.model_management_pb2 import ReloadConfigRequest
-from serving.protos.services import MODEL_SERVICE, Stub
+from gru_serving.client import connect
+from gru_serving.protos.model_management_pb2 import ReloadConfigRequest
+from gru_serving.protos.services import MODEL_SERVICE, Stub
 from tests.serving import hostile
 from tests.serving.conftest import running, wait_until
 from tests.serving.load import FIRST, THIRD, load, resident

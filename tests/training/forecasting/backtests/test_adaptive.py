@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from training.forecasting.backtests.adaptive import AdaptiveIntervals
+from gru_training.forecasting.backtests.adaptive import AdaptiveIntervals
 
 RNG = np.random.default_rng(5)
 

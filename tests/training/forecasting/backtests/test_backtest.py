@@ -6,22 +6,22 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
-from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.config import RunConfig
-from training.errors import ConfigError, DataError, RunDirectoryError
-from training.forecasting.backtests.backtest import run_backtest
-from training.forecasting.backtests.config import BacktestConfig
-from training.forecasting.baselines.ridge import fit_ridge
-from training.forecasting.combination.config import CombinationConfig
-from training.forecasting.config import (
+from gru_training.__main__ import main
+from gru_training.config import RunConfig
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
+from gru_training.forecasting.backtests.backtest import run_backtest
+from gru_training.forecasting.backtests.config import BacktestConfig
+from gru_training.forecasting.baselines.ridge import fit_ridge
+from gru_training.forecasting.combination.config import CombinationConfig
+from gru_training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting.data import load_forecasting_data
-from training.forecasting.network.config import ForecasterConfig
-from training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.pipeline import train_forecasting
+from tests.training.conftest import write_waves
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_rows_of_the_gap_are_not_fitted_on(forecasting_run):
 
 def test_a_warm_start_goes_on_from_the_fold_before(forecasting_run, monkeypatch):
     """What the network of each fold begins with is what the one before ended with."""
-    from training.forecasting.backtests import backtest
+    from gru_training.forecasting.backtests import backtest
 
     begun, ended, epochs = [forecasting_run.load_model().get_weights()], [], []
     train = backtest.train_network

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from training.forecasting.combination.components import (
+from gru_training.forecasting.combination.components import (
     PENALTIES,
     RIDGE,
     LinearData,
     fit_components,
     lookbacks,
 )
-from training.forecasting.combination.linear import (
+from gru_training.forecasting.combination.linear import (
     LinearForecaster,
     repeat_last,
     repeat_season,

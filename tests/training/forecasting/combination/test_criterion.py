@@ -5,13 +5,13 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
-from training.forecasting.combination.criterion import (
+from gru_training.forecasting.combination.criterion import (
     AbsoluteError,
     Deviance,
     HuberError,
     SquaredError,
 )
-from training.forecasting.combination.weights import stacking_weights
+from gru_training.forecasting.combination.weights import stacking_weights
 
 N = 600
 

@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from training.config import RunConfig
-from training.forecasting.combination.config import CombinationConfig
-from training.forecasting.config import (
+from gru_training.config import RunConfig
+from gru_training.forecasting.combination.config import CombinationConfig
+from gru_training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting.export.servable import ForecastingServable
-from training.forecasting.network.config import ForecasterConfig
-from training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.export.servable import ForecastingServable
+from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.pipeline import train_forecasting
 
 LOOKBACK, HORIZON, SERIES = 5, 2, 8
 WEEKEND = np.where(np.arange(SERIES) % 2, 5.0, -5.0)

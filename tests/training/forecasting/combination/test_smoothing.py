@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
-from training.forecasting.baselines.ridge import window_gram
-from training.forecasting.combination.smoothing import (
+from gru_training.forecasting.baselines.ridge import window_gram
+from gru_training.forecasting.combination.smoothing import (
     SmoothingParameters,
     fit_smoothing,
     parameter_grid,

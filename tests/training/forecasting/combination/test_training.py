@@ -10,20 +10,20 @@ import pytest
 import tensorflow as tf
 from scipy.special import boxcox1p, inv_boxcox1p
 
-from tests.training.conftest import write_waves
-from training.config import RunConfig
-from training.forecasting.combination.config import CombinationConfig
-from training.forecasting.config import (
+from gru_training.config import RunConfig
+from gru_training.forecasting.combination.config import CombinationConfig
+from gru_training.forecasting.config import (
     ForecastingConfig,
     ForecastingTrainingConfig,
     SeriesConfig,
 )
-from training.forecasting.data import load_forecasting_data
-from training.forecasting.export.servable import ForecastingServable
-from training.forecasting.future.forecast import forecast
-from training.forecasting.future.recent import recent_of_run
-from training.forecasting.network.config import ForecasterConfig
-from training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.export.servable import ForecastingServable
+from gru_training.forecasting.future.forecast import forecast
+from gru_training.forecasting.future.recent import recent_of_run
+from gru_training.forecasting.network.config import ForecasterConfig
+from gru_training.forecasting.pipeline import train_forecasting
+from tests.training.conftest import write_waves
 
 
 def config(folder, data, name="both", **combination):

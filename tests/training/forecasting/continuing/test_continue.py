@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.compare.command import compare_runs
+from gru_training.forecasting.continuing.rows import read_whole
+from gru_training.forecasting.run import ForecastingRun
 from tests.made_once import made_once
 from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.compare.command import compare_runs
-from training.forecasting.continuing.rows import read_whole
-from training.forecasting.run import ForecastingRun
 
 pytestmark = pytest.mark.long
 
@@ -141,7 +141,7 @@ def test_killed_and_resumed_and_continued_again(folder, tmp_path):
     arguments = ["continue", folder / "old", "--data", folder / "new.csv", "--epochs", "6",
                  "--patience", "6", "--runs-dir", tmp_path]  # fmt: skip
     assert gru_train(*arguments, "--name", "whole") == 0
-    command = [sys.executable, "-m", "training", *map(str, arguments), "--name", "broken"]
+    command = [sys.executable, "-m", "gru_training", *map(str, arguments), "--name", "broken"]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL) as process:
         while not (tmp_path / ".broken.checkpoint").exists():
             assert process.poll() is None

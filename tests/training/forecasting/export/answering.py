@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from training.forecasting.export.signatures import ForecastingSignatures
-from training.forecasting.network.model import ForecasterConfig, ForecastShape, build_forecaster
-from training.forecasting.preprocessor import SeriesPreprocessor
-from training.forecasting.scores.conformal import LEVELS
+from gru_training.forecasting.export.signatures import ForecastingSignatures
+from gru_training.forecasting.network.model import ForecasterConfig, ForecastShape, build_forecaster
+from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.forecasting.scores.conformal import LEVELS
 
 RNG = np.random.default_rng(17)
 COLUMNS = ("load", "wind", "price")

@@ -5,8 +5,15 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
-from serving.engine.native.steps import Steps
-from serving.errors import InvalidArgument
+from gru_serving.engine.native.steps import Steps
+from gru_serving.errors import InvalidArgument
+from gru_training.forecasting.export.native import ForecastingNative
+from gru_training.forecasting.export.one_series import OneSeries
+from gru_training.forecasting.export.signatures import ForecastingSignatures
+from gru_training.forecasting.network.model import ForecastShape, build_forecaster
+from gru_training.forecasting.network.segment_gru import SegmentGRU
+from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.forecasting.scores.conformal import LEVELS
 from tests.training.forecasting.export.answering import (
     COLUMNS,
     DEVIATION,
@@ -17,13 +24,6 @@ from tests.training.forecasting.export.answering import (
     STREAMS,
     forecaster_with,
 )
-from training.forecasting.export.native import ForecastingNative
-from training.forecasting.export.one_series import OneSeries
-from training.forecasting.export.signatures import ForecastingSignatures
-from training.forecasting.network.model import ForecastShape, build_forecaster
-from training.forecasting.network.segment_gru import SegmentGRU
-from training.forecasting.preprocessor import SeriesPreprocessor
-from training.forecasting.scores.conformal import LEVELS
 
 MORE = [
     {"architecture": "one_shot", "normalisation": "reversible", "channel_independent": False},
@@ -101,7 +101,7 @@ def test_every_signature_is_a_graph_that_answers_alike(options):
 
 
 def test_a_layer_without_an_equivalent_is_named(monkeypatch):
-    from training.forecasting.export import native as module
+    from gru_training.forecasting.export import native as module
 
     known = {kind: write for kind, write in module._WRITERS.items() if kind is not SegmentGRU}
     monkeypatch.setattr(module, "_WRITERS", known)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.engine.portability import portability_faults
+from gru_serving.engine.portability import portability_faults
+from gru_training.forecasting.network.steps import ForecasterSteps
 from tests.training.forecasting.export.answering import (
     DEVIATION,
     KINDS,
@@ -15,7 +16,6 @@ from tests.training.forecasting.export.answering import (
     STREAMS,
     forecaster_with,
 )
-from training.forecasting.network.steps import ForecasterSteps
 
 
 @pytest.mark.parametrize("options", KINDS)

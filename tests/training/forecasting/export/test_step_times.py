@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from training.data.calendar import KINDS, make_calendar
-from training.errors import ConfigError
-from training.forecasting.export.calendar_inputs import CalendarInputs
-from training.forecasting.export.step_times import StepTimes, parts_of
-from training.forecasting.export.time_zone import TimeZone
+from gru_training.data.calendar import KINDS, make_calendar
+from gru_training.errors import ConfigError
+from gru_training.forecasting.export.calendar_inputs import CalendarInputs
+from gru_training.forecasting.export.step_times import StepTimes, parts_of
+from gru_training.forecasting.export.time_zone import TimeZone
 
 BACK, AHEAD = 30, 40
 LASTS = {

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.forecasting.future.forecast import future_times
 from tests.training.conftest import write_waves
-from training.__main__ import main
-from training.forecasting.future.forecast import future_times
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 
@@ -91,7 +91,7 @@ def test_the_screen_shows_all_of_it(forecasting_run, forecast, capsys):
 def test_errors_are_one_line_and_soon_there(forecasting_run, waves, tmp_path, arguments, message):
     pd.read_csv(waves).drop(columns="down").to_csv(tmp_path / "other.csv", index=False)
     program = (
-        "import sys; from training.__main__ import main; status = main(sys.argv[1:]); "
+        "import sys; from gru_training.__main__ import main; status = main(sys.argv[1:]); "
         "heavy = {'keras', 'matplotlib', 'sklearn', 'tensorflow'} & set(sys.modules); "
         "sys.exit(status if not heavy else repr(heavy))"
     )

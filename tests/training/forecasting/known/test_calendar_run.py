@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.config import from_dict, to_dict
+from gru_training.errors import ConfigError, DataError
+from gru_training.estimators.forecaster import Forecaster
+from gru_training.forecasting.config import ForecastingConfig, SeriesConfig
+from gru_training.forecasting.data import prepare, read_series
+from gru_training.forecasting.run import ForecastingRun
 from tests.known_calendar import HORIZON, train_demand, write_demand
 from tests.made_once import made_once
-from training.__main__ import main
-from training.config import from_dict, to_dict
-from training.errors import ConfigError, DataError
-from training.estimators.forecaster import Forecaster
-from training.forecasting.config import ForecastingConfig, SeriesConfig
-from training.forecasting.data import prepare, read_series
-from training.forecasting.run import ForecastingRun
 
 
 @pytest.fixture(scope="module")

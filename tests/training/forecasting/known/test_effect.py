@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.forecasting.known.effect import KnownEffect, knots_of
-from training.forecasting.known.fit import fit_effect
-from training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.forecasting.known.effect import KnownEffect, knots_of
+from gru_training.forecasting.known.fit import fit_effect
+from gru_training.forecasting.preprocessor import SeriesPreprocessor
 
 SEASON, HORIZON = 12, 6
 

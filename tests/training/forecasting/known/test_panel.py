@@ -7,21 +7,21 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
+from gru_training import errors
+from gru_training.__main__ import main
+from gru_training.data.long_form import LongColumns
+from gru_training.data.problems import Problems
+from gru_training.data.series_file import read_series
+from gru_training.data.series_frame import series_of_frame
+from gru_training.estimators.forecaster import Forecaster
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.known.effect import KnownEffect, knots_of
+from gru_training.forecasting.known.fit import fit_effect
+from gru_training.forecasting.known.inputs import common_scale
+from gru_training.forecasting.run import ForecastingRun
 from tests.known_panel import HORIZON, KNOWN_AHEAD, PROMOTED, SERIES, train_sales, write_sales
 from tests.made_once import made_once
-from training import errors
-from training.__main__ import main
-from training.data.long_form import LongColumns
-from training.data.problems import Problems
-from training.data.series_file import read_series
-from training.data.series_frame import series_of_frame
-from training.estimators.forecaster import Forecaster
-from training.forecasting.config import SeriesConfig
-from training.forecasting.data import load_forecasting_data
-from training.forecasting.known.effect import KnownEffect, knots_of
-from training.forecasting.known.fit import fit_effect
-from training.forecasting.known.inputs import common_scale
-from training.forecasting.run import ForecastingRun
 
 pytestmark = pytest.mark.long
 
@@ -206,7 +206,7 @@ def test_series_that_differ_have_coefficients_of_their_own():
 
 
 def test_moments_in_pieces_are_those_of_all_rows(monkeypatch):
-    from training.forecasting.known import moments
+    from gru_training.forecasting.known import moments
 
     targets, inputs = panel(np.ones((2, 3)))
     targets[5:50, 0] = np.nan

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
+from gru_training import errors
+from gru_training.__main__ import main
+from gru_training.estimators.forecaster import Forecaster
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.run import ForecastingRun
 from tests.known_inputs import HORIZON, KNOWN_AHEAD, train, write_load
 from tests.made_once import made_once
-from training import errors
-from training.__main__ import main
-from training.estimators.forecaster import Forecaster
-from training.forecasting.config import SeriesConfig
-from training.forecasting.run import ForecastingRun
 
 
 @pytest.fixture(scope="module")
@@ -239,9 +239,9 @@ def test_what_cannot_be_trained_is_refused(made, tmp_path, capsys, options, mess
 
 
 def test_past_inputs_are_read_and_not_forecast(made, tmp_path):
-    from training.forecasting.combination.plan import make_plan
-    from training.forecasting.config import ForecastingConfig
-    from training.forecasting.data import read_series
+    from gru_training.forecasting.combination.plan import make_plan
+    from gru_training.forecasting.config import ForecastingConfig
+    from gru_training.forecasting.data import read_series
 
     config = SeriesConfig(data=made / "load.csv", past=("temperature", "holiday"), horizon=6)
     plan = make_plan(read_series(config), ForecastingConfig(data=config))

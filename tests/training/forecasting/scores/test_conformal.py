@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from training.forecasting.scores.conformal import (
+from gru_training.forecasting.scores.conformal import (
     LEVELS,
     interval_offsets,
     pooled_offsets,

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.errors import DataError, RunDirectoryError
+from gru_training.forecasting.data import load_forecasting_data
+from gru_training.forecasting.pipeline import train_forecasting
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.forecasting.scores.outcomes import file_outcomes, held_out_outcomes
 from tests.training.conftest import tiny_forecasting_config, write_waves
-from training.errors import DataError, RunDirectoryError
-from training.forecasting.data import load_forecasting_data
-from training.forecasting.pipeline import train_forecasting
-from training.forecasting.run import ForecastingRun
-from training.forecasting.scores.outcomes import file_outcomes, held_out_outcomes
 
 
 def values(answers):

@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from training.data.series import Series
-from training.forecasting.config import SeriesConfig
-from training.forecasting.sources.sets import borders_of
+from gru_training.data.series import Series
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.sources.sets import borders_of
 
 
 def series(rows, frequency="MS"):

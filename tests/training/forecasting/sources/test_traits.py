@@ -5,9 +5,9 @@ import gzip
 import numpy as np
 import pytest
 
-from training.errors import ConfigError, DataError, ForeignDataError
-from training.forecasting.config import SeriesConfig
-from training.forecasting.sources.traits import read_traits
+from gru_training.errors import ConfigError, DataError, ForeignDataError
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.sources.traits import read_traits
 
 TEXT = """unique_id,size,kind,brand,constant,rare
 a,10,food,x,1,p

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.language.config import LanguageModelConfig
-from training.language.network.model import build_language_model
-from training.language.network.softmax import (
+from gru_training.language.config import LanguageModelConfig
+from gru_training.language.network.model import build_language_model
+from gru_training.language.network.softmax import (
     full_cross_entropy,
     sampled_cross_entropy,
     target_log_probabilities,

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from gru_training.language.batches import Chunk, DocumentChunks
+from gru_training.language.config import LanguageConfig, LanguageModelConfig, LanguageTrainingConfig
+from gru_training.language.network.average import MovingAverage
+from gru_training.language.network.model import build_language_model
+from gru_training.language.network.steps import carried_states, make_eval_step, make_train_step
+from gru_training.language.network.training import make_optimizer
+from gru_training.language.reading import END_ID
 from tests import oracle
-from training.language.batches import Chunk, DocumentChunks
-from training.language.config import LanguageConfig, LanguageModelConfig, LanguageTrainingConfig
-from training.language.network.average import MovingAverage
-from training.language.network.model import build_language_model
-from training.language.network.steps import carried_states, make_eval_step, make_train_step
-from training.language.network.training import make_optimizer
-from training.language.reading import END_ID
 
 V = 12
 RNG = np.random.default_rng(7)

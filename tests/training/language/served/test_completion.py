@@ -8,28 +8,28 @@ import json
 import numpy as np
 import pytest
 
-from serving.__main__ import main as gru_serve
-from serving.client import connect
-from serving.client.next_token import NextTokenSampler
-from serving.client.streaming import StreamAnswer, StreamingSession
-from serving.commands.complete import completion
-from serving.errors import ServingError
-from tests.made_once import made_once
-from tests.serving.conftest import running
-from training.language.config import (
+from gru_serving.__main__ import main as gru_serve
+from gru_serving.client import connect
+from gru_serving.client.next_token import NextTokenSampler
+from gru_serving.client.streaming import StreamAnswer, StreamingSession
+from gru_serving.commands.complete import completion
+from gru_serving.errors import ServingError
+from gru_training.language.config import (
     LanguageConfig,
     LanguageDataConfig,
     LanguageModelConfig,
     LanguageRunConfig,
     LanguageTrainingConfig,
 )
+from tests.made_once import made_once
+from tests.serving.conftest import running
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    from training.language.pipeline import train_language
+    from gru_training.language.pipeline import train_language
 
     def make(folder):
         for name, count in (("train", 64), ("held_out", 4)):

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from training.estimators.mlflow_model import _load_pyfunc
-from training.language.reading import END, END_ID
-from training.language.served.servable import LanguageServable
-from training.language.shown import joined
-from training.words.tokens import NEW_LINE
+from gru_training.estimators.mlflow_model import _load_pyfunc
+from gru_training.language.reading import END, END_ID
+from gru_training.language.served.servable import LanguageServable
+from gru_training.language.shown import joined
+from gru_training.words.tokens import NEW_LINE
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from serving.__main__ import main as gru_serve
+from gru_serving.__main__ import main as gru_serve
+from gru_training.__main__ import main
+from gru_training.continuing.beside import beside_lines, check_line, checked, warning
+from gru_training.sentiment.run import SentimentRun
 from tests.made_once import made_once
 from tests.training.sentiment.continuing.tickets import NEW_WORDS, first_run, tickets, write
 from tests.training.sentiment.targets.runs import labelled, rated, train_labels, train_number
-from training.__main__ import main
-from training.continuing.beside import beside_lines, check_line, checked, warning
-from training.sentiment.run import SentimentRun
 
 REPOSITORY = Path(__file__).parents[4]
 
@@ -82,7 +82,7 @@ def test_killed_and_resumed_and_continued_again(folder, tmp_path):
     arguments = ["continue", str(folder / "old"), "--data", str(folder / "new.csv"), "--epochs",
                  "6", "--patience", "6", "--runs-dir", str(tmp_path)]  # fmt: skip
     assert main([*arguments, "--name", "whole"]) == 0
-    command = [sys.executable, "-m", "training", *arguments, "--name", "broken"]
+    command = [sys.executable, "-m", "gru_training", *arguments, "--name", "broken"]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL) as process:
         while not (tmp_path / ".broken.checkpoint").exists():
             assert process.poll() is None

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.forecasting.run import ForecastingRun
+from gru_training.sentiment.run import SentimentRun
 from tests.made_once import made_once
 from tests.training.conftest import write_waves
 from tests.training.sentiment.continuing.tickets import NEW_WORDS, first_run, tickets, write
-from training.__main__ import main
-from training.forecasting.run import ForecastingRun
-from training.sentiment.run import SentimentRun
 
 REPOSITORY = Path(__file__).parents[4]
 LONG = ["--epochs", "5000", "--patience", "5000"]
@@ -52,7 +52,7 @@ def ctrl_c_interrupts():
 
 def interrupted(arguments, line):
     """Run a command, interrupt it at a line that begins so; its status, output and errors."""
-    command = [sys.executable, "-m", "training", *map(str, arguments)]
+    command = [sys.executable, "-m", "gru_training", *map(str, arguments)]
     process = subprocess.Popen(
         command,
         cwd=REPOSITORY,

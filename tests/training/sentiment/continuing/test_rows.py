@@ -2,6 +2,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gru_training.continuing.config import ContinueConfig
+from gru_training.errors import ConfigError, DataError
+from gru_training.loop.batches import Drawn, LengthBucketedBatches
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.continuing.rows import load_data
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.run import SentimentRun
 from tests.made_once import made_once
 from tests.training.sentiment.continuing.tickets import (
     NEW_WORDS,
@@ -11,14 +19,6 @@ from tests.training.sentiment.continuing.tickets import (
     tickets,
     write,
 )
-from training.continuing.config import ContinueConfig
-from training.errors import ConfigError, DataError
-from training.loop.batches import Drawn, LengthBucketedBatches
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.run import SentimentRun
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gru_training.sentiment.config import PretrainingConfig, SentimentDataConfig
+from gru_training.sentiment.continuing.growth import grown_ngrams
+from gru_training.sentiment.continuing.rows import load_data
+from gru_training.sentiment.continuing.start import Start, log_odds
+from gru_training.sentiment.fitting import read_texts
+from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.run import SentimentRun
+from gru_training.words.ngram_model import fit_ngrams
+from gru_training.words.token_rows import TokenRows
+from gru_training.words.vocabulary import UNKNOWN, token_ids
 from tests.made_once import made_once
 from tests.training.sentiment.continuing.tickets import (
     NEW_WORDS,
@@ -14,18 +26,6 @@ from tests.training.sentiment.continuing.tickets import (
     tickets,
     write,
 )
-from training.sentiment.config import PretrainingConfig, SentimentDataConfig
-from training.sentiment.continuing.growth import grown_ngrams
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.continuing.start import Start, log_odds
-from training.sentiment.fitting import read_texts
-from training.sentiment.network.logits import predict_logits
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.run import SentimentRun
-from training.words.ngram_model import fit_ngrams
-from training.words.token_rows import TokenRows
-from training.words.vocabulary import UNKNOWN, token_ids
 
 
 def make_run(folder, name):

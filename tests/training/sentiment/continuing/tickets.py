@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from gru_training.continuing.config import ContinueConfig
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.continuing.settings import continuation
+from gru_training.sentiment.pipeline import train_sentiment
 from tests.training.conftest import tiny_config
-from training.continuing.config import ContinueConfig
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.continuing.settings import continuation
-from training.sentiment.pipeline import train_sentiment
 
 WORDS = {
     "billing": "invoice charged refund card",

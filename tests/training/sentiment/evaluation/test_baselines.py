@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from training.sentiment.evaluation.baselines import (
+from gru_training.sentiment.evaluation.baselines import (
     bag_of_words,
     majority_class,
     naive_bayes,
     nb_weighted_ngrams,
 )
-from training.words.ngram_model import fit_ngrams
-from training.words.token_rows import TokenRows
+from gru_training.words.ngram_model import fit_ngrams
+from gru_training.words.token_rows import TokenRows
 
 
 def rows(count, seed, order_decides, classes=2):

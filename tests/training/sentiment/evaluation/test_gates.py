@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from matplotlib.image import imread
 
-from training.sentiment.evaluation.gates import ReadText, choose_rows, draw_gates, read_texts
+from gru_training.sentiment.evaluation.gates import ReadText, choose_rows, draw_gates, read_texts
 
 
 def test_the_surest_right_and_wrong_short_rows_of_each_class_are_chosen():

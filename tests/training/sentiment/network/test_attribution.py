@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.attribution import Attribution
+from gru_training.sentiment.network.combination import combine, shares_of
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.words.ngram_model import NgramModel, fit_ngrams
+from gru_training.words.token_rows import TokenRows
 from tests import oracle
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.attribution import Attribution
-from training.sentiment.network.combination import combine, shares_of
-from training.sentiment.network.model import build_sentiment_model
-from training.words.ngram_model import NgramModel, fit_ngrams
-from training.words.token_rows import TokenRows
 
 V, C = 14, 3
 RNG = np.random.default_rng(0)

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.attribution import Attribution
-from training.sentiment.network.average import average, members_of, networks_of
-from training.sentiment.network.combination import combine, shares_of
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.network.steps import SentimentSteps
-from training.words.ngram_model import NgramModel
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.attribution import Attribution
+from gru_training.sentiment.network.average import average, members_of, networks_of
+from gru_training.sentiment.network.combination import combine, shares_of
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.network.steps import SentimentSteps
+from gru_training.words.ngram_model import NgramModel
 
 V, C = 14, 3
 WEIGHTS = (0.5, 0.3, 0.4)

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.attribution import Attribution
-from training.sentiment.network.chunks import InChunks
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.network.steps import SentimentSteps
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.attribution import Attribution
+from gru_training.sentiment.network.chunks import InChunks
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.network.steps import SentimentSteps
 
 V, SIZE = 30, 4
 RNG = np.random.default_rng(0)

@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.model import WordDropout, build_sentiment_model
 from keras_gru import GRU
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.model import WordDropout, build_sentiment_model
 
 RNG = np.random.default_rng(2)
 IDS = np.array([[3, 4, 5, 6], [7, 1, 0, 0], [0, 0, 0, 0]], np.int32)

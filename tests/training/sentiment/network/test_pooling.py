@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.sentiment.network.pooling import LastPooling, MaskedMaxPooling, pooling_layer
+from gru_training.sentiment.network.pooling import LastPooling, MaskedMaxPooling, pooling_layer
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(-5, 3, (4, 5, 6)).astype(np.float32)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from gru_training.sentiment.config import ClassifierConfig
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.network.steps import SentimentSteps
 from keras_gru import portable
-from training.sentiment.config import ClassifierConfig
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.network.steps import SentimentSteps
 
 POOLINGS = ("max", "mean", "attention", "last")
 IDS = np.array(

@@ -4,17 +4,17 @@ import json
 import shutil
 from dataclasses import replace
 
-from tests.training.sentiment.continuing.tickets import WORDS, config, tickets, write
-from training.language.config import (
+from gru_training.language.config import (
     LanguageConfig,
     LanguageDataConfig,
     LanguageModelConfig,
     LanguageRunConfig,
     LanguageTrainingConfig,
 )
-from training.language.pipeline import train_language
-from training.sentiment.config import PretrainingConfig, SentimentDataConfig
-from training.sentiment.pipeline import train_sentiment
+from gru_training.language.pipeline import train_language
+from gru_training.sentiment.config import PretrainingConfig, SentimentDataConfig
+from gru_training.sentiment.pipeline import train_sentiment
+from tests.training.sentiment.continuing.tickets import WORDS, config, tickets, write
 
 UNHEARD = {**WORDS, "delivery": "parcel courier vanished"}
 """The language model knows no `vanished`."""

@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving.export.run import export_run
+from gru_serving.export.run import export_run
+from gru_training.__main__ import main
+from gru_training.language.data import load_language_data
+from gru_training.language.run import LanguageRun
+from gru_training.loop.checkpoint import Checkpoint
+from gru_training.sentiment.continuing.rows import load_data
+from gru_training.sentiment.fitting import read_texts
+from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.network.model import build_sentiment_model
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.pretrained.encoder import encoder_layers
+from gru_training.sentiment.pretrained.settings import with_encoder_sizes, with_note_on_known_texts
+from gru_training.sentiment.run import SentimentRun
+from gru_training.words.vocabulary import UNKNOWN, token_ids
 from tests import oracle
 from tests.training.sentiment.continuing.tickets import tickets, write
 from tests.training.sentiment.pretrained.runs import (
@@ -17,19 +30,6 @@ from tests.training.sentiment.pretrained.runs import (
     classifier_config,
     language_config,
 )
-from training.__main__ import main
-from training.language.data import load_language_data
-from training.language.run import LanguageRun
-from training.loop.checkpoint import Checkpoint
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.fitting import read_texts
-from training.sentiment.network.logits import predict_logits
-from training.sentiment.network.model import build_sentiment_model
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.pretrained.encoder import encoder_layers
-from training.sentiment.pretrained.settings import with_encoder_sizes, with_note_on_known_texts
-from training.sentiment.run import SentimentRun
-from training.words.vocabulary import UNKNOWN, token_ids
 
 pytestmark = pytest.mark.long
 

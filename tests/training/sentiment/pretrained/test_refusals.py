@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gru_training.__main__ import main
+from gru_training.errors import ConfigError
+from gru_training.sentiment.config import ClassifierConfig, PretrainingConfig, SentimentConfig
+from gru_training.sentiment.continuing.rows import load_data
+from gru_training.sentiment.pretrained.settings import with_encoder_sizes
+from gru_training.sentiment.run import SentimentRun
+from gru_training.task import find_task
+from gru_training.tune.config import TuneConfig
+from gru_training.tune.run import search_space
 from tests.training.sentiment.continuing.tickets import tickets
 from tests.training.sentiment.pretrained.runs import changed_copy, classifier_config
-from training.__main__ import main
-from training.errors import ConfigError
-from training.sentiment.config import ClassifierConfig, PretrainingConfig, SentimentConfig
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.pretrained.settings import with_encoder_sizes
-from training.sentiment.run import SentimentRun
-from training.task import find_task
-from training.tune.config import TuneConfig
-from training.tune.run import search_space
 
 
 def train(folder, runs, *flags):
@@ -107,7 +107,7 @@ def test_a_trial_of_a_search_begins_with_it(folder):
 
 @pytest.mark.long
 def test_the_estimator_begins_with_it(folder, tmp_path):
-    from training.estimators.text_classifier import TextClassifier
+    from gru_training.estimators.text_classifier import TextClassifier
 
     texts, labels = zip(*tickets(60, 0), strict=True)
     made = TextClassifier(

@@ -5,11 +5,11 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
+from gru_training.classification.decision import Decision
+from gru_training.sentiment.served.head import ClassHead, LabelsHead, NumberHead
+from gru_training.sentiment.served.native_head import OUTPUTS, add_answers
+from gru_training.sentiment.targets.scale import Scale
 from keras_gru.convert.onnx_graph import OnnxGraph
-from training.classification.decision import Decision
-from training.sentiment.served.head import ClassHead, LabelsHead, NumberHead
-from training.sentiment.served.native_head import OUTPUTS, add_answers
-from training.sentiment.targets.scale import Scale
 
 NAMES = ("praise", "Grüße", "bill", "x")
 COSTS = ((0.0, -5.0, -1.0, -1.0), (-1.0, 0.0, -3.0, -1.0), (-1.0, -9.0, 0.0, -2.0), (-1.0,) * 4)

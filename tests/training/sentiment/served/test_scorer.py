@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
-from training.scoring.class_columns import class_columns
-from training.scoring.engine import score_table
-from training.sentiment.served.servable import SentimentServable
-from training.sentiment.task import TASK
+from gru_training.scoring.class_columns import class_columns
+from gru_training.scoring.engine import score_table
+from gru_training.sentiment.served.servable import SentimentServable
+from gru_training.sentiment.task import TASK
 
 
 def test_answers_are_those_of_the_exported_model(tiny_run):

@@ -3,10 +3,10 @@ import gzip
 import numpy as np
 import pytest
 
-from training.errors import DataError
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.sources.corpora import read_corpus
+from gru_training.errors import DataError
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.sources.corpora import read_corpus
 
 
 def write_mr(folder, negative, positive):

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.sources.grammar import generate_reviews
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.sources.grammar import generate_reviews
 
 
 def bag(text: str) -> tuple[str, ...]:

@@ -3,11 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from training.data.problems import DataProblemsError
-from training.errors import DataError
-from training.sentiment.check import check_sentiment
-from training.sentiment.config import PretrainingConfig, SentimentConfig, SentimentDataConfig
-from training.sentiment.data import load_sentiment_data
+from gru_training.data.problems import DataProblemsError
+from gru_training.errors import DataError
+from gru_training.sentiment.check import check_sentiment
+from gru_training.sentiment.config import PretrainingConfig, SentimentConfig, SentimentDataConfig
+from gru_training.sentiment.data import load_sentiment_data
 
 GOOD = [(f"text number {i}", "ab"[i % 2]) for i in range(20)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.sentiment.sources.sentences import sentences
+from gru_training.sentiment.sources.sentences import sentences
 
 
 @pytest.mark.parametrize(

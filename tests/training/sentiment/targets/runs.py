@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from gru_training.sentiment.config import SentimentDataConfig
+from gru_training.sentiment.pipeline import train_sentiment
 from tests.training.conftest import tiny_config
-from training.sentiment.config import SentimentDataConfig
-from training.sentiment.pipeline import train_sentiment
 
 WORDS = {
     "billing": "invoice charged refund card",

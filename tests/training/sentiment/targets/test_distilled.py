@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from training.classification.chosen_metric import chosen_metric
-from training.errors import DataError
-from training.runs.lineage import Lineage
-from training.sentiment.targets.classes import ClassTarget
-from training.sentiment.targets.distilled import (
+from gru_training.classification.chosen_metric import chosen_metric
+from gru_training.errors import DataError
+from gru_training.runs.lineage import Lineage
+from gru_training.sentiment.targets.classes import ClassTarget
+from gru_training.sentiment.targets.distilled import (
     TEACHER_SHARE,
     TEMPERATURE,
     VARIANTS,
@@ -20,10 +20,10 @@ from training.sentiment.targets.distilled import (
     require_words,
     variant,
 )
-from training.sentiment.targets.labels import LabelsTarget
-from training.sentiment.targets.numbers import NumberTarget
-from training.words.token_rows import TokenRows
-from training.words.vocabulary import UNKNOWN
+from gru_training.sentiment.targets.labels import LabelsTarget
+from gru_training.sentiment.targets.numbers import NumberTarget
+from gru_training.words.token_rows import TokenRows
+from gru_training.words.vocabulary import UNKNOWN
 
 N, C = 9, 3
 NAMES = ("a", "b", "c")

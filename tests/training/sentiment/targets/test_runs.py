@@ -10,6 +10,15 @@ import pytest
 import tensorflow as tf
 from sklearn.metrics import f1_score
 
+from gru_training import TextClassifier, TextRegressor
+from gru_training.errors import ConfigError
+from gru_training.runs.page_data import page_data
+from gru_training.scoring.engine import score_table
+from gru_training.sentiment.config import DecisionConfig, SentimentDataConfig
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.served.scorer import SentimentScorer
+from gru_training.sentiment.served.servable import SentimentServable
+from gru_training.sentiment.served.text_model import build_text_model
 from tests.training.sentiment.targets.runs import (
     WORDS,
     config,
@@ -19,15 +28,6 @@ from tests.training.sentiment.targets.runs import (
     train_labels,
     train_number,
 )
-from training import TextClassifier, TextRegressor
-from training.errors import ConfigError
-from training.runs.page_data import page_data
-from training.scoring.engine import score_table
-from training.sentiment.config import DecisionConfig, SentimentDataConfig
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.served.scorer import SentimentScorer
-from training.sentiment.served.servable import SentimentServable
-from training.sentiment.served.text_model import build_text_model
 
 TINY = {"epochs": 3, "units": 6, "embedding_size": 6, "batch_size": 16, "learning_rate": 0.02}
 

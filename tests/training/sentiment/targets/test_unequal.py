@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
+from gru_training.classification.class_weights import class_weights
+from gru_training.errors import ConfigError
+from gru_training.sentiment.config import SentimentConfig, SentimentDataConfig
+from gru_training.sentiment.data import LabelledTexts, SentimentData
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.targets.made import make_target
+from gru_training.sentiment.targets.unequal import for_unequal_classes
+from gru_training.task import find_task
 from tests.training.sentiment.targets.runs import WORDS, config, text
-from training.classification.class_weights import class_weights
-from training.errors import ConfigError
-from training.sentiment.config import SentimentConfig, SentimentDataConfig
-from training.sentiment.data import LabelledTexts, SentimentData
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.targets.made import make_target
-from training.sentiment.targets.unequal import for_unequal_classes
-from training.task import find_task
 
 
 def data(rows, kind="class", own=True):

@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from tests.made_once import made_once
-from tests.training.sentiment.continuing.tickets import WORDS, config, tickets, write
-from training.__main__ import main
-from training.errors import ConfigError, DataError, RunDirectoryError
-from training.loop.batches import LengthBucketedBatches
-from training.runs.lineage_table import taught_lines
-from training.sentiment.config import (
+from gru_training.__main__ import main
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
+from gru_training.loop.batches import LengthBucketedBatches
+from gru_training.runs.lineage_table import taught_lines
+from gru_training.sentiment.config import (
     PretrainingConfig,
     SentimentConfig,
     SentimentDataConfig,
     SentimentTrainingConfig,
     TeachingConfig,
 )
-from training.sentiment.continuing.rows import load_data
-from training.sentiment.fitting import read_texts
-from training.sentiment.network.logits import predict_logits
-from training.sentiment.pipeline import train_sentiment
-from training.sentiment.run import SentimentRun
-from training.sentiment.targets.made import make_target
-from training.sentiment.teaching.lessons import sure_of_each, taught
-from training.sentiment.teaching.teacher import teacher_of
-from training.words.vocabulary import token_ids
+from gru_training.sentiment.continuing.rows import load_data
+from gru_training.sentiment.fitting import read_texts
+from gru_training.sentiment.network.logits import predict_logits
+from gru_training.sentiment.pipeline import train_sentiment
+from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.targets.made import make_target
+from gru_training.sentiment.teaching.lessons import sure_of_each, taught
+from gru_training.sentiment.teaching.teacher import teacher_of
+from gru_training.words.vocabulary import token_ids
+from tests.made_once import made_once
+from tests.training.sentiment.continuing.tickets import WORDS, config, tickets, write
 
 LATER = {
     "billing": "invoice charged voucher",

@@ -3,18 +3,18 @@ import gzip
 import numpy as np
 import pytest
 
-from training.errors import DataError
-from training.sentiment.config import (
+from gru_training.errors import DataError
+from gru_training.sentiment.config import (
     ClassifierConfig,
     PretrainingConfig,
     SentimentConfig,
     SentimentDataConfig,
 )
-from training.sentiment.data import load_sentiment_data
-from training.sentiment.sources.unlabelled import read_unlabelled
-from training.sentiment.vocabulary.pretrained_words import pretrained_words
-from training.sentiment.vocabulary.words import sentiment_words
-from training.words.vocabulary import index_tokens
+from gru_training.sentiment.data import load_sentiment_data
+from gru_training.sentiment.sources.unlabelled import read_unlabelled
+from gru_training.sentiment.vocabulary.pretrained_words import pretrained_words
+from gru_training.sentiment.vocabulary.words import sentiment_words
+from gru_training.words.vocabulary import index_tokens
 
 WORDS = [f"word{chr(97 + i)}" for i in range(20)]
 

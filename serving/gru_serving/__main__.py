@@ -1,0 +1,143 @@
+"""`gru-serve COMMAND ...`, also `python -m gru_serving COMMAND ...`."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from gru_serving.missing_extra import missing_extra
+
+# Modules are imported when their command is asked for: help and the light commands stay fast.
+COMMANDS = {
+    "export": (
+        "gru_serving.commands.export",
+        "write a trained run as the next version of a SavedModel",
+    ),
+    "serve": (
+        "gru_serving.commands.serve",
+        "serve SavedModels over gRPC and REST, with TF Serving's flags",
+    ),
+    "playground": (
+        "gru_serving.commands.playground",
+        "serve models on this machine and open the page on which to try them",
+    ),
+    "predict": ("gru_serving.commands.predict", "query a running server"),
+    "stream": (
+        "gru_serving.commands.stream",
+        "feed a text or series step by step, and see each answer",
+    ),
+    "complete": (
+        "gru_serving.commands.complete",
+        "go on with a text, token by token, with a language model",
+    ),
+    "explain": ("gru_serving.commands.explain", "show what the gates did at each word or step"),
+    "verify": (
+        "gru_serving.commands.verify",
+        "compare a version's or a server's answers with those at export",
+    ),
+    "inspect": ("gru_serving.commands.inspect", "show what an exported version contains"),
+    "diff": ("gru_serving.commands.diff", "compare the answers of two versions"),
+    "example-request": (
+        "gru_serving.commands.example_request",
+        "print working curl and Python examples for a model",
+    ),
+    "publish": ("gru_serving.commands.publish", "check a version and copy it to another base path"),
+    "prune": ("gru_serving.commands.prune", "remove old versions"),
+    "promote": (
+        "gru_serving.commands.rollout:promote",
+        "move a label of a server to a newer version",
+    ),
+    "rollback": (
+        "gru_serving.commands.rollout:rollback",
+        "move a label back to its previous version",
+    ),
+    "label": (
+        "gru_serving.commands.rollout:label",
+        "show, set and remove version labels of a server",
+    ),
+    "watch": (
+        "gru_serving.commands.watch",
+        "compare logged requests and answers with the data of a version",
+    ),
+    "load-test": ("gru_serving.commands.load_test", "measure throughput and latency of a server"),
+}
+
+# The other commands need the clients, and some need more, such as matplotlib.
+_EXTRAS = {"export": "train", "playground": "serve", "serve": "serve"}
+
+_READER_GONE = 128 + 13  # the status that shells report for SIGPIPE, which Windows lacks
+_UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: Command and its arguments; the process's own when None.
+
+    Returns:
+        The exit status; 2 for a command that does not exist, or output that cannot be written.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            if sys.stdout is not None:  # it may be closed, as `>&-` does
+                sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, closed the pipe; otherwise Python prints an error at exit.
+        _discard_output()
+        return _READER_GONE
+    except OSError as error:
+        if error.errno not in _UNWRITTEN or "--debug" in arguments:
+            raise
+        _discard_output()
+        print(f"gru-serve: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0 if arguments else 2
+    command, *rest = arguments
+    if command not in COMMANDS:
+        print(
+            f"gru-serve: expected a command ({', '.join(COMMANDS)}); got {command!r}",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        module, _, function = COMMANDS[command][0].partition(":")
+        return int(getattr(importlib.import_module(module), function or "main")(rest))
+    except KeyboardInterrupt:
+        print(f"gru-serve {command}: interrupted", file=sys.stderr)
+        return 130
+    except ModuleNotFoundError as error:
+        message = missing_extra(error, _EXTRAS.get(command, ""))
+        if "--debug" in rest or message is None:
+            raise
+        print(f"gru-serve {command}: {message}", file=sys.stderr)
+        return 2
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    return (
+        "usage: gru-serve COMMAND ...\n\nFrom a trained run to answers over gRPC and REST.\n\n"
+        f"commands:\n{rows}\n\n"
+        "gru-serve COMMAND --help explains each command."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

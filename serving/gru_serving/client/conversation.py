@@ -1,0 +1,272 @@
+"""What a client says and in which order, without any input or output.
+
+Each method is a generator: it yields what to do next, an `Exchange` or a `Pause`, is sent the
+reply, and returns the result. `Client` and `AsyncClient` carry it out, so that signatures, retries
+and splitting exist once for both.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from gru_serving.client.errors import read_answer
+from gru_serving.client.metadata import ListedModel, Metadata, VersionState
+from gru_serving.client.options import ClientOptions
+from gru_serving.client.target import Target
+from gru_serving.codecs.batch_parts import Arrays, join_parts, row_count
+from gru_serving.codecs.coerce import coerce
+from gru_serving.codecs.example import Values, example_values
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from gru_serving.errors import FailedPrecondition, InvalidArgument, Unavailable, Unknown
+
+ResultT = TypeVar("ResultT")
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+_LONGEST_CALL = 1e9  # seconds; neither transport can count to infinity
+_TOO_LARGE = re.compile(r"Task size \d+ is larger than maximum input batch size (\d+)")
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Send this message and wait for the reply, `timeout` seconds at most."""
+
+    message: Any
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait."""
+
+    seconds: float
+
+
+Steps = Generator[Exchange | Pause, Any, ResultT]
+Call = tuple[Any, Callable[[Any], ResultT]]
+
+
+class Wire(Protocol):
+    """One transport's language: requests to messages, each with the reader of its reply."""
+
+    def predict(
+        self,
+        target: Target,
+        signature_name: str,
+        signature: Signature,
+        inputs: Arrays,
+        output_filter: Sequence[str],
+    ) -> Call[Arrays]:
+        """A Predict request."""
+
+    def classify(
+        self, target: Target, signature_name: str, examples: Sequence[Values]
+    ) -> Call[list[list[tuple[str, float]]]]:
+        """A Classify request."""
+
+    def regress(
+        self, target: Target, signature_name: str, examples: Sequence[Values]
+    ) -> Call[list[float]]:
+        """A Regress request."""
+
+    def metadata(self, target: Target) -> Call[Metadata]:
+        """A metadata request."""
+
+    def status(self, target: Target) -> Call[list[VersionState]]:
+        """A status request."""
+
+    def models(self) -> Call[list[ListedModel]]:
+        """A request for the list of models."""
+
+    def reload(self, config: Any) -> Call[None]:
+        """A request to serve another ModelServerConfig."""
+
+
+class Conversation:
+    """The calls of a client.
+
+    Args:
+        wire: Of the transport.
+        options: How to wait and try again.
+    """
+
+    def __init__(self, wire: Wire, options: ClientOptions) -> None:
+        self._wire = wire
+        self._options = options
+        self._limits: dict[str, int] = {}  # rows that the server takes at once, by model
+        self._known: dict[Target, Metadata] = {}
+
+    def predict(
+        self,
+        inputs: Mapping[str, Any] | Any,
+        target: Target,
+        signature_name: str,
+        output_filter: Collection[str],
+        timeout: float | None,
+    ) -> Steps[Arrays]:
+        """As `Client.predict`."""
+        deadline = self._deadline(timeout)
+        remembered = target in self._known
+        signature = yield from self._signature(target, signature_name, deadline)
+        try:
+            return (
+                yield from self._predict(
+                    inputs, target, signature_name, signature, output_filter, deadline
+                )
+            )
+        except (FailedPrecondition, InvalidArgument, Unknown):
+            # A new version may have other inputs or outputs than the cached ones.
+            self._known.pop(target, None)
+            if not remembered:
+                raise
+            current = yield from self._signature(target, signature_name, deadline)
+            if _alike(current, signature):
+                raise
+        return (
+            yield from self._predict(
+                inputs, target, signature_name, current, output_filter, deadline
+            )
+        )
+
+    def _predict(
+        self,
+        inputs: Mapping[str, Any] | Any,
+        target: Target,
+        signature_name: str,
+        signature: Signature,
+        output_filter: Collection[str],
+        deadline: float,
+    ) -> Steps[Arrays]:
+        arrays = coerce(inputs, signature)
+        for name in output_filter:
+            if name not in signature.outputs:
+                raise InvalidArgument(
+                    f"output_filter: expected some of {sorted(signature.outputs)}; got {name!r}"
+                )
+
+        def ask(target: Target, part: Arrays) -> Steps[Arrays]:
+            call = self._wire.predict(target, signature_name, signature, part, list(output_filter))
+            return self._asking(call, deadline)
+
+        try:
+            rows = row_count(arrays)
+            while True:
+                size = self._limits.get(target.model, self._options.max_batch_size) or rows
+                try:
+                    if rows is None or size is None or rows <= size:
+                        return (yield from ask(target, arrays))
+                    return (yield from self._in_parts(target, arrays, rows, size, ask, deadline))
+                except InvalidArgument as error:
+                    limit = _TOO_LARGE.search(error.message)
+                    sent = min(rows or 0, size or 0)
+                    if limit is None or not 1 <= int(limit[1]) < sent:
+                        raise
+                    self._limits[target.model] = int(limit[1])
+        except InvalidArgument as error:
+            raise InvalidArgument(error.message + _shape_hint(arrays, signature)) from None
+
+    def classify(
+        self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
+    ) -> Steps[list[list[tuple[str, float]]]]:
+        """As `Client.classify`."""
+        call = self._wire.classify(target, signature_name, example_values(examples))
+        return (yield from self._asking(call, self._deadline(timeout)))
+
+    def regress(
+        self, examples: Sequence[Any], target: Target, signature_name: str, timeout: float | None
+    ) -> Steps[list[float]]:
+        """As `Client.regress`."""
+        call = self._wire.regress(target, signature_name, example_values(examples))
+        return (yield from self._asking(call, self._deadline(timeout)))
+
+    def metadata(self, target: Target, timeout: float | None) -> Steps[Metadata]:
+        """As `Client.metadata`."""
+        return (yield from self._asking(self._wire.metadata(target), self._deadline(timeout)))
+
+    def status(self, target: Target, timeout: float | None) -> Steps[list[VersionState]]:
+        """As `Client.status`."""
+        return (yield from self._asking(self._wire.status(target), self._deadline(timeout)))
+
+    def models(self, timeout: float | None) -> Steps[list[ListedModel]]:
+        """As `Client.models`."""
+        return (yield from self._asking(self._wire.models(), self._deadline(timeout)))
+
+    def reload(self, config: Any, timeout: float | None) -> Steps[None]:
+        """As `Client.reload`."""
+        return (yield from self._asking(self._wire.reload(config), self._deadline(timeout)))
+
+    def _deadline(self, timeout: float | None) -> float:
+        seconds = self._options.timeout if timeout is None else timeout
+        if not seconds > 0:  # NaN is not
+            raise ValueError(f"timeout must be positive; got {seconds}")
+        return time.monotonic() + min(seconds, _LONGEST_CALL)
+
+    def _signature(self, target: Target, name: str, deadline: float) -> Steps[Signature]:
+        known = self._known.get(target)
+        if known is None or (name or DEFAULT_SIGNATURE) not in known.signatures:
+            known = yield from self._asking(self._wire.metadata(target), deadline)
+            self._known[target] = known
+        return known.find(name)
+
+    def _in_parts(
+        self,
+        target: Target,
+        arrays: Arrays,
+        rows: int,
+        size: int,
+        ask: Callable[[Target, Arrays], Steps[Arrays]],
+        deadline: float,
+    ) -> Steps[Arrays]:
+        if target.version is None:
+            # One version answers all parts, whatever comes into service meanwhile.
+            now = yield from self._asking(self._wire.metadata(target), deadline)
+            target = Target(target.model, now.version)
+        parts, counts = [], []
+        for start in range(0, rows, size):
+            part = {name: array[start : start + size] for name, array in arrays.items()}
+            parts.append((yield from ask(target, part)))
+            counts.append(min(size, rows - start))
+        return join_parts(parts, counts)
+
+    def _asking(self, call: Call[ResultT], deadline: float) -> Steps[ResultT]:
+        """Send a request, again and again while the server is unavailable."""
+        message, read = call
+        for attempt in range(self._options.retries + 1):
+            try:
+                answer = yield Exchange(message, max(0.001, deadline - time.monotonic()))
+                return read_answer(read, answer)
+            except Unavailable:
+                wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.5)
+                if attempt == self._options.retries or time.monotonic() + wait > deadline:
+                    raise
+                yield Pause(wait)
+        raise AssertionError("unreachable")
+
+
+def _alike(first: Signature, second: Signature) -> bool:
+    """Whether requests and answers are the same for both."""
+    return (
+        first.inputs == second.inputs
+        and first.outputs == second.outputs
+        and first.defaults.keys() == second.defaults.keys()
+    )
+
+
+def _shape_hint(arrays: Arrays, signature: Signature) -> str:
+    """What to add to a refusal where an input does not have the signature's shape."""
+    hints = []
+    for name, array in arrays.items():
+        wanted = signature.inputs[name].shape
+        if wanted is None:
+            continue
+        fits = len(wanted) == array.ndim and all(
+            size in (-1, got) for size, got in zip(wanted, array.shape, strict=True)
+        )
+        if not fits:
+            shown = ", ".join("?" if size < 0 else str(size) for size in wanted)
+            hints.append(f"input {name}: expected shape [{shown}], sent {list(array.shape)}")
+    return f" ({'; '.join(hints)})" if hints else ""

@@ -1,0 +1,98 @@
+"""Errors of clients about servers that are down, refuse them, or are not TF Serving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gru_serving.errors import (
+    Code,
+    DeadlineExceeded,
+    ResourceExhausted,
+    ServingError,
+    Unavailable,
+    Unknown,
+)
+
+ResultT = TypeVar("ResultT")
+
+
+def read_answer(read: Callable[[Any], ResultT], answer: Any) -> ResultT:
+    """The result of `read` on an answer; any failure is reported as a fault of the answer.
+
+    Raises:
+        Unknown: The answer is not of the form that it should have.
+        ServingError: As `read` has it.
+    """
+    try:
+        return read(answer)
+    except ServingError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise Unknown(f"the server's answer is of an unknown form ({said[:200]})") from error
+
+
+def unexpected_answer(url: str, detail: str) -> Unknown:
+    """The error for an answer that TF Serving would not give."""
+    return Unknown(
+        f"{url} does not answer as TensorFlow Serving does: {detail}. Check the address: REST "
+        "listens on --rest_api_port (commonly 8501), gRPC on --port (commonly 8500)"
+    )
+
+
+def no_server(url: str, reason: str, flag: str) -> Unavailable:
+    """The error for a server that cannot be reached."""
+    return Unavailable(
+        f"no server answers at {url} ({reason}). Start one with: gru-serve serve "
+        f"--model_base_path=/path/of/the/model --{flag}"
+    )
+
+
+def closed_connection(url: str, reason: str) -> Unavailable:
+    """The error for a connection that was made and then closed without an answer.
+
+    With TLS 1.3, a server refuses a missing client certificate only then, often silently. A server
+    with TLS treats plain connections in the same way.
+    """
+    advice = (
+        "asks for a client's certificate, give cert_file with key_file"
+        if url.startswith(("https://", "grpcs://"))
+        else "wants TLS, its address begins with https:// or grpcs://"
+    )
+    return Unavailable(f"{url} closed the connection ({reason}). If the server {advice}")
+
+
+def refused_certificate(url: str, reason: str) -> ServingError:
+    """The error for a TLS handshake that failed."""
+    return ServingError(
+        f"{url}: no secure connection ({reason}). Give the certificate to trust as ca_file, and "
+        "cert_file with key_file where the server asks for a client's certificate; a server "
+        "without TLS has http:// or grpc:// addresses",
+        Code.UNAUTHENTICATED,
+    )
+
+
+def refused_token(url: str, code: Code, reason: str, sent: bool) -> ServingError:
+    """The error for a server that refuses the token, or wants one."""
+    advice = (
+        "the token given is not accepted: check that it is complete and not revoked"
+        if sent
+        else "the server wants a token: give it as token=..., or --token_file"
+    )
+    return ServingError(f"{url} refuses the request ({reason}); {advice}", code)
+
+
+def too_slow(url: str, seconds: float) -> DeadlineExceeded:
+    """The error for a server that does not answer in time."""
+    return DeadlineExceeded(
+        f"{url} did not answer within {seconds:.1f} s; allow more with timeout=..., or send less"
+    )
+
+
+def too_large_answer(url: str, most: int) -> ResourceExhausted:
+    """The error for an answer that is not read to its end."""
+    return ResourceExhausted(
+        f"the answer of {url} is larger than {most:,} bytes; allow more with max_answer_bytes=... "
+        "or --max_answer_bytes, or ask for less"
+    )

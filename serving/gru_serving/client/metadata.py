@@ -1,0 +1,64 @@
+"""What a server says about a model: its signatures, and the states of its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from gru_serving.errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a loaded version accepts and answers."""
+
+    model: str
+    version: int
+    signatures: Mapping[str, Signature]
+
+    def find(self, name: str) -> Signature:
+        """A signature by name; empty for `serving_default`.
+
+        Raises:
+            InvalidArgument: There is none; names those there are.
+        """
+        wanted = name or DEFAULT_SIGNATURE
+        if wanted not in self.signatures:
+            callable_ones = sorted(one for one in self.signatures if not one.startswith("__"))
+            raise InvalidArgument(
+                f"model {self.model} version {self.version} has no signature {wanted!r}; "
+                f"it has {callable_ones}"
+            )
+        return self.signatures[wanted]
+
+
+@dataclass(frozen=True)
+class VersionState:
+    """State of one version: START, LOADING, AVAILABLE, UNLOADING or END."""
+
+    version: int
+    state: str
+    error_code: str = "OK"
+    error_message: str = ""
+
+
+@dataclass(frozen=True)
+class ListedVersion:
+    """A version in a server's list of models."""
+
+    version: int
+    state: str
+    labels: tuple[str, ...] = ()
+    runtime: str = ""
+    """`onnx`, `tensorflow` or `tflite`; empty where it is not loaded or the server does not say."""
+    left_to_tensorflow: tuple[str, ...] = ()
+    """Signatures for which the server loads TensorFlow, when the first request comes."""
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """A model in a server's list, its highest version first."""
+
+    name: str
+    versions: tuple[ListedVersion, ...]

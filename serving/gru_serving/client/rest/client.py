@@ -1,0 +1,216 @@
+"""The REST client: NumPy and httpx, no TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from gru_serving.client.async_interface import AsyncClient
+from gru_serving.client.conversation import Call
+from gru_serving.client.errors import unexpected_answer
+from gru_serving.client.interface import Client
+from gru_serving.client.metadata import ListedModel, ListedVersion, Metadata, VersionState
+from gru_serving.client.options import ClientOptions
+from gru_serving.client.rest.message import RestMessage
+from gru_serving.client.target import Target
+from gru_serving.codecs.batch_parts import Arrays
+from gru_serving.codecs.example import Values
+from gru_serving.codecs.json_predict import (
+    decode_outputs,
+    encode_examples,
+    encode_request,
+    read_json,
+)
+from gru_serving.codecs.signature import Signature
+from gru_serving.errors import InvalidArgument, Unimplemented
+
+ResultT = TypeVar("ResultT")
+
+
+class RestClient(Client):
+    """A client of the REST API.
+
+    Args:
+        url: `http://host:port` or `https://host:port`.
+        options: As of `connect`.
+    """
+
+    def __init__(self, url: str, options: ClientOptions | None = None) -> None:
+        settings = options or ClientOptions()
+        url = url.rstrip("/")
+        # httpx is slow to import, so it is imported on first use.
+        from gru_serving.client.rest.connection import RestConnection
+
+        super().__init__(RestWire(url), RestConnection(url, settings), url, settings)
+
+
+class AsyncRestClient(AsyncClient):
+    """As `RestClient`, for an event loop."""
+
+    def __init__(self, url: str, options: ClientOptions | None = None) -> None:
+        settings = options or ClientOptions()
+        url = url.rstrip("/")
+        from gru_serving.client.rest.connection import AsyncRestConnection
+
+        super().__init__(RestWire(url), AsyncRestConnection(url, settings), url, settings)
+
+
+class RestWire:
+    """Requests as JSON.
+
+    Args:
+        url: Of the server, for messages.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def predict(
+        self,
+        target: Target,
+        signature_name: str,
+        signature: Signature,
+        inputs: Arrays,
+        output_filter: Sequence[str],
+    ) -> Call[Arrays]:
+        """A Predict request, in column format."""
+        if not inputs.keys() >= signature.inputs.keys():
+            raise InvalidArgument(
+                f"inputs: REST cannot use default values; expected all of "
+                f"{sorted(signature.inputs)}, got {sorted(inputs)}"
+            )
+        body = encode_request(inputs, signature, signature_name)
+
+        def read(answer: bytes) -> Arrays:
+            outputs = decode_outputs(answer, signature)
+            missing = set(output_filter or signature.outputs) - outputs.keys()
+            if missing:
+                raise unexpected_answer(self._url, f"no output {min(missing)!r} in the answer")
+            # The API itself has no output filter.
+            return {name: outputs[name] for name in output_filter} if output_filter else outputs
+
+        return RestMessage("POST", f"{_path(target)}:predict", body), read
+
+    def classify(
+        self, target: Target, signature_name: str, examples: Sequence[Values]
+    ) -> Call[list[list[tuple[str, float]]]]:
+        """A Classify request."""
+
+        def read(answer: bytes) -> list[list[tuple[str, float]]]:
+            return self._results(
+                answer, lambda row: [(str(label), float(score)) for label, score in row]
+            )
+
+        return self._examples("classify", target, signature_name, examples), read
+
+    def regress(
+        self, target: Target, signature_name: str, examples: Sequence[Values]
+    ) -> Call[list[float]]:
+        """A Regress request."""
+
+        def read(answer: bytes) -> list[float]:
+            return self._results(answer, float)
+
+        return self._examples("regress", target, signature_name, examples), read
+
+    def metadata(self, target: Target) -> Call[Metadata]:
+        """A metadata request."""
+
+        def read(answer: bytes) -> Metadata:
+            value = self._json(answer)
+            try:
+                signatures = value["metadata"]["signature_def"]["signature_def"]
+                version = int(value["model_spec"]["version"])
+                parsed = {name: Signature.from_json(entry) for name, entry in signatures.items()}
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise unexpected_answer(
+                    self._url, f"metadata of an unknown form, {error!r}"
+                ) from None
+            return Metadata(target.model, version, parsed)
+
+        return RestMessage("GET", f"{_path(target)}/metadata"), read
+
+    def status(self, target: Target) -> Call[list[VersionState]]:
+        """A status request."""
+
+        def read(answer: bytes) -> list[VersionState]:
+            value = self._json(answer)
+            try:
+                return [
+                    VersionState(
+                        int(entry["version"]),
+                        str(entry["state"]),
+                        str(entry["status"]["error_code"]),
+                        str(entry["status"]["error_message"]),
+                    )
+                    for entry in value["model_version_status"]
+                ]
+            except (KeyError, TypeError, ValueError) as error:
+                raise unexpected_answer(
+                    self._url, f"a status of an unknown form, {error!r}"
+                ) from None
+
+        return RestMessage("GET", _path(target)), read
+
+    def models(self) -> Call[list[ListedModel]]:
+        """A request for the list of models, which TF Serving does not have."""
+
+        def read(answer: bytes) -> list[ListedModel]:
+            value = self._json(answer)
+            try:
+                return [
+                    ListedModel(
+                        str(model["name"]),
+                        tuple(
+                            ListedVersion(
+                                int(one["version"]),
+                                str(one["state"]),
+                                tuple(map(str, one["labels"])),
+                                str(one.get("runtime", "")),
+                                tuple(map(str, one.get("left_to_tensorflow", ()))),
+                            )
+                            for one in model["versions"]
+                        ),
+                    )
+                    for model in value["models"]
+                ]
+            except (KeyError, TypeError, ValueError) as error:
+                raise unexpected_answer(
+                    self._url, f"a list of models of an unknown form, {error!r}"
+                ) from None
+
+        return RestMessage("GET", "/models"), read
+
+    def reload(self, config: Any) -> Call[None]:
+        """REST has no such request."""
+        del config
+        raise Unimplemented(f"{self._url}: REST cannot reload a configuration; give a gRPC address")
+
+    def _examples(
+        self, verb: str, target: Target, signature_name: str, examples: Sequence[Values]
+    ) -> RestMessage:
+        body = encode_examples(examples, signature_name)
+        return RestMessage("POST", f"{_path(target)}:{verb}", body)
+
+    def _results(self, answer: bytes, read: Callable[[Any], ResultT]) -> list[ResultT]:
+        value = self._json(answer)
+        try:
+            if isinstance(value["results"], list):
+                return [read(entry) for entry in value["results"]]
+        except (KeyError, TypeError, ValueError):
+            pass
+        raise unexpected_answer(self._url, f"no results in {answer[:200]!r}")
+
+    def _json(self, answer: bytes) -> Any:
+        try:
+            return read_json(answer)
+        except ValueError:
+            raise unexpected_answer(self._url, f"no JSON, {answer[:100]!r}") from None
+
+
+def _path(target: Target) -> str:
+    path = f"/v1/models/{quote(target.model, safe='')}"
+    if target.version is not None:
+        return f"{path}/versions/{target.version}"
+    return f"{path}/labels/{quote(target.label, safe='')}" if target.label else path

@@ -1,0 +1,103 @@
+"""Classify and Regress over REST: JSON to tf.Examples, results to JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gru_serving.codecs.example import Value, add_features
+from gru_serving.codecs.json_inputs import signature_name
+from gru_serving.codecs.json_tensor import is_base64, type_name
+from gru_serving.codecs.rapidjson import writer as json_writer
+from gru_serving.codecs.rapidjson.debug import debug_text
+from gru_serving.codecs.rapidjson.long import LongList
+from gru_serving.codecs.rapidjson.parser import parse
+from gru_serving.errors import InvalidArgument
+from gru_serving.protos.example_pb2 import Example
+from gru_serving.protos.input_pb2 import Input
+
+
+def parse_examples(body: bytes | bytearray) -> tuple[Input, str]:
+    """Parse a classify or regress request.
+
+    Returns:
+        The examples, and the signature name (empty where the request has none).
+
+    Raises:
+        InvalidArgument: With TF Serving's text.
+    """
+    document = parse(body)
+    name = signature_name(document)
+    value = document.value
+    proto = Input()
+    context = value.get("context")
+    if "context" in value:
+        proto.example_list_with_context.context.CopyFrom(_example(context))
+    if "examples" not in value:
+        raise InvalidArgument(
+            f"JSON Value: {debug_text(value)} When method is classify, key 'examples' is expected "
+            "and was not found"
+        )
+    examples = value["examples"]
+    if not isinstance(examples, list | LongList):
+        raise InvalidArgument(
+            f"JSON Value: {debug_text(value)} Expecting 'examples' value to be an list/array"
+        )
+    if not examples:
+        raise InvalidArgument(f"JSON Value: {debug_text(value)} 'examples' value is an empty array")
+    listed = (
+        proto.example_list_with_context.examples
+        if "context" in value
+        else proto.example_list.examples
+    )
+    listed.extend(_example(example) for example in examples)
+    return proto, name
+
+
+def _example(value: Any) -> Example:
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"Example must be JSON object but got JSON {type_name(value)}")
+    example = Example()
+    add_features(
+        example,
+        {
+            name: _values(name, content if isinstance(content, list | LongList) else [content])
+            for name, content in value.items()
+        },
+    )
+    return example
+
+
+def _values(name: str, content: Iterable[Any]) -> Iterator[Value]:
+    """One by one: the first that is wrong, in either way, is what the error is about."""
+    for value in content:
+        if isinstance(value, list | LongList | dict | None) and not is_base64(value):
+            raise InvalidArgument(
+                f"Feature: {name} has element with unexpected JSON type: {type_name(value)}"
+            )
+        yield value
+
+
+def encode_classifications(rows: Sequence[Sequence[tuple[bytes, float]]]) -> bytes:
+    """The answer to a classify request."""
+    texts = []
+    for row in rows:
+        scores = json_writer.decimal_tokens([score for _, score in row], np.dtype(np.float32))
+        pairs = (
+            f"[{json_writer.quoted(label.decode('utf-8', 'surrogateescape'))}, {score}]"
+            for (label, _), score in zip(row, scores, strict=True)
+        )
+        texts.append(f"[{', '.join(pairs)}]")
+    return _results(f"{', '.join(texts)}\n    ")
+
+
+def encode_regressions(values: np.ndarray) -> bytes:
+    """The answer to a regress request."""
+    return _results(", ".join(json_writer.decimal_tokens(values.tolist(), np.dtype(np.float32))))
+
+
+def _results(texts: str) -> bytes:
+    text = f'{{\n    "results": [{texts}]\n}}'
+    return text.encode("utf-8", "surrogateescape")

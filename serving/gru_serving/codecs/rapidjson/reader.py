@@ -1,0 +1,270 @@
+"""RapidJSON's iterative parser in Python: the slow reader, which knows its texts and offsets."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gru_serving.errors import InvalidArgument
+
+# A tensor has at most 254 dimensions. Around it are the object of the request, in rows the list of
+# them or in columns the object of the inputs, and inside of it objects of base64.
+MAX_DEPTH = 1 + 1 + 254 + 1
+TOO_DEEP = f"Nesting is deeper than {MAX_DEPTH}."
+# Calls into C that read more than this at once would keep all other threads waiting.
+PIECE = 1 << 19
+_WHITESPACE = b" \t\n\r"
+_NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(?:\.([0-9]+))?([eE][+-]?[0-9]+)?")
+_CONSTANT = re.compile(rb"(-?)(?:(NaN)|Inf(inity)?)")
+_PLAIN_STRING = re.compile(rb'[^"\\\x00-\x1f]*')
+_ESCAPES = {
+    ord('"'): b'"',
+    ord("\\"): b"\\",
+    ord("/"): b"/",
+    ord("b"): b"\b",
+    ord("f"): b"\f",
+    ord("n"): b"\n",
+    ord("r"): b"\r",
+    ord("t"): b"\t",
+}
+_BLANKS = re.compile(rb"[ \t\n\r]*")
+_MOST_DIGITS = 308
+_MAX_EXPONENT = 308
+_SIGNIFICANT_DIGITS = 17
+_TENTH_OF_DOUBLE = 1.7976931348623157e307
+_LITERALS = {ord("n"): (b"null", None), ord("t"): (b"true", True), ord("f"): (b"false", False)}
+
+
+class Reader:
+    """RapidJSON's iterative parser over bytes, with its error texts and offsets.
+
+    Args:
+        body: The document; a byte order mark in front is skipped.
+        base: Offset of the body's first byte, where it is a piece of a longer one.
+        level: Number of containers around the piece.
+    """
+
+    def __init__(self, body: bytes | bytearray, base: int = 0, level: int = 0) -> None:
+        # As with RapidJSON's stream, the end reads as a NUL, so that every look is in range.
+        self._body = body + b"\0"
+        self._at = 0
+        self._base = base
+        self._most = MAX_DEPTH - level
+
+    def read(self) -> Any:
+        """The first document of the body."""
+        self._begin()
+        root: list[Any] = []
+        # Open containers with the key under which the next value goes (None in arrays).
+        stack: list[tuple[Any, str | None]] = [(root, None)]
+        self._value(stack)
+        while len(stack) > 1:
+            container, _ = stack[-1]
+            if isinstance(container, list):
+                self._array(container, stack)
+            else:
+                self._object(container, stack)
+        return root[0]
+
+    def _begin(self) -> None:
+        if self._body.startswith(b"\xef\xbb\xbf"):
+            self._at = 3
+        self._skip()
+        if self._end() or self._body[self._at] in b",:]}":
+            raise self._error("The document is empty.")
+
+    def _array(self, container: list[Any], stack: list[tuple[Any, str | None]]) -> None:
+        """Go on inside an array: one element, or its end."""
+        self._skip()
+        byte = self._body[self._at]
+        if byte == ord("]") and not self._end():
+            self._at += 1
+            stack.pop()
+            return
+        if container:
+            if byte != ord(","):
+                raise self._error("Missing a comma or ']' after an array element.")
+            self._at += 1
+            self._skip()
+        self._value(stack)
+
+    def _object(self, container: dict[str, Any], stack: list[tuple[Any, str | None]]) -> None:
+        """Go on inside an object: one member, or its end."""
+        self._skip()
+        byte = self._body[self._at]
+        if byte == ord("}"):
+            self._at += 1
+            stack.pop()
+            return
+        if container:
+            if byte != ord(","):
+                raise self._error("Missing a comma or '}' after an object member.")
+            self._at += 1
+            self._skip()
+        if self._body[self._at] != ord('"'):
+            raise self._error("Missing a name for object member.")
+        key = self._string()
+        self._skip()
+        if self._body[self._at] != ord(":"):
+            raise self._error("Missing a colon after a name of object member.")
+        self._at += 1
+        self._skip()
+        stack[-1] = (container, key)
+        self._value(stack)
+
+    def _value(self, stack: list[tuple[Any, str | None]]) -> None:
+        byte = self._body[self._at]
+        value: Any
+        if byte in b"[{":
+            if len(stack) > self._most:
+                raise self._error(TOO_DEEP)
+            self._at += 1
+            value = [] if byte == ord("[") else {}
+        elif byte == ord('"'):
+            value = self._string()
+        elif byte in _LITERALS:
+            value = self._literal(*_LITERALS[byte])
+        else:
+            value = self._number()
+        container, key = stack[-1]
+        if key is None:
+            container.append(value)
+        else:
+            container.setdefault(key, value)
+        if byte in b"[{":
+            stack.append((value, None))
+
+    def _literal(self, text: bytes, value: Any) -> Any:
+        for expected in text:
+            if self._body[self._at] != expected:
+                raise self._error("Invalid value.")
+            self._at += 1
+        return value
+
+    def _number(self) -> int | float:
+        start = self._at
+        match = _NUMBER.match(self._body, start)
+        if match is None:
+            return self._constant()
+        self._at = match.end()
+        following = self._body[self._at]
+        _, fraction, exponent = match.groups()
+        if following == ord(".") and fraction is None and exponent is None:
+            raise self._error("Miss fraction part in number.", self._at + 1)
+        if following in b"eE" and exponent is None:
+            signed = self._body[self._at + 1] in b"+-"
+            raise self._error("Miss exponent in number.", self._at + 1 + signed)
+        if fraction is None and exponent is None and self._at - start <= 20:
+            integer = int(match.group())
+            if integer < 1 << 64 and integer >= -(1 << 63):
+                return integer
+        if _is_too_big(match):
+            raise self._error("Number too big to be stored in double.", start)
+        return float(match.group())
+
+    def _constant(self) -> float:
+        start = self._at
+        match = _CONSTANT.match(self._body, start)
+        if match is None or (not match.group(3) and self._body[match.end()] == ord("i")):
+            wrong = start + (self._body[start] == ord("-"))
+            text = b"NaN" if self._body[wrong] == ord("N") else b"Infinity"
+            for expected in text:
+                if self._body[wrong] != expected:
+                    break
+                wrong += 1
+            raise self._error("Invalid value.", wrong)
+        self._at = match.end()
+        if match.group(2):
+            return float("nan")
+        return float("-inf") if match.group(1) else float("inf")
+
+    def _string(self) -> str:
+        self._at += 1
+        parts = []
+        while True:
+            plain = _PLAIN_STRING.match(self._body, self._at, self._at + PIECE)
+            assert plain is not None
+            parts.append(plain.group())
+            self._at = plain.end()
+            if len(parts[-1]) == PIECE:
+                continue
+            byte = self._body[self._at]
+            if byte == ord('"'):
+                self._at += 1
+                return b"".join(parts).decode("utf-8", "surrogateescape")
+            if byte == 0:
+                raise self._error("Missing a closing quotation mark in string.")
+            if byte < 0x20:
+                raise self._error("Invalid escape character in string.")
+            parts.append(self._escape())
+
+    def _escape(self) -> bytes:
+        start = self._at
+        byte = self._body[start + 1]
+        if byte in _ESCAPES:
+            self._at += 2
+            return _ESCAPES[byte]
+        if byte != ord("u"):
+            raise self._error("Invalid escape character in string.")
+        code = self._hex(start, start + 2)
+        self._at = start + 6
+        if 0xD800 <= code < 0xDC00:
+            wrong = "The surrogate pair in string is invalid."
+            if self._body[self._at : self._at + 2] != b"\\u":
+                raise self._error(wrong, start)
+            low = self._hex(start, self._at + 2)
+            if not 0xDC00 <= low <= 0xDFFF:
+                raise self._error(wrong, start)
+            self._at += 6
+            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
+        # A low surrogate by itself passes, as three bytes that are not UTF-8.
+        return chr(code).encode("utf-8", "surrogatepass")
+
+    def _hex(self, start: int, at: int) -> int:
+        digits = self._body[at : at + 4]
+        if re.fullmatch(rb"[0-9a-fA-F]{4}", digits) is None:
+            raise self._error("Incorrect hex digit after \\u escape in string.", start)
+        return int(digits, 16)
+
+    def _skip(self) -> None:
+        while self._body[self._at] in _WHITESPACE:
+            blanks = _BLANKS.match(self._body, self._at, self._at + PIECE)
+            assert blanks is not None
+            self._at = blanks.end()
+
+    def _end(self) -> bool:
+        return self._body[self._at] == 0
+
+    def _error(self, text: str, offset: int | None = None) -> InvalidArgument:
+        where = self._at if offset is None else offset
+        return InvalidArgument(f"JSON Parse error: {text} at offset: {self._base + where}")
+
+
+def _is_too_big(number: re.Match[bytes]) -> bool:
+    """Whether RapidJSON refuses a number: by its form, for `0e309` is one and `1.8e308` is none.
+
+    It refuses one more digit of an integer part from DBL_MAX / 10 on, and exponents of more than
+    308 plus the digits of the fraction that it keeps: until the number has more than 53 bits and 17
+    significant digits after its first.
+    """
+    whole, fraction, exponent = number.groups()
+    if len(whole) > _MOST_DIGITS and float(whole[:-1]) >= _TENTH_OF_DOUBLE:
+        return True
+    if exponent is None or exponent[1:2] == b"-":
+        return False
+    digits = exponent[1:].lstrip(b"+0")
+    # Python reads no integer of thousands of digits.
+    if len(digits) > _MOST_DIGITS:
+        return True
+    return int(digits or b"0") > _MAX_EXPONENT + _kept_digits(whole, fraction or b"")
+
+
+def _kept_digits(whole: bytes, fraction: bytes) -> int:
+    value = int(whole)
+    significant = len(whole) - 1
+    for count, digit in enumerate(fraction):
+        if value >> 53 and significant >= _SIGNIFICANT_DIGITS:
+            return count
+        value = value * 10 + digit - ord("0")
+        significant += value > 0
+    return len(fraction)

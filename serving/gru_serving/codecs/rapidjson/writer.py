@@ -1,0 +1,222 @@
+"""NumPy arrays as JSON text, with TF Serving's digits and layout."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from gru_serving.codecs.dtypes import by_numpy
+from gru_serving.errors import InvalidArgument
+
+INDENT = "    "
+_BLOCK = 1 << 16
+_FEW = 16
+"""Values for which a loop is faster than NumPy."""
+_FLOAT32 = struct.Struct("f")
+# The first alternative keeps an escaped backslash from passing for the begin of the second.
+_ESCAPE = re.compile(r"\\(?:\\|u[0-9a-f]{4})")
+
+
+def decimal_tokens(values: Sequence[float], dtype: np.dtype) -> list[str]:
+    """Decimal texts that read back as the same numbers of type `dtype`.
+
+    Six significant digits where they suffice, else as many as the type may need (9 for float32,
+    17 for float64); always recognisable as a decimal by a `.` or an exponent.
+
+    Args:
+        values: Python floats, holding values of `dtype`.
+        dtype: float32 or float64.
+    """
+    # One call of C's formatter, or parser, for all values is much faster than one per value.
+    short = "%g " * len(values) % tuple(values)
+    tokens = short.split()
+    single = dtype == np.float32
+    if len(values) <= _FEW:
+        read = _float32 if single else float
+        wrong = [i for i, value in enumerate(values) if read(tokens[i]) != value]
+    else:
+        with np.errstate(over="ignore"):
+            read_back = np.fromstring(short, np.float64, sep=" ").astype(dtype)
+        wrong = np.flatnonzero(read_back != np.asarray(values, dtype)).tolist()
+    if wrong:
+        digits = "%.9g " if single else "%.17g "
+        long = digits * len(wrong) % tuple([values[i] for i in wrong])
+        for i, token in zip(wrong, long.split(), strict=True):
+            tokens[i] = token
+    return [
+        token if "." in token or "e" in token else _SPECIAL.get(token) or token + ".0"
+        for token in tokens
+    ]
+
+
+def _float32(text: str) -> float:
+    """The number of type float32 that a text stands for."""
+    try:
+        (value,) = _FLOAT32.unpack(_FLOAT32.pack(float(text)))
+    except OverflowError:  # the largest numbers, rounded up
+        return math.inf
+    return float(value)
+
+
+_SPECIAL = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def tokens(name: str, array: np.ndarray) -> list[str]:
+    """The JSON texts of all elements, row by row.
+
+    Args:
+        name: Of the output; one that ends in `_bytes` has its strings written in base64.
+        array: Any shape.
+
+    Raises:
+        InvalidArgument: JSON has no form for elements of this type, and there are some.
+    """
+    flat = array.ravel().tolist()
+    kind = array.dtype.kind
+    if array.dtype in (np.float32, np.float64):
+        # In blocks: during a call of C's formatter no other thread has a turn.
+        return [
+            token
+            for start in range(0, len(flat), _BLOCK)
+            for token in decimal_tokens(flat[start : start + _BLOCK], array.dtype)
+        ]
+    if array.dtype == np.bool_:
+        return ["true" if value else "false" for value in flat]
+    if kind in "OSUT":
+        return [_string_token(value, name.endswith("_bytes")) for value in flat]
+    if kind in "iu" and array.dtype != np.uint16:
+        return [str(value) for value in flat]
+    if not flat:
+        return []
+    raise InvalidArgument(
+        f"Failed to write JSON value for tensor type: {by_numpy(array.dtype).name}"
+    )
+
+
+def _string_token(value: bytes | str, as_bytes: bool) -> str:
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    if as_bytes:
+        return json.dumps({"b64": base64.b64encode(raw).decode("ascii")})
+    return quoted(raw.decode("utf-8", "surrogateescape"))
+
+
+def quoted(text: str) -> str:
+    """A JSON string, with RapidJSON's capitals in the escapes of control characters."""
+    token = json.dumps(text, ensure_ascii=False)
+    if "\\u" not in token:
+        return token
+    return _ESCAPE.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), token)
+
+
+def rows(outputs: Mapping[str, np.ndarray]) -> bytes:
+    """The answer to a request in row format, `{"predictions": [...]}`.
+
+    Args:
+        outputs: Arrays that share their first dimension.
+
+    Raises:
+        InvalidArgument: With TF Serving's text: an output without a batch dimension, batches of
+            different sizes, a type without a JSON form.
+    """
+    batch = -1
+    for name in sorted(outputs):
+        shape = outputs[name].shape
+        if not shape:
+            raise InvalidArgument(f"Tensor name: {name} has no shape information ")
+        if batch not in (-1, shape[0]):
+            raise InvalidArgument(
+                f"Tensor name: {name} has inconsistent batch size: {shape[0]} expecting: {batch}"
+            )
+        batch = shape[0]
+    columns = {
+        name: _nested(tokens(name, outputs[name]), outputs[name].shape, 1, lambda _: (", ", "", ""))
+        for name in sorted(outputs)
+    }
+    if len(columns) == 1:
+        (items,) = columns.values()
+        listed = ", ".join(items)
+    else:
+        deep = 3 * INDENT
+        keys = [f"\n{deep}{quoted(name)}: " for name in columns]
+        listed = ",".join(
+            f"\n{2 * INDENT}{{"
+            + ",".join(key + value for key, value in zip(keys, row, strict=True))
+            + f"\n{2 * INDENT}}}"
+            for row in zip(*columns.values(), strict=True)
+        )
+    closing = f"\n{INDENT}" if batch else ""
+    return _encode(f'{{\n{INDENT}"predictions": [{listed}{closing}]\n}}')
+
+
+def columns(outputs: Mapping[str, np.ndarray]) -> bytes:
+    """The answer to a request in column format, `{"outputs": ...}`.
+
+    Raises:
+        InvalidArgument: A type without a JSON form.
+    """
+    one = len(outputs) == 1
+    texts = []
+    for name in sorted(outputs):
+        depth = 1 if one else 2
+
+        def layout(axis: int, depth: int = depth) -> tuple[str, str, str]:
+            inner = "\n" + INDENT * (depth + axis + 1)
+            return f",{inner}", inner, "\n" + INDENT * (depth + axis)
+
+        array = outputs[name]
+        (text,) = _nested(tokens(name, array), array.shape, 0, layout)
+        texts.append(text if one else f"\n{2 * INDENT}{quoted(name)}: {text}")
+    body = texts[0] if one else "{" + ",".join(texts) + f"\n{INDENT}}}"
+    return _encode(f'{{\n{INDENT}"outputs": {body}\n}}')
+
+
+def compact(name: str, array: np.ndarray) -> str:
+    """An array on one line."""
+    (text,) = _nested(tokens(name, array), array.shape, 0, lambda _: (", ", "", ""))
+    return text
+
+
+def _nested(
+    items: list[str],
+    shape: tuple[int, ...],
+    keep: int,
+    layout: Callable[[int], tuple[str, str, str]],
+) -> list[str]:
+    """Join elements into nested lists.
+
+    Args:
+        items: Texts of the elements, row by row.
+        shape: Of the array.
+        keep: How many leading axes to leave unjoined.
+        layout: For an axis: what stands between, before and after its elements.
+
+    Returns:
+        One text per index of the axes kept.
+    """
+    for axis in range(len(shape) - 1, keep - 1, -1):
+        size = shape[axis]
+        groups = math.prod(shape[:axis])
+        if size == 0:
+            items = ["[]"] * groups
+            continue
+        between, before, after = layout(axis)
+        items = [
+            f"[{before}{between.join(items[i : i + size])}{after}]"
+            for i in range(0, groups * size, size)
+        ]
+    return items
+
+
+def error(message: str) -> bytes:
+    """The body of an error answer."""
+    return _encode(f'{{\n{INDENT}"error": {quoted(message)}\n}}')
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,165 @@
+"""What a model accepts and answers, free of protobuf and TensorFlow objects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gru_serving.errors import Internal, InvalidArgument
+
+if TYPE_CHECKING:
+    from gru_serving.protos.meta_graph_pb2 import SignatureDef
+
+DEFAULT_SIGNATURE = "serving_default"
+PREDICT_METHOD = "tensorflow/serving/predict"
+CLASSIFY_METHOD = "tensorflow/serving/classify"
+REGRESS_METHOD = "tensorflow/serving/regress"
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One input or output.
+
+    Attributes:
+        name: Of the graph's tensor, `x:0`; empty for sparse and composite tensors.
+        dtype: DataType number (`gru_serving.codecs.dtypes`).
+        shape: Static shape, -1 for an unknown dimension; None for an unknown rank.
+    """
+
+    name: str
+    dtype: int
+    shape: tuple[int, ...] | None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> TensorInfo:
+        """From one entry of the REST metadata answer."""
+        from gru_serving.codecs.dtypes import by_enum_name
+
+        shape = value.get("tensor_shape") or {}
+        dims = tuple(int(dim["size"]) for dim in shape.get("dim", ()))
+        return cls(
+            value.get("name", ""),
+            by_enum_name(value["dtype"]).number,
+            None if shape.get("unknown_rank") else dims,
+        )
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Named inputs and outputs of one entry point of a model."""
+
+    inputs: Mapping[str, TensorInfo]
+    outputs: Mapping[str, TensorInfo]
+    method_name: str = PREDICT_METHOD
+    defaults: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def from_proto(cls, proto: SignatureDef) -> Signature:
+        """From a `tensorflow.SignatureDef`."""
+        from gru_serving.codecs.tensor_proto import decode_tensor
+
+        return cls(
+            inputs=_tensor_infos(proto.inputs),
+            outputs=_tensor_infos(proto.outputs),
+            method_name=proto.method_name,
+            defaults={alias: decode_tensor(proto.defaults[alias]) for alias in proto.defaults},
+        )
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Signature:
+        """From the REST metadata answer; entries of unsupported types are left out."""
+        return cls(
+            inputs=_readable(value.get("inputs", {})),
+            outputs=_readable(value.get("outputs", {})),
+            method_name=value.get("method_name", ""),
+        )
+
+    def check_predict_method(self) -> None:
+        """Whether the signature's method is one that Predict may use.
+
+        Raises:
+            Internal: With TF Serving's text: it is not.
+        """
+        if self.method_name not in (PREDICT_METHOD, CLASSIFY_METHOD, REGRESS_METHOD):
+            raise Internal(
+                "Expected prediction signature method_name to be one of "
+                f"{{{PREDICT_METHOD}, {CLASSIFY_METHOD}, {REGRESS_METHOD}}}. "
+                f"Was: {self.method_name}"
+            )
+
+    def check_input_names(self, names: Collection[str]) -> None:
+        """Compare the inputs of a Predict request with the signature.
+
+        Raises:
+            InvalidArgument: With TF Serving's text: too many, too few, or other inputs.
+        """
+        given, expected = set(names), set(self.inputs)
+        if given == expected:
+            return
+        if len(given) > len(expected) or (len(given) < len(expected) and not self.defaults):
+            raise InvalidArgument(
+                f"input size does not match signature: {len(given)}!={len(expected)} "
+                f"len({_set(given)}) != len({_set(expected)}). "
+                f"Sent extra: {_set(given - expected)}. "
+                f"Missing but required: {_set(expected - given)}."
+            )
+        for alias in sorted(expected - given):
+            if alias not in self.defaults:
+                raise InvalidArgument(
+                    f"Signature input alias: {alias}(feed name: {self.inputs[alias].name}) not "
+                    "found in request and no default value provided. Inputs expected to be in "
+                    f"the request {_set(given)}, or default input alias set: "
+                    f"{','.join(sorted(self.defaults))}"
+                )
+        if given - expected:
+            raise InvalidArgument(
+                "Inputs contains invalid name. Used request inputs: "
+                f"{','.join(sorted(given & expected))}, request input: {','.join(sorted(given))}"
+            )
+
+    def select_outputs(self, output_filter: Collection[str]) -> list[str]:
+        """The output aliases a request asks for: all, or those of its filter in its order.
+
+        Raises:
+            InvalidArgument: With TF Serving's text: an unknown or a repeated alias.
+        """
+        if not output_filter:
+            return sorted(self.outputs)
+        seen: list[str] = []
+        for alias in output_filter:
+            if alias not in self.outputs:
+                raise InvalidArgument(
+                    f"output tensor alias not found in signature: {alias} "
+                    f"Outputs expected to be in the set {_set(self.outputs)}."
+                )
+            if alias in seen:
+                raise InvalidArgument(f"duplicate output tensor alias: {alias}")
+            seen.append(alias)
+        return seen
+
+
+def _tensor_infos(entries: Any) -> dict[str, TensorInfo]:
+    infos = {}
+    for alias in sorted(entries):
+        proto = entries[alias]
+        shape = proto.tensor_shape
+        dims = None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
+        infos[alias] = TensorInfo(proto.name, proto.dtype, dims)
+    return infos
+
+
+def _readable(entries: Mapping[str, Any]) -> dict[str, TensorInfo]:
+    infos = {}
+    for alias, entry in sorted(entries.items()):
+        try:
+            infos[alias] = TensorInfo.from_json(entry)
+        except InvalidArgument:  # DT_INVALID of __saved_model_init_op, DT_RESOURCE, ...
+            continue
+    return infos
+
+
+def _set(names: Collection[str]) -> str:
+    return "{" + ",".join(sorted(names)) + "}"

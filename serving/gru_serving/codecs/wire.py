@@ -1,0 +1,100 @@
+"""Serialized protocol buffers, field by field, without making a message of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gru_serving.codecs.varint import read_varint
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+
+_FIXED = {FIXED64: 8, FIXED32: 4}
+_MOST_TAG = (1 << 32) - 1
+_LONGEST_VARINT = 10
+# Varints are read in parts of this many bytes: other threads get a turn, and what is made on the
+# way stays small.
+_PART = 1 << 18
+
+Field = tuple[int, int, int, int, int]
+"""Number, wire type, and where it starts with its tag, where its payload starts and ends."""
+
+
+def fields(raw: bytes, start: int, end: int) -> Iterator[Field]:
+    """The fields of a message that stands from `start` to `end`.
+
+    Raises:
+        ValueError: It is no message, or has a group: no message of ours has one.
+    """
+    at = start
+    while at < end:
+        start = at
+        try:
+            tag, at = (raw[at], at + 1) if raw[at] < 0x80 else read_varint(raw, at)
+            kind, payload = tag & 7, at
+            if kind == LENGTH:
+                size, at = (raw[at], at + 1) if raw[at] < 0x80 else read_varint(raw, at)
+                payload = at
+                at += size
+            elif kind == VARINT:
+                _, at = read_varint(raw, at)
+            elif kind in _FIXED:
+                at += _FIXED[kind]
+            else:
+                raise ValueError(f"a field of wire type {kind}")
+        except IndexError:
+            raise ValueError("a message that ends within a field") from None
+        if at > end or not 7 < tag <= _MOST_TAG:
+            raise ValueError("a field without a number, or one that ends after its message")
+        yield tag >> 3, kind, start, payload, at
+
+
+def count_varints(content: np.ndarray) -> int:
+    """How many varints these bytes (uint8) are.
+
+    Raises:
+        ValueError: One has more than ten bytes, or the last one does not end.
+    """
+    count, last = 0, -1
+    for at in range(0, len(content), _PART):
+        ends = np.flatnonzero(content[at : at + _PART] < 0x80) + at
+        if len(ends):
+            longest = max(int(ends[0]) - last, int(np.diff(ends).max(initial=0)))
+            if longest > _LONGEST_VARINT:
+                raise ValueError(f"a varint of more than {_LONGEST_VARINT} bytes")
+            count, last = count + len(ends), int(ends[-1])
+    if last != len(content) - 1:
+        raise ValueError("a varint without an end")
+    return count
+
+
+def unpack_varints(content: np.ndarray, out: np.ndarray) -> None:
+    """Read varints that follow one another, as in a packed field.
+
+    Args:
+        content: Their bytes, uint8; `count_varints` takes them.
+        out: As long as there are varints, of a type of integers or bool; numbers that are too
+            large for it lose their upper bits, as in protocol buffers.
+    """
+    at = filled = 0
+    while at < len(content):
+        part = content[at : at + _PART]
+        ends = np.flatnonzero(part < 0x80)
+        part = part[: int(ends[-1]) + 1]
+        values = part if len(ends) == len(part) else _read(part, ends)
+        numbers = out[filled : filled + len(ends)]
+        numbers[:] = values != 0 if out.dtype == np.bool_ else values.astype(out.dtype)
+        at += len(part)
+        filled += len(ends)
+
+
+def _read(part: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    lengths = ends - starts + 1
+    values = (part[starts] & 0x7F).astype(np.uint64)
+    for i in range(1, int(lengths.max())):
+        longer = np.flatnonzero(lengths > i)
+        bits = (part[starts[longer] + i] & 0x7F).astype(np.uint64)
+        values[longer] |= bits << np.uint64(7 * i)
+    return values

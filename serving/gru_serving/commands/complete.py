@@ -1,0 +1,172 @@
+"""`gru-serve complete`: a text that a language model goes on with, token by token."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gru_serving.client.next_token import END, NextTokenSampler
+from gru_serving.client.streaming import StreamingSession
+from gru_serving.commands.connection_arguments import (
+    add_connection_arguments,
+    add_target_arguments,
+    check_texts,
+    connect_as_told,
+    exit_status,
+    explain_error,
+)
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal.safe_text import safe_json, safe_text
+from gru_serving.errors import InvalidArgument, ServingError, Unknown
+
+_EXAMPLES = """examples:
+  gru-serve complete --model reviews "The film was"
+  gru-serve complete --model reviews --url localhost:8500 --temperature 0.7 --seed 3 "The film was"
+  gru-serve complete --model reviews --temperature 0 --max-tokens 20 ""
+
+The model is one of gru-train language. Each token is drawn here, on the client's side, from those
+that the signature `step` names as likely; the same seed gives the same text on the same version.
+The text ends where the model ends it, or after --max-tokens. An empty text begins a document.
+"""
+_WANTED = ("next_token", "next_text", "log_probability")
+
+
+class Piece(NamedTuple):
+    """One token of a completion."""
+
+    token: str
+    text: str
+    """What it adds to the text."""
+    log_probability: float
+    """Given all before it, whatever it was drawn from."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Complete a text; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve complete",
+        description="Go on with a text, token by token, with a served language model.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("text", help="how the text begins")
+    group = parser.add_argument_group("drawing")
+    group.add_argument(
+        "--temperature", type=float, default=1.0, help="below 1 likelier tokens are drawn more "
+        "often; 0 takes the likeliest (default: 1)",
+    )  # fmt: skip
+    group.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
+    group.add_argument(
+        "--top-p", type=float, default=1.0, metavar="SHARE",
+        help="draw from the likeliest tokens that have this probability together (default: 1)",
+    )  # fmt: skip
+    group.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    group.add_argument(
+        "--max-tokens", type=int, default=100, metavar="N", help="most tokens (default: 100)"
+    )
+    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_connection_arguments(parser)
+    add_target_arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        _complete(arguments)
+    except BrokenPipeError:
+        raise  # of the output, not of the server
+    except (ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve complete: {explain_error(error, arguments)}", file=sys.stderr)
+        return exit_status(error)
+    return 0
+
+
+def completion(
+    session: StreamingSession, text: str, sampler: NextTokenSampler, most: int
+) -> Iterator[Piece]:
+    """What a model goes on with, until it ends the document or `most` tokens are there.
+
+    Args:
+        session: At the beginning of a document.
+        text: How the document begins.
+        sampler: Draws the tokens.
+        most: Tokens.
+
+    Raises:
+        InvalidArgument: The model is no language model.
+        ServingError: The server's error.
+    """
+    fed = text
+    for _ in range(most):
+        tokens, texts, values = _next_tokens(session.feed(fed).outputs)
+        chosen = sampler.choose(tokens, values)
+        fed = tokens[chosen]
+        if fed == END:
+            return
+        yield Piece(fed, texts[chosen], float(values[chosen]))
+
+
+def _next_tokens(outputs: Mapping[str, np.ndarray]) -> tuple[list[str], list[str], np.ndarray]:
+    """The K next tokens that a step names, what they add to the text, and (K,) their logarithms.
+
+    Raises:
+        InvalidArgument: It names none.
+        Unknown: They are not as a language model gives them.
+    """
+    if not set(_WANTED) <= outputs.keys():
+        raise InvalidArgument(
+            f"expected a language model, whose signature step gives {', '.join(_WANTED)}; got "
+            f"{', '.join(sorted(outputs))}"
+        )
+    tokens, texts, values = (np.asarray(outputs[name]) for name in _WANTED)
+    fits = tokens.shape == texts.shape == values.shape and values.ndim == 2 and values.size
+    if not fits or values.dtype.kind != "f" or not np.isfinite(values).all():
+        shapes = {name: list(np.shape(outputs[name])) for name in _WANTED}
+        raise Unknown(
+            f"the server's answer: expected next tokens with as many finite numbers; got {shapes}"
+        )
+    return _strings(tokens[0]), _strings(texts[0]), values[0]
+
+
+def _strings(values: np.ndarray) -> list[str]:
+    return [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values]
+
+
+def _complete(arguments: argparse.Namespace) -> None:
+    check_texts([arguments.text], "text")
+    if arguments.max_tokens < 1:
+        raise InvalidArgument(f"--max-tokens must be at least 1, got {arguments.max_tokens}")
+    sampler = NextTokenSampler(
+        arguments.temperature, arguments.top_k, arguments.top_p, arguments.seed
+    )
+    with connect_as_told(arguments) as client:
+        session = StreamingSession(
+            client,
+            arguments.model,
+            version=arguments.version,
+            label=arguments.label,
+            patience=arguments.timeout,
+        )
+        pieces = completion(session, arguments.text, sampler, arguments.max_tokens)
+        if arguments.output == "json":
+            for piece in pieces:
+                print(safe_json(json.dumps(piece._asdict(), ensure_ascii=False)), flush=True)
+            return
+        first = list(itertools.islice(pieces, 1))  # asked for here: an error is to stand alone
+        _write(arguments.text)
+        begun = bool(arguments.text)
+        for piece in itertools.chain(first, pieces):
+            _write(piece.text if begun else piece.text.removeprefix(" "))
+            begun = True
+        print()
+
+
+def _write(text: str) -> None:
+    """Show a part of a text: line breaks are shown as such, other control characters escaped."""
+    print("\n".join(map(safe_text, text.split("\n"))), end="", flush=True)

@@ -1,0 +1,171 @@
+"""The command-line arguments that say which server to query, and with which credentials."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from gru_serving.client import Client, ClientOptions, connect
+from gru_serving.client.metadata import ListedVersion
+from gru_serving.commands.terminal.safe_text import safe_text
+from gru_serving.errors import Code, InvalidArgument, ServingError
+
+WRONG, USAGE, NO_ANSWER = 1, 2, 3
+"""Exit statuses: a wrong answer; arguments, files or names that do not fit; no usable answer."""
+
+_NO_ANSWER = (
+    Code.CANCELLED,
+    Code.UNKNOWN,
+    Code.DEADLINE_EXCEEDED,
+    Code.PERMISSION_DENIED,
+    Code.RESOURCE_EXHAUSTED,
+    Code.INTERNAL,
+    Code.UNAVAILABLE,
+    Code.UNAUTHENTICATED,
+)
+
+
+_ASIDE_SECONDS = 3.0
+_MOST_NAMES = 20
+
+
+def add_connection_arguments(
+    parser: argparse.ArgumentParser, url: str | None = "http://localhost:8501"
+) -> None:
+    """Add --url and how to connect to it.
+
+    Args:
+        parser: Of the command.
+        url: The default; None for no default.
+    """
+    group = parser.add_argument_group("server")
+    group.add_argument(
+        "--url",
+        default=url,
+        help="http(s)://host:port for REST; grpc(s)://host:port, host:port or unix:/path for gRPC"
+        + (" (default: %(default)s)" if url else ""),
+    )
+    group.add_argument("--timeout", type=float, default=30.0, help="seconds (default: 30)")
+    group.add_argument(
+        "--max_answer_bytes",
+        type=int,
+        default=ClientOptions.max_answer_bytes,
+        metavar="N",
+        help="largest answer to read (default: %(default)s)",
+    )
+    group.add_argument("--ca_file", metavar="PEM", help="certificates to trust, for TLS")
+    group.add_argument("--cert_file", metavar="PEM", help="the client's certificate, for TLS")
+    group.add_argument("--key_file", metavar="PEM", help="the key of --cert_file")
+    group.add_argument(
+        "--token_file", type=Path, metavar="FILE", help="file whose first line is a bearer token"
+    )
+
+
+def add_target_arguments(parser: argparse.ArgumentParser, model: str | None = "default") -> None:
+    """Add --model, --version and --label."""
+    group = parser.add_argument_group("model")
+    shown = "default: the name of its base path" if model is None else "default: %(default)s"
+    group.add_argument(
+        "--model", default=model, metavar="NAME", help=f"name on the server ({shown})"
+    )
+    group.add_argument("--version", type=int, help="version (default: the highest that serves)")
+    group.add_argument("--label", default="", help="version label")
+
+
+def connect_as_told(arguments: argparse.Namespace, **options: Any) -> Client:
+    """The client that the arguments describe.
+
+    Raises:
+        ValueError: They cannot work.
+    """
+    return connect(arguments.url, **connection_options(arguments), **options)
+
+
+def connection_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of `connect` that the arguments describe."""
+    token = None
+    if arguments.token_file is not None:
+        lines = arguments.token_file.read_text("utf-8").splitlines()
+        token = lines[0].strip() if lines else ""
+    return {
+        "timeout": arguments.timeout,
+        "max_answer_bytes": arguments.max_answer_bytes,
+        "ca_file": arguments.ca_file,
+        "cert_file": arguments.cert_file,
+        "key_file": arguments.key_file,
+        "token": token,
+    }
+
+
+def explain_error(error: Exception, arguments: argparse.Namespace | None = None) -> str:
+    """An error as one line that is safe to print: a server may have written parts of it.
+
+    Args:
+        error: What happened.
+        arguments: Of a command that asked a server: then a model, version or label that it does
+            not have is answered with those that it has.
+    """
+    if isinstance(error, ServingError):
+        text = safe_text(error.message)
+        if arguments is not None and arguments.url and _is_unknown(error):
+            text += safe_text(_what_there_is(arguments))
+        return text
+    if isinstance(error, OSError) and error.filename is not None:
+        return safe_text(f"{error.filename}: {error.strerror}")
+    return safe_text(error)
+
+
+def _is_unknown(error: ServingError) -> bool:
+    return error.code is Code.NOT_FOUND or "version label" in error.message
+
+
+def _what_there_is(arguments: argparse.Namespace) -> str:
+    """What the server has instead of what was requested; nothing if it does not say."""
+    try:
+        with connect(arguments.url, **connection_options(arguments), retries=0) as client:
+            try:
+                models = {one.name: one.versions for one in client.models(timeout=_ASIDE_SECONDS)}
+            except ServingError:  # TF Serving has no list, and gRPC no request for one
+                states = client.status(arguments.model, timeout=_ASIDE_SECONDS)
+                found = tuple(ListedVersion(one.version, one.state) for one in states)
+                models = {arguments.model: found}
+    except (ServingError, ValueError, OSError):
+        return ""
+    if arguments.model not in models:
+        return f"; the server has {_joined('model', list(models))}"
+    shown = []
+    for one in models[arguments.model]:
+        labels = f" ({_joined('label', list(one.labels))})" if one.labels else ""
+        if one.state == "AVAILABLE":
+            shown.append(f"{one.version}{labels}")
+    return f"; model {arguments.model} has {_joined('version', shown)}"
+
+
+def _joined(what: str, names: list[str]) -> str:
+    if not names:
+        return f"no {what}"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    plural = "s" if len(names) > 1 else ""
+    return f"the {what}{plural} {', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def exit_status(error: Exception) -> int:
+    """USAGE for an error that the caller can fix, NO_ANSWER where the server is at fault."""
+    return NO_ANSWER if isinstance(error, ServingError) and error.code in _NO_ANSWER else USAGE
+
+
+def check_texts(texts: list[str], what: str = "texts") -> None:
+    """Refuse texts with bytes that are not UTF-8, which Python marks in what it reads.
+
+    Raises:
+        InvalidArgument: Names the text and the byte.
+    """
+    for number, text in enumerate(texts):
+        for place, character in enumerate(text):
+            if "\udc80" <= character <= "\udcff":
+                byte = ord(character) - 0xDC00
+                raise InvalidArgument(
+                    f"{what}: expected UTF-8; text {number + 1} has the byte 0x{byte:02x} at "
+                    f"character {place + 1}. Convert it first, as with `iconv -f latin1 -t utf-8`"
+                )

@@ -1,0 +1,91 @@
+"""`gru-serve diff`: how two versions differ, in signatures and in answers to golden requests."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from gru_serving.commands.connection_arguments import explain_error
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal.safe_text import safe_json, safe_text
+from gru_serving.commands.terminal.waiting import waiting
+from gru_serving.errors import ServingError
+from gru_serving.release.diff import compare_versions
+from gru_serving.release.golden import (
+    TOLERANCE,
+    VerificationError,
+)
+from gru_serving.storage.publishing import find_version
+
+_Array = npt.NDArray[Any]
+
+_EXAMPLES = """examples:
+  gru-serve diff models/sentiment/3 models/sentiment/4
+  gru-serve diff models/sentiment/3 staging/sentiment --json
+
+Both versions answer the golden requests of both. A signature whose inputs differ (such as a
+step with another state) is named and not compared.
+
+exit status: 0 all answers equal within the tolerance; 1 they differ; 2 nothing could be compared
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Compare; returns the exit status, as the help says."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve diff",
+        description="Compare two versions: signatures, and answers to the golden requests of both.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    for name, which in (("old", "one version"), ("new", "the other")):
+        parser.add_argument(
+            name, type=Path, metavar=name.upper(), help=f"{which}; a base path for its highest"
+        )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        help="largest difference that counts as equal (%(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    arguments = parser.parse_args(argv)
+    try:
+        old, new = find_version(arguments.old), find_version(arguments.new)
+        with waiting(f"loading {old} and {new}, and asking them"):
+            found = compare_versions(old, new, arguments.tolerance)
+    except (VerificationError, ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve diff: {explain_error(error)}", file=sys.stderr)
+        return 2
+    if arguments.json:
+        print(safe_json(json.dumps(found, ensure_ascii=False, indent=1)))
+    else:
+        _print(old, new, found)
+    return 1 if found["signatures"] or any(o["differing"] for o in found["outputs"]) else 0
+
+
+def _print(old: Path, new: Path, found: dict[str, Any]) -> None:
+    print(f"old {old}\nnew {new}")
+    for sentence in found["signatures"]:
+        print(f"  {safe_text(sentence)}")
+    print(
+        f"\n{'signature':<16} {'output':<14} {'values':>8} {'differ':>8} {'largest':>9} {'mean':>9}"
+    )
+    for one in found["outputs"]:
+        shown = f"{one['signature']:<16} {one['output']:<14} {one['values']:>8,} "
+        shown += f"{one['differing']:>8,} "
+        figures = f"{one['largest']:>9.1e} {one['mean']:>9.1e}"
+        print(safe_text(shown) + ("   other shape" if one["shapes_differ"] else figures))
+    if found["changed"]:
+        print("\nanswers that changed (the first):")
+    for one in found["changed"]:
+        print(safe_text(f"  {one['old']} -> {one['new']}: {str(one['input'])[:90]}"))

@@ -1,0 +1,190 @@
+"""`gru-serve example-request`: examples that query a model, to paste into a shell or a program."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal.safe_text import safe_json, safe_text
+from gru_serving.errors import ServingError
+from gru_serving.release.golden import VerificationError, read_golden
+from gru_serving.storage.publishing import find_version
+
+KINDS = {
+    "curl": "curl, over REST",
+    "python": "Python with nothing installed, over REST",
+    "client": "Python with this project's client, over gRPC (or REST: change the URL)",
+    "grpc": "Python with tensorflow-serving-api, over gRPC",
+}
+
+_EXAMPLES = """examples:
+  gru-serve example-request models/sentiment
+  gru-serve example-request models/sentiment --signature step --only curl | sh
+  gru-serve example-request models/sentiment --only grpc --label stable > ask.py
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the lines; returns the exit status, 2 where the version has no golden requests."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve example-request",
+        description="Print working examples that query a model with one of its golden requests.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument(
+        "version",
+        type=Path,
+        metavar="MODEL",
+        help="directory of a version, or a base path for its highest",
+    )
+    parser.add_argument("--signature", default=DEFAULT_SIGNATURE, help="(default: %(default)s)")
+    parser.add_argument("--model", help="name on the server (default: the base path's name)")
+    parser.add_argument("--label", default="", help="request this version label")
+    parser.add_argument("--rest", default="http://localhost:8501", help="(default: %(default)s)")
+    parser.add_argument("--grpc", default="localhost:8500", help="(default: %(default)s)")
+    parser.add_argument("--only", choices=tuple(KINDS), help="print only this kind")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    arguments = parser.parse_args(argv)
+    try:
+        version = find_version(arguments.version)
+        example = example_request(version, arguments.signature)
+    except (ServingError, VerificationError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve example-request: {safe_text(error)}", file=sys.stderr)
+        return 2
+    model = arguments.model or version.resolve().parent.name
+    for kind in (arguments.only,) if arguments.only else KINDS:
+        if not arguments.only:
+            print(f"# {KINDS[kind]}")
+        print(render(kind, example, model, arguments.label, arguments.rest, arguments.grpc))
+        if not arguments.only:
+            print()
+    return 0
+
+
+def example_request(version: Path, signature: str) -> dict[str, Any]:
+    """A golden request for a signature, its first row without an empty text or missing value.
+
+    Raises:
+        VerificationError: There is none; names the signatures that have one.
+    """
+    golden = read_golden(version)
+    fitting = [request for request in golden if request["signature_name"] == signature]
+    if not fitting:
+        known = sorted({request["signature_name"] for request in golden})
+        raise VerificationError(f"--signature: expected one of {known}; got {signature!r}")
+    for request in fitting:
+        rows: list[dict[str, Any]]
+        if "examples" in request:
+            rows = [{"examples": [example]} for example in request["examples"]]
+        else:
+            count = len(next(iter(request["inputs"].values())))
+            rows = [
+                {"inputs": {name: values[i : i + 1] for name, values in request["inputs"].items()}}
+                for i in range(count)
+            ]
+        for row in rows:
+            # The golden requests hold the empty text and missing values too.
+            if not any(odd in json.dumps(row) for odd in ('""', "NaN")):
+                return {**request, **row}
+    return fitting[0]
+
+
+def render(kind: str, request: dict[str, Any], model: str, label: str, rest: str, grpc: str) -> str:
+    """The lines of one kind.
+
+    Args:
+        kind: Key of `KINDS`.
+        request: Of `example_request`.
+        model: Name on the server.
+        label: Version label; empty for the highest version.
+        rest: URL of the REST API.
+        grpc: `host:port` of the gRPC API.
+    """
+    method, signature = request.get("method", "predict"), request["signature_name"]
+    body: dict[str, Any] = {"signature_name": signature}
+    body.update({key: request[key] for key in ("inputs", "examples") if key in request})
+    path = f"{rest.rstrip('/')}/v1/models/{quote(model, safe='')}"
+    path += f"/labels/{quote(label, safe='')}:{method}" if label else f":{method}"
+    if kind == "curl":
+        text = safe_json(json.dumps(body, ensure_ascii=False))
+        return f"curl -sS -d {shlex.quote(text)} {shlex.quote(path)}"
+    if kind == "python":
+        return (
+            "import json\nimport urllib.request\n\n"
+            f"body = {_python(body)}\n"
+            f"request = urllib.request.Request({path!r}, json.dumps(body).encode())\n"
+            "print(json.load(urllib.request.urlopen(request)))"
+        )
+    if kind == "client":
+        argument = _python(request["inputs"] if method == "predict" else request["examples"])
+        which = f", label={label!r}" if label else ""
+        return (
+            "from gru_serving.client import connect\n\n"
+            f"with connect({'grpc://' + grpc!r}) as client:\n"
+            f"    print(client.{method}({argument}, {model!r}, signature={signature!r}{which}))"
+        )
+    return _stock_grpc(request, method, model, label, grpc)
+
+
+def _stock_grpc(request: dict[str, Any], method: str, model: str, label: str, grpc: str) -> str:
+    if method == "predict":
+        module, message = "predict_pb2", "PredictRequest"
+        fill = [
+            f"request.inputs[{name!r}].CopyFrom(tf.make_tensor_proto({_python(values)}, "
+            f"dtype={_dtype(values)!r}))"
+            for name, values in request["inputs"].items()
+        ]
+    else:
+        module = {"classify": "classification_pb2", "regress": "regression_pb2"}[method]
+        message = {"classify": "ClassificationRequest", "regress": "RegressionRequest"}[method]
+        fill = []
+        for example in request["examples"]:
+            fill.append("example = request.input.example_list.examples.add()")
+            for name, value in example.items():
+                field = "bytes_list" if isinstance(value, str) else "float_list"
+                shown = repr(value.encode()) if isinstance(value, str) else repr(value)
+                fill.append(f"example.features.feature[{name!r}].{field}.value.append({shown})")
+    spec = [f"request.model_spec.version_label = {label!r}"] if label else []
+    lines = [
+        "import grpc",
+        *(["import tensorflow as tf"] if method == "predict" else []),
+        f"from tensorflow_serving.apis import {module}, prediction_service_pb2_grpc",
+        "",
+        f"request = {module}.{message}()",
+        f"request.model_spec.name = {model!r}",
+        f"request.model_spec.signature_name = {request['signature_name']!r}",
+        *spec,
+        *fill,
+        f"channel = grpc.insecure_channel({grpc!r})",
+        "stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)",
+        f"print(stub.{method.capitalize()}(request, 30.0))",
+    ]
+    return "\n".join(lines)
+
+
+def _python(value: Any) -> str:
+    """A literal, with rows of zeros short."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_python(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        if len(value) > 8 and all(item == 0 and isinstance(item, float) for item in value):
+            return f"[0.0] * {len(value)}"
+        return "[" + ", ".join(map(_python, value)) + "]"
+    return repr(value)
+
+
+def _dtype(values: Any) -> str:
+    while isinstance(values, list):
+        values = values[0]
+    return "string" if isinstance(values, str) else "float32"

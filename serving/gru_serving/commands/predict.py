@@ -1,0 +1,219 @@
+"""`gru-serve predict`: query a running server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gru_serving.client import Client
+from gru_serving.client.class_names import class_names
+from gru_serving.client.results import Forecast
+from gru_serving.codecs.dtypes import by_number
+from gru_serving.codecs.json_inputs import PredictBody, decode_inputs
+from gru_serving.codecs.json_predict import encode_outputs
+from gru_serving.codecs.rapidjson.parser import parse
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from gru_serving.commands.connection_arguments import (
+    add_connection_arguments,
+    add_target_arguments,
+    check_texts,
+    connect_as_told,
+    explain_error,
+)
+from gru_serving.commands.files.score_file import add_file_arguments, score_file
+from gru_serving.commands.files.series_csv import add_csv_arguments, stacked
+from gru_serving.commands.series_request import model_ticks
+from gru_serving.commands.terminal.answer_table import batch_size, print_answers, print_forecasts
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal.safe_text import safe_json
+from gru_serving.errors import FailedPrecondition, InvalidArgument, NotFound, ServingError
+
+USAGE_ERROR = 2
+_USAGE = (InvalidArgument, NotFound, FailedPrecondition)
+
+_EXAMPLES = """examples:
+  gru-serve predict --model sentiment "what a film" "never again"
+  gru-serve predict --url localhost:8500 --model sentiment "over gRPC"
+  gru-serve predict --model co2 --csv co2.csv
+  gru-serve predict --model co2 --json request.json --output json
+      request.json: {"inputs": {"history": [[[310.2], [310.9]]]}}
+                or  {"instances": [{"history": [[310.2], [310.9]]}]}
+  gru-serve predict --model tickets --data june.csv --output june-scored.parquet
+  gru-serve predict --model tickets --data mails.jsonl --text-column body --keep id \
+      --output labels.csv
+  echo '{"instances": ["piped"]}' | gru-serve predict --model sentiment --json -
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Ask a server and print its answer.
+
+    Returns:
+        0; 1 when the server failed; 2 when arguments or data were wrong, among them a model,
+        version, label, signature or input that the server does not have.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        return _predict(arguments)
+    except (ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve predict: {explain_error(error, arguments)}", file=sys.stderr)
+        server_failed = isinstance(error, ServingError) and not isinstance(error, _USAGE)
+        return 1 if server_failed else USAGE_ERROR
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gru-serve predict",
+        description="Query a running server over REST or gRPC. The inputs are the texts given, the "
+        "history in a CSV file, a JSON request in TF Serving's form, or a file of texts of any "
+        "size, whose answers go into another file.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="one example each")
+    parser.add_argument("--signature", default="", help="signature (default: serving_default)")
+    add_csv_arguments(parser)
+    parser.add_argument("--json", metavar="FILE", help="read the request from FILE; - for stdin")
+    parser.add_argument(
+        "--output",
+        default="table",
+        metavar="table|json|FILE",
+        help="how to print the answer; with --data the file for the answers (default: table)",
+    )
+    add_file_arguments(parser)
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_connection_arguments(parser)
+    add_target_arguments(parser)
+    return parser
+
+
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    ways = (arguments.texts, arguments.csv, arguments.json, arguments.data)
+    given = [bool(way) for way in ways].count(True)
+    if given != 1:
+        raise InvalidArgument(
+            "expected either texts or --csv FILE or --json FILE or --data FILE; got "
+            + ("several" if given else "none (see --help)")
+        )
+    printed = arguments.output in ("table", "json")
+    if printed and arguments.data:
+        raise InvalidArgument("--data: expected --output FILE with it, for the answers")
+    if not printed and not arguments.data:
+        raise InvalidArgument(
+            f"--output: expected table or json, or --data FILE with it; got {arguments.output!r}"
+        )
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    _check_arguments(arguments)
+    if arguments.data:
+        with connect_as_told(arguments) as client:
+            return score_file(arguments, client)
+    raw = _read(arguments.json) if arguments.json else b""
+    check_texts(arguments.texts)
+    with connect_as_told(arguments) as client:
+        target = {"version": arguments.version, "label": arguments.label}
+        signature = _signature(client, arguments, target)
+        if arguments.json:
+            inputs = _json_inputs(raw, signature, arguments.json)
+        elif arguments.csv:
+            inputs = _csv_inputs(client, arguments, signature, target)
+        else:
+            inputs = _text_inputs(arguments.texts, signature)
+        outputs = client.predict(inputs, arguments.model, signature=arguments.signature, **target)
+        classes = []
+        if arguments.output == "table" and arguments.signature in ("", DEFAULT_SIGNATURE):
+            classes = class_names(client, arguments.model, target, inputs, outputs)
+    if arguments.output == "json":
+        print(_json_text(outputs))
+    elif {"forecast", "quantiles"} <= outputs.keys():
+        print_forecasts(Forecast.from_outputs(outputs))
+    else:
+        print_answers(inputs, outputs, classes)
+    return 0
+
+
+def _signature(client: Client, arguments: argparse.Namespace, target: Any) -> Signature:
+    try:
+        known = client.metadata(arguments.model, **target).signatures
+    except NotFound as error:
+        asked = f"--model {arguments.model}"
+        if arguments.version is not None:
+            asked += f" --version {arguments.version}"
+        raise NotFound(f"{asked}: expected what {client.url} serves; got: {error}") from error
+    name = arguments.signature or DEFAULT_SIGNATURE
+    if name not in known:
+        names = sorted(one for one in known if not one.startswith("__"))
+        raise InvalidArgument(f"--signature: expected one of {names}; got {name!r}")
+    return known[name]
+
+
+def _read(name: str) -> bytes:
+    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+
+
+def _json_inputs(raw: bytes, signature: Signature, name: str) -> dict[str, np.ndarray]:
+    try:
+        inputs, _ = decode_inputs(PredictBody(parse(raw), ""), signature)
+    except ServingError as error:
+        where = "standard input" if name == "-" else name
+        raise InvalidArgument(f"{where}: expected {_describe(signature)}; got: {error}") from error
+    return inputs
+
+
+def _csv_inputs(
+    client: Client, arguments: argparse.Namespace, signature: Signature, target: Any
+) -> dict[str, np.ndarray]:
+    if not {"history"} <= set(signature.inputs) <= {"history", "future", "timestamp"}:
+        raise InvalidArgument(
+            f"--csv: expected a forecaster, with the input history; the model takes "
+            f"{_describe(signature)}"
+        )
+    rows = model_ticks(client, arguments, target)
+    for note in rows.notes:
+        print(f"gru-serve predict: note: {arguments.csv}: {note}", file=sys.stderr)
+    inputs: dict[str, np.ndarray] = {"history": stacked(rows.ticks, arguments.csv)}
+    if "future" in signature.inputs:
+        inputs["future"] = rows.future(arguments.csv)
+    if "timestamp" in signature.inputs:
+        inputs["timestamp"] = rows.timestamp()
+    return inputs
+
+
+def _text_inputs(texts: Sequence[str], signature: Signature) -> dict[str, np.ndarray]:
+    strings = [
+        name for name, info in signature.inputs.items() if by_number(info.dtype).name == "string"
+    ]
+    if len(strings) != 1 or len(signature.inputs) != 1:
+        raise InvalidArgument(
+            f"texts: the model takes {_describe(signature)}; send it with --json FILE"
+        )
+    array = np.empty(len(texts), object)
+    array[:] = [text.encode() for text in texts]
+    return {strings[0]: array}
+
+
+def _describe(signature: Signature) -> str:
+    inputs = ", ".join(
+        f"{name} ({by_number(info.dtype).name} {_shape(info.shape)})"
+        for name, info in signature.inputs.items()
+    )
+    return f'{{"inputs": ...}} or {{"instances": [...]}} with {inputs}'
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    if shape is None:
+        return "of any shape"
+    return "[" + ", ".join("?" if size < 0 else str(size) for size in shape) + "]"
+
+
+def _json_text(outputs: dict[str, np.ndarray]) -> str:
+    row = batch_size(list(outputs.values())) is not None
+    return safe_json(encode_outputs(outputs, row).decode("utf-8", "replace"))

@@ -1,0 +1,98 @@
+"""`gru-serve publish`: copy a version to a base path, as `export` would have written it."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.errors import ServingError
+from gru_serving.release.golden import VerificationError
+from gru_serving.release.verify import verify_files
+from gru_serving.storage.digests import check_digests, has_digests, write_digests
+from gru_serving.storage.publishing import (
+    PublishError,
+    find_version,
+    publisher,
+    put_in_place,
+    remove_old,
+)
+
+_EXAMPLES = """examples:
+  gru-serve publish staging/sentiment --to /models/sentiment            # its highest version
+  gru-serve publish staging/sentiment/7 --to /models/sentiment --as 7 --keep 3
+
+The copy is made beside its place and compared with the digests written at export; its golden and
+warmup requests are run on it, and only then is it renamed to its number: a server that watches the
+base path never sees half a version. A second publisher meanwhile is refused.
+
+exit status: 0 published; 1 the version does not answer as at export; 2 wrong arguments or files
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Publish; returns the exit status, as the help says."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve publish",
+        description="Copy an exported version into another base path, checked, under the next "
+        "free number.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument(
+        "version",
+        type=Path,
+        metavar="VERSION",
+        help="directory of the version, or a base path for its highest",
+    )
+    parser.add_argument(
+        "--to", type=Path, required=True, metavar="DIRECTORY", help="base path to publish to"
+    )
+    parser.add_argument(
+        "--as", dest="number", type=int, metavar="N", help="number (default: the next free one)"
+    )
+    parser.add_argument(
+        "--keep", type=int, metavar="N", help="afterwards remove all but the N highest versions"
+    )
+    parser.add_argument(
+        "--unverified", action="store_true", help="publish without running golden requests"
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    arguments = parser.parse_args(argv)
+    try:
+        source = find_version(arguments.version)
+        if arguments.number is not None and arguments.number < 1:
+            raise ValueError(f"--as: expected a number from 1; got {arguments.number}")
+        with publisher(arguments.to) as aside:
+            _copy(source, aside)
+            if listed := has_digests(aside):
+                check_digests(aside)
+            checked = "not verified"
+            if not arguments.unverified:
+                verdict = verify_files(aside, warmup=True)
+                checked = f"{verdict.requests} golden requests answered as at export"
+                if not listed:
+                    write_digests(aside)
+            version = put_in_place(aside, arguments.to, arguments.number)
+        print(f"published {source} as {version}; {checked}")
+        if arguments.keep is not None:
+            for old in remove_old(arguments.to, arguments.keep):
+                print(f"removed {old}")
+    except (PublishError, VerificationError, ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve publish: {error}", file=sys.stderr)
+        return 1 if isinstance(error, VerificationError) else 2
+    return 0
+
+
+def _copy(source: Path, aside: Path) -> None:
+    try:
+        shutil.copytree(source, aside, dirs_exist_ok=True)
+    except shutil.Error as error:  # it lists every file
+        failures = error.args[0]
+        more = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+        raise OSError(f"copying failed: {failures[0][2]}{more}") from None

@@ -1,0 +1,193 @@
+"""`gru-serve promote`, `rollback` and `label`: move version labels on a running server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from gru_serving.commands.connection_arguments import (
+    NO_ANSWER,
+    WRONG,
+    add_connection_arguments,
+    connect_as_told,
+    exit_status,
+    explain_error,
+)
+from gru_serving.commands.promotion_gates import add_gate_arguments, promotion
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal.safe_text import safe_text
+from gru_serving.config.model_config_edit import RolloutError
+from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.release.rollout import Rollout
+from gru_serving.release.rollout_history import Move
+
+_COMMON = """
+Labels live in the model config file of the server (--model_config_file). The commands rewrite it
+in the order that TensorFlow Serving demands: first the new version is asked for and loaded, then
+the label moves; if the version does not load, the file is put back. Over gRPC the server is told
+to reload the file; over REST it has to poll it (--model_config_file_poll_wait_seconds).
+Clients ask for a label:  gru-serve predict --model sentiment --label stable "a fine film"
+or POST /v1/models/sentiment/labels/stable:predict.
+
+exit status: 0 done; 1 the new version does not load or the server refuses; 2 wrong arguments or
+files; 3 the server gives no usable answer
+"""
+
+
+def promote(argv: Sequence[str]) -> int:
+    """Point a label to a newer version."""
+    parser = _parser(
+        "promote",
+        "Point a label (stable) to a version (the newest). The version it leaves stays loaded, so "
+        "that a rollback takes no time; unlabelled versions below that stop being served.",
+        """examples:
+  gru-serve promote --config models.config --model sentiment --url grpc://localhost:8500
+  gru-serve promote --config models.config --model sentiment --to 4 --url grpc://localhost:8500
+  gru-serve promote --config models.config --model sentiment --from canary   # what canary is
+  gru-serve promote --config models.config --model sentiment --gate golden --gate latency
+  gru-serve promote --config models.config --model sentiment --gate golden --gate drift \\
+      --logs logs --watch 600        # put back where a gate does not pass
+""",
+    )
+    add_gate_arguments(parser)
+    parser.add_argument("--label", default="stable", help="label to move (default: stable)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--to", type=int, metavar="VERSION", help="version (default: the newest)")
+    which.add_argument("--from", dest="source", metavar="LABEL", help="the version of this label")
+
+    def moves(rollout: Rollout, arguments: argparse.Namespace) -> list[Move]:
+        version = arguments.to
+        if arguments.source is not None:
+            labels = rollout.labels()
+            if arguments.source not in labels:
+                raise RolloutError(
+                    f"--from: expected one of the labels {sorted(labels)}; got {arguments.source!r}"
+                )
+            version = labels[arguments.source]
+        if version is None:
+            version = rollout.newest()
+        return promotion(rollout, arguments, arguments.label, version)
+
+    return _run("promote", parser, argv, moves)
+
+
+def rollback(argv: Sequence[str]) -> int:
+    """Point a label back to where it was."""
+    parser = _parser(
+        "rollback",
+        "Point a label (stable) back to the version it had before its last promotion, as recorded "
+        "in the history next to the config file. A second rollback goes back one more version.",
+        """examples:
+  gru-serve rollback --config models.config --model sentiment --url grpc://localhost:8500
+  gru-serve rollback --config models.config --model sentiment --to 2 --url grpc://localhost:8500
+""",
+    )
+    parser.add_argument("--label", default="stable", help="label to move (default: stable)")
+    parser.add_argument("--to", type=int, metavar="VERSION", help="a certain version")
+
+    def moves(rollout: Rollout, arguments: argparse.Namespace) -> list[Move]:
+        version = arguments.to
+        if version is None:
+            version = rollout.before(arguments.label)
+        return rollout.move({arguments.label: version}, "rollback", retire=False)
+
+    return _run("rollback", parser, argv, moves)
+
+
+def label(argv: Sequence[str]) -> int:
+    """Set and remove labels."""
+    parser = _parser(
+        "label",
+        "Show, set and remove labels. Labels that are set have their versions loaded first.",
+        """examples:
+  gru-serve label --config models.config --model sentiment          # show
+  gru-serve label --config models.config --model sentiment stable=3 canary=4 \\
+      --url grpc://localhost:8500
+  gru-serve label --config models.config --model sentiment --remove canary \\
+      --url grpc://localhost:8500
+""",
+    )
+    parser.add_argument("labels", nargs="*", metavar="LABEL=VERSION")
+    parser.add_argument("--remove", action="append", default=[], metavar="LABEL")
+
+    def moves(rollout: Rollout, arguments: argparse.Namespace) -> list[Move]:
+        wanted: dict[str, int | None] = dict.fromkeys(arguments.remove)
+        for text in arguments.labels:
+            name, _, number = text.partition("=")
+            if not name or not number.isdecimal():
+                raise InvalidArgument(f"expected LABEL=VERSION, as stable=3; got {text!r}")
+            wanted[name] = int(number)
+        missing = [name for name in arguments.remove if name not in rollout.labels()]
+        if missing:
+            raise RolloutError(
+                f"--remove: expected one of the labels {sorted(rollout.labels())}; "
+                f"got {missing[0]!r}"
+            )
+        if not wanted:
+            for name, version in sorted(rollout.labels().items()):
+                print(f"{safe_text(name)} = {version}")
+            return []
+        return rollout.move(wanted, "label", retire=False)
+
+    return _run("label", parser, argv, moves)
+
+
+def _parser(command: str, description: str, examples: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"gru-serve {command}",
+        description=description,
+        epilog=examples + _COMMON,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="model config file of the server"
+    )
+    parser.add_argument("--model", required=True, metavar="NAME", help="name in that file")
+    parser.add_argument(
+        "--wait", type=float, default=300.0, help="seconds for loading (default: 300)"
+    )
+    parser.add_argument(
+        "--offline", action="store_true", help="write the file only: the server is not running"
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_connection_arguments(parser, "grpc://localhost:8500")
+    return parser
+
+
+def _run(
+    command: str,
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str],
+    moves: Callable[[Rollout, argparse.Namespace], list[Move]],
+) -> int:
+    arguments = parser.parse_args(argv)
+
+    def say(text: str) -> None:
+        print(f"gru-serve {command}: {safe_text(text)}", file=sys.stderr)
+
+    try:
+        connection = nullcontext() if arguments.offline else connect_as_told(arguments)
+        with connection as server:
+            rollout = Rollout(
+                arguments.config.resolve(), arguments.model, server, arguments.wait, say
+            )
+            done = moves(rollout, arguments)
+    except (RolloutError, ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        say(str(error) if isinstance(error, RolloutError) else explain_error(error))
+        if not isinstance(error, RolloutError):
+            return exit_status(error)
+        cause = error.__cause__
+        silent = isinstance(cause, ServingError) and exit_status(cause) == NO_ANSWER
+        return NO_ANSWER if silent else WRONG
+    for move in done:
+        before = "nothing" if move.before is None else move.before
+        after = "nothing" if move.after is None else move.after
+        print(f"{arguments.model}: {safe_text(move.label)} {before} -> {after}")
+    if not done and (command != "label" or arguments.labels):
+        print(f"{arguments.model}: nothing to change")
+    return 0

@@ -1,0 +1,94 @@
+"""`gru-serve serve`: a server that can replace `tensorflow_model_server`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from gru_serving.config.command_line import HelpRequested, parse_flags, usage
+from gru_serving.config.flags import check, notes
+from gru_serving.errors import InvalidArgument, ServingError, Unimplemented
+from gru_serving.missing_extra import require_extra
+from gru_serving.server.exposure import exposure
+from gru_serving.server.process import Server
+from gru_serving.server.transports import prefer_classic_polling
+from gru_serving.telemetry.server_log import start_log
+
+log = logging.getLogger(__name__)
+
+FAILED = 255
+# Batch threads and the event loop take turns at the interpreter. With Python's own 5 ms, a batch
+# begins only when the loop is idle, and then the loop waits for the batch.
+BATCHING_TURN_SECONDS = 0.0005
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        argv: Flags of TF Serving (`gru_serving.config.flags`).
+
+    Returns:
+        0 after a stop by signal; 255, as TF Serving, when the server could not start.
+    """
+    try:
+        flags = parse_flags(argv)
+    except HelpRequested:
+        print(usage())
+        return FAILED
+    except InvalidArgument as error:
+        print(f"{error}\n{usage()}")
+        return FAILED
+    if flags.version:
+        print(_versions())
+        return 0
+    start_log()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    prefer_classic_polling()
+    try:
+        if sys.platform == "win32":
+            raise Unimplemented(
+                "the server needs Linux or macOS; on Windows, run it in WSL or in a container"
+            )
+        check(flags)
+        require_extra("serve-light")
+        for note in notes(flags):
+            log.warning(note)
+        if warning := exposure(flags):
+            log.warning(warning)
+        if flags.enable_batching:
+            sys.setswitchinterval(BATCHING_TURN_SECONDS)
+        _run(Server(flags).run())
+    except ServingError as error:
+        print(f"Failed to start server. Error: {error.status}", flush=True)
+        return FAILED
+    return 0
+
+
+def _run(server: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:  # as on Windows; asyncio's own loop takes some 100 us more per request
+        asyncio.run(server)
+    else:
+        uvloop.run(server)
+
+
+def _versions() -> str:
+    own, tensorflow = _installed("keras-gru"), _installed("tensorflow", "tensorflow-cpu")
+    return f"TensorFlow ModelServer: keras-gru {own}\nTensorFlow Library: {tensorflow}"
+
+
+def _installed(*packages: str) -> str:
+    """The version of the first of these packages that is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    for package in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            return version(package)
+    return "(not installed)"

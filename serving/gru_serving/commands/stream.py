@@ -1,0 +1,219 @@
+"""`gru-serve stream`: a text or series piece by piece; the server keeps no state of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from gru_serving.client import Client
+from gru_serving.client.results import Forecast, Sentiment
+from gru_serving.client.series_columns import SeriesColumns
+from gru_serving.client.streaming import StreamAnswer, StreamingSession, StreamState
+from gru_serving.commands.connection_arguments import (
+    add_connection_arguments,
+    add_target_arguments,
+    check_texts,
+    connect_as_told,
+    exit_status,
+    explain_error,
+)
+from gru_serving.commands.files.series_csv import add_csv_arguments, open_csv, read_ticks
+from gru_serving.commands.series_request import model_columns
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal.safe_text import safe_json, safe_text, share_bar
+from gru_serving.errors import InvalidArgument, ServingError
+from gru_serving.named_files import naming_file
+
+_EXAMPLES = """examples:
+  gru-serve stream --model sentiment "Starts well but ends badly."
+  gru-serve stream --model co2 --csv co2.csv               # a series, row by row
+  tail -n +1 -f live.csv | gru-serve stream --model co2 --csv - --columns co2
+  gru-serve stream --model co2 --ticks < ticks.jsonl
+  gru-serve stream --model sentiment --state talk.json "Starts well"
+  gru-serve stream --model sentiment --state talk.json "but ends badly."    # continues later
+
+Words are separated by white space. Without a text, words come from standard input as they arrive.
+With --csv, each row is one tick: the model's columns, found by their names, or those of --columns
+in the order of the model's; an empty cell is a missing value. With
+--ticks, each line is one tick: a JSON list. Each tick is shown with the forecast after it: for
+each column the next step with its widest interval, and the last step.
+
+The session's state is kept here, on the client's side: the server may be restarted meanwhile. When
+the version that the state belongs to is replaced, what was fed is replayed on the new one, and the
+output says so.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Stream; returns 0, or as `gru-serve verify` 2 or 3 for an error."""
+    parser = argparse.ArgumentParser(
+        prog="gru-serve stream",
+        description="Feed a text word by word, or a series tick by tick, to the signature `step` "
+        "and show the answer after each.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("text", nargs="?", help="words to feed (default: standard input)")
+    parser.add_argument(
+        "--ticks", action="store_true", help="read lines of JSON numbers instead of words"
+    )
+    add_csv_arguments(parser)
+    parser.add_argument(
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="continue from the state in this file, and save it there",
+    )
+    parser.add_argument("--output", choices=("table", "json"), default="table")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    add_connection_arguments(parser)
+    add_target_arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        with connect_as_told(arguments) as client:
+            target = {"version": arguments.version, "label": arguments.label}
+            columns = model_columns(client, arguments, target) if arguments.csv else None
+            _stream(_session(client, arguments), columns, arguments)
+    except BrokenPipeError:
+        raise  # of the output, not of the server
+    except (ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve stream: {explain_error(error, arguments)}", file=sys.stderr)
+        return exit_status(error)
+    return 0
+
+
+def _session(client: Client, arguments: argparse.Namespace) -> StreamingSession:
+    if arguments.state is not None and not arguments.state.parent.is_dir():
+        # Fail now, before any input is processed and the state would be lost.
+        raise InvalidArgument(
+            f"--state {arguments.state}: there is no directory {arguments.state.parent}"
+        )
+    if arguments.state is not None and arguments.state.exists():
+        saved = StreamState.from_json(arguments.state.read_text("utf-8"))
+        if saved.model != arguments.model:
+            raise InvalidArgument(
+                f"--state {arguments.state}: is of model {saved.model}; give --model {saved.model}"
+            )
+        return StreamingSession.resume(client, saved, patience=arguments.timeout)
+    return StreamingSession(
+        client,
+        arguments.model,
+        version=arguments.version,
+        label=arguments.label,
+        patience=arguments.timeout,
+    )
+
+
+def _stream(
+    session: StreamingSession, columns: SeriesColumns | None, arguments: argparse.Namespace
+) -> None:
+    try:
+        for shown, piece in _pieces(columns, arguments):
+            answer = session.feed(piece)
+            if answer.replayed:
+                print(
+                    f"gru-serve stream: the previous version is gone; version {answer.version} "
+                    "serves now, and the earlier input was replayed on it",
+                    file=sys.stderr,
+                )
+            print(_line(shown, answer, arguments.output), flush=True)
+    finally:
+        if arguments.state is not None and session.version is not None:
+            _keep(arguments.state, session.saved)
+
+
+def _keep(path: Path, state: StreamState) -> None:
+    """Write the state, or leave the one before."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with naming_file(path):
+            # The state holds user data: keep the permissions of an existing file.
+            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666
+            opened = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with os.fdopen(opened, "w", encoding="utf-8") as file:
+                file.write(state.to_json() + "\n")
+            scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _pieces(
+    columns: SeriesColumns | None, arguments: argparse.Namespace
+) -> Iterator[tuple[Any, Any]]:
+    """What to show of each piece, and the piece."""
+    if arguments.csv is not None:
+        names = arguments.columns or (columns.names if columns else ())
+        optional = columns.optional if columns else ()
+        with open_csv(arguments.csv) as lines:
+            for tick in read_ticks(lines, arguments.csv, names, optional):
+                yield tick.label, tick.values.tolist()
+        return
+    source = sys.stdin if arguments.text is None else arguments.text.splitlines()
+    for piece in _ticks(source) if arguments.ticks else _words(source):
+        yield piece, piece
+
+
+def _words(lines: TextIO | Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        check_texts([line], "text")
+        yield from line.split()
+
+
+def _ticks(lines: TextIO | Sequence[str]) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            tick = json.loads(line)
+            np.asarray(tick, np.float32)
+        except (ValueError, TypeError):
+            raise InvalidArgument(
+                f"line {number}: expected a JSON number or list of numbers; got {line!r:.60}"
+            ) from None
+        yield tick
+
+
+def _line(piece: Any, answer: StreamAnswer, form: str) -> str:
+    if form == "json":
+        outputs = {name: _json(array[0]) for name, array in answer.outputs.items()}
+        line = {"fed": piece, "version": answer.version, **outputs}
+        return safe_json(json.dumps(line, ensure_ascii=False))
+    fed = f"{safe_text(piece):<20}"
+    if {"label", "probability", "scores"} <= answer.outputs.keys():
+        result = Sentiment.from_outputs(answer.outputs)[0]
+        bar = share_bar(result.probability, 20)
+        return f"{fed} {safe_text(result.label):<12} {result.probability:.3f} {bar}"
+    if {"forecast", "quantiles"} <= answer.outputs.keys():
+        return f"{fed} {_forecast(Forecast.from_outputs(answer.outputs)[0])}"
+    shown = "  ".join(
+        f"{name} {np.array2string(np.asarray(array[0]), precision=4, threshold=12)}"
+        for name, array in answer.outputs.items()
+    )
+    return f"{fed} {safe_text(shown)}"
+
+
+def _forecast(forecast: Forecast) -> str:
+    """Per column the next step with its widest interval, and the last one."""
+    shown = []
+    for column, of_column in zip(forecast.values.T, forecast.quantiles.swapaxes(0, 1), strict=True):
+        low, high = of_column[0, 0], of_column[0, -1]
+        last = f" ... {column[-1]:.5g}" if len(column) > 1 else ""
+        shown.append(f"{column[0]:.5g} [{low:.5g}, {high:.5g}]{last}")
+    return "  ".join(shown)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [_json(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return float(value) if isinstance(value, np.floating) else value

@@ -1,0 +1,156 @@
+"""Draws what a model's gates did, in the terminal and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from gru_serving.client.results import Explanation
+from gru_serving.commands.terminal.safe_text import safe_text, share_bar
+from gru_serving.errors import PlotError
+
+_MOST_CELLS = 16
+_MOST_TICKS = 120
+_TOKEN_WIDTH, _ANSWER_WIDTH = 18, 38
+_LONGEST_TOKEN = 200
+_LEVELS = "▁▂▃▄▅▆▇█"
+_DIRECTIONS = ("→", "←")
+
+
+def terminal_map(
+    explanation: Explanation,
+    classes: Sequence[str],
+    width: int = 80,
+    thresholds: Sequence[float] = (),
+) -> Table:
+    """A row per token: its gates, unit by unit or in groups of neighbours, and any scores after it.
+
+    Height, and colour where the terminal has it, stand for a gate's value from 0 to 1.
+
+    Args:
+        explanation: Of one text.
+        classes: The C class names; none for a series, one without a name for a number.
+        width: Of the terminal, in characters.
+        thresholds: From which probability on each label applies, of a model of several labels.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    tokens = [safe_text(token, _LONGEST_TOKEN) for token in explanation.tokens]
+    longest = min(_TOKEN_WIDTH, max(map(len, (*tokens, "token"))))
+    table.add_column("token", no_wrap=True, min_width=longest, max_width=_TOKEN_WIDTH)
+    strips = 2 * len(list(_places(explanation)))
+    room = (width - longest - _ANSWER_WIDTH) // strips - 2
+    cells_wide = min(_MOST_CELLS, max(4, room))
+    names = list(_layer_names(explanation))
+    for name in names:
+        table.add_column(f"update{name}", no_wrap=True)
+        table.add_column(f"reset{name}", no_wrap=True)
+    if classes:
+        table.add_column("answer so far", no_wrap=True)
+    for t, token in enumerate(tokens):
+        cells = [Text(token)]
+        for layer, direction in _places(explanation):
+            for gate in (explanation.update_gate, explanation.reset_gate):
+                cells.append(_strip(gate[t, layer, direction], cells_wide))
+        if classes:
+            cells.append(Text(_answer(explanation.scores[t], classes, thresholds)))
+        table.add_row(*cells)
+    return table
+
+
+def _answer(scores: Any, classes: Sequence[str], thresholds: Sequence[float]) -> str:
+    """The likeliest class, the labels that apply, or the number."""
+    if not any(classes):
+        return f"{float(scores[0]):.6g}"
+    if len(thresholds) == len(classes):
+        order = sorted(range(len(classes)), key=lambda k: -scores[k])
+        applying = [k for k in order if scores[k] >= thresholds[k]]
+        return ", ".join(f"{safe_text(classes[k])} {scores[k]:.3f}" for k in applying) or "-"
+    best = int(scores.argmax())
+    probability = float(scores[best])
+    return f"{safe_text(classes[best]):<10} {probability:.3f} {share_bar(probability, 16)}"
+
+
+def picture(
+    explanation: Explanation, classes: Sequence[str], path: Path, series: Any = None
+) -> None:
+    """Write heat-maps of both gates, units over tokens, above the scores or the series.
+
+    Args:
+        explanation: Of one text, or of one column of a series.
+        classes: The C class names; none for a series.
+        path: Of the picture; its ending says which kind.
+        series: Places on the axis of tokens, and the values there, to draw in place of scores.
+
+    Raises:
+        PlotError: matplotlib is not installed, or cannot write such a file.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotError("a picture needs matplotlib: pip install 'keras-gru[plot]'") from None
+    places, names = list(_places(explanation)), list(_layer_names(explanation))
+    steps = len(explanation.tokens)
+    rows = 2 * len(places) + 1
+    wide = min(max(steps, 12), 60)
+    figure = Figure(figsize=(2.5 + 0.35 * wide, 2.1 * rows), layout="constrained")
+    axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    image = None
+    for number, ((layer, direction), name) in enumerate(zip(places, names, strict=True)):
+        for which, gate in enumerate((explanation.update_gate, explanation.reset_gate)):
+            ax = axes[2 * number + which]
+            image = ax.imshow(
+                gate[:, layer, direction].T, aspect="auto", cmap="viridis", vmin=0, vmax=1
+            )
+            ax.set_ylabel(f"{('update', 'reset')[which]} gate{name}\nunit")
+    if image is not None:
+        figure.colorbar(image, ax=list(axes[:-1]), label="gate", fraction=0.03)
+    if series is None:
+        for k, name in enumerate(classes):
+            label = name or "number"
+            axes[-1].plot(range(steps), explanation.scores[:, k], marker="o", label=label)
+        if any(classes):
+            axes[-1].set(ylim=(-0.02, 1.02), ylabel="probability after\nthe token")
+        axes[-1].legend(loc="upper left")
+    else:
+        axes[-1].plot(*series)
+        axes[-1].set(ylabel="series", xlim=(-0.5, steps - 0.5))
+    every = -(-steps // _MOST_TICKS)
+    axes[-1].set_xticks(
+        range(0, steps, every), explanation.tokens[::every], rotation=60, ha="right"
+    )
+    try:
+        figure.savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        raise PlotError(f"{path}: cannot be written: {error}") from None
+
+
+def _places(explanation: Explanation) -> Iterator[tuple[int, int]]:
+    _, layers, directions, _ = explanation.update_gate.shape
+    return ((layer, direction) for layer in range(layers) for direction in range(directions))
+
+
+def _layer_names(explanation: Explanation) -> Iterator[str]:
+    _, layers, directions, _ = explanation.update_gate.shape
+    for layer, direction in _places(explanation):
+        number = f" {layer + 1}" if layers > 1 else ""
+        yield f"{number} {_DIRECTIONS[direction]}" if directions > 1 else number
+
+
+def _strip(gate: Any, cells: int) -> Text:
+    groups = np.array_split(gate, min(cells, len(gate)))
+    strip = Text()
+    for group in groups:
+        value = float(np.nan_to_num(np.clip(group.mean(), 0, 1)))
+        strip.append(_LEVELS[min(7, int(value * 8))], style=_colour(value))
+    return strip
+
+
+def _colour(value: float) -> str:
+    """From blue through green to yellow."""
+    red, green, blue = (round(255 * v) for v in (value**2, 0.15 + 0.8 * value, 0.5 * (1 - value)))
+    return f"rgb({red},{green},{blue})"

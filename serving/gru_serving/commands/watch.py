@@ -1,0 +1,252 @@
+"""`gru-serve watch`: whether requests and answers are still what the training data were like."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gru_serving.commands.connection_arguments import explain_error
+from gru_serving.commands.files.outcome_table import read_outcomes
+from gru_serving.commands.terminal.help_format import HelpFormatter
+from gru_serving.commands.terminal.safe_text import safe_json, safe_text
+from gru_serving.commands.terminal.waiting import waiting
+from gru_serving.drift.exposition import exposition
+from gru_serving.drift.outcomes import Accuracy
+from gru_serving.drift.prediction_logs import log_files, read_log
+from gru_serving.drift.stability import MOVED, SHIFTED
+from gru_serving.drift.watch import Report, Watch
+from gru_serving.errors import InvalidArgument, NotFound, ServingError
+from gru_serving.named_files import naming_file
+from gru_serving.storage.publishing import find_version
+
+_EXAMPLES = f"""examples:
+  gru-serve serve --model_config_file=models.config --prediction_log_directory=logs \\
+      --prediction_log_sampling_rate=0.1                      # writes what is read here
+  gru-serve watch logs --version models/sentiment
+  gru-serve watch logs --version models/sentiment/3 --hours 24 --label-next next.csv
+  gru-serve watch logs --version models/sentiment --outcomes corrected.csv
+  gru-serve watch logs --version models/sentiment --every 300 --metrics /var/lib/node/gru.prom
+
+Each quantity is compared with the held-out rows that the version was exported with: number of
+words and share of unknown ones, labels and scores; of series level, spread and missing values of
+each column, and the forecasts. The population stability index says how far the two are apart: up
+to {MOVED:g} a quantity is stable, up to {SHIFTED:g} it has moved, beyond that it has shifted. An
+index that few rows may give by chance counts as stable; the column "chance" is that limit. It
+assumes that rows are independent. Windows of a series that overlap are not: watch them over a
+season.
+
+exit status: 0 nothing has shifted; 1 something has; 2 wrong arguments or files; 130 interrupted
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Watch; returns the exit status, as the help says."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    try:
+        if arguments.every is None:
+            return _once(arguments)
+        while True:
+            try:
+                _once(arguments)
+            except NotFound as error:  # the server has logged nothing yet
+                print(f"gru-serve watch: {explain_error(error)}", file=sys.stderr)
+            time.sleep(arguments.every)
+    except KeyboardInterrupt:
+        return 130
+    except (ServingError, ValueError, OSError) as error:
+        if arguments.debug:
+            raise
+        print(f"gru-serve watch: {explain_error(error)}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gru-serve watch",
+        description="Compare logged requests and answers with the data of a version, name texts "
+        "worth labelling, and say how often answers were right.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument(
+        "logs", type=Path, metavar="LOGS", help="directory of a prediction log, or one of its files"
+    )
+    parser.add_argument(
+        "--version",
+        type=Path,
+        required=True,
+        metavar="MODEL",
+        help="directory of the version that answers, or a base path for its highest",
+    )
+    parser.add_argument("--model", metavar="NAME", help="of the requests, where logs have several")
+    parser.add_argument(
+        "--hours", type=_positive, metavar="N", help="only requests of the last N hours"
+    )
+    parser.add_argument(
+        "--outcomes",
+        type=Path,
+        metavar="FILE",
+        help="what was true: a .csv, .tsv, .jsonl or .parquet file with a text and a label column",
+    )
+    parser.add_argument(
+        "--label-separator", metavar="TEXT", help="between several labels in a cell of --outcomes"
+    )
+    parser.add_argument(
+        "--label-next", type=Path, metavar="FILE", help="write texts worth labelling to a .csv file"
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=20,
+        metavar="N",
+        help="texts to write of each kind, least sure and most unlike (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--metrics", type=Path, metavar="FILE", help="write the figures in Prometheus' text form"
+    )
+    parser.add_argument(
+        "--every", type=_positive, metavar="SECONDS", help="look again and again, until Ctrl-C"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text}")
+    return number
+
+
+def _once(arguments: argparse.Namespace) -> int:
+    if arguments.rows < 1:
+        raise InvalidArgument(f"--rows: expected at least 1; got {arguments.rows}")
+    version = find_version(arguments.version).resolve()
+    outcomes = {}
+    if arguments.outcomes:
+        outcomes = read_outcomes(arguments.outcomes, arguments.label_separator)
+    watch = Watch(version, outcomes, arguments.rows, arguments.model)
+    since = time.time() - arguments.hours * 3600 if arguments.hours else 0
+    with waiting(f"reading {arguments.logs}"):
+        for file in log_files(arguments.logs):
+            watch.add(read_log(file), since)
+    report = watch.report()
+    if arguments.metrics:
+        model = arguments.model or version.parent.name
+        _replace(arguments.metrics, exposition(report, model, version.name))
+    if arguments.label_next:
+        _replace(arguments.label_next, _to_label(report))
+    if arguments.json:
+        print(safe_json(json.dumps(_as_json(report), ensure_ascii=False, indent=1)))
+    else:
+        _print(version, report, arguments)
+    return int(report.verdict == "shifted")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    with naming_file(path):
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        scratch = Path(name)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            scratch.chmod(0o644)
+            scratch.replace(path)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+def _to_label(report: Report) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["text", "label", "predicted", "reason"])
+    writer.writerows([worth.text, "", worth.answer, worth.reason] for worth in report.worth)
+    return table.getvalue()
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    return {
+        "verdict": report.verdict,
+        "rows": report.rows,
+        "requests": report.requests,
+        "requests_of_other_versions": report.others,
+        "quantities": [
+            {
+                "name": one.name,
+                "before": one.before,
+                "now": one.now,
+                "stability_index": one.stability.value,
+                "chance": one.stability.noise,
+                "rows_far_outside": one.far_outside,
+                "verdict": one.stability.verdict,
+            }
+            for one in report.findings
+        ],
+        "accuracy": report.accuracy
+        and {**report.accuracy._asdict(), "share": report.accuracy.share},
+        "worth_labelling": [one._asdict() for one in report.worth],
+    }
+
+
+def _print(version: Path, report: Report, arguments: argparse.Namespace) -> None:
+    console = Console(highlight=False)
+    say = partial(console.print, markup=False, soft_wrap=True)
+    period = ""
+    if report.since is not None:
+        period = f" from {_moment(report.since)} to {_moment(report.until)}"
+    say(f"{version}: {report.rows:,} rows in {report.requests:,} requests{period}")
+    for number, requests in sorted(report.others.items()):
+        say(f"left out: {requests:,} requests that version {number} answered")
+    if not report.findings:
+        say("Nothing to compare: none of these requests has texts or series.")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("quantity", "held-out rows", "requests"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("outside", "index", "chance"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for one in report.findings:
+        index, noise = one.stability
+        outside = f"{one.far_outside:,}" if one.far_outside else ""
+        figures = outside, f"{index:.3f}", f"{noise:.3f}"
+        cells = one.name, one.before, one.now, *figures, one.stability.verdict
+        table.add_row(*(Text(safe_text(cell)) for cell in cells))
+    console.print(table)
+    say("Numbers: the median, and in brackets the range of 98 % of the rows.")
+    if any(one.far_outside for one in report.findings):
+        say("outside: rows farther from that range of the held-out rows than it is wide.")
+    if report.accuracy is not None:
+        say(_accuracy(report.accuracy))
+    elif arguments.outcomes:
+        say(f"No text of {arguments.outcomes} is among the requests.")
+    if report.worth and arguments.label_next:
+        say(f"{len(report.worth)} texts worth labelling: {arguments.label_next}")
+
+
+def _accuracy(found: Accuracy) -> str:
+    return (
+        f"accuracy {found.share:.1%} ({found.low:.1%} to {found.high:.1%}): {found.right:,} of "
+        f"{found.rows:,} texts whose label is known"
+    )
+
+
+def _moment(seconds: int | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

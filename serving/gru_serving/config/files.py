@@ -1,0 +1,240 @@
+"""TF Serving's configuration files: text protos, checked, as frozen dataclasses."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from google.protobuf import text_format
+from google.protobuf.message import Message
+
+from gru_serving.errors import InvalidArgument, NotFound
+from gru_serving.protos import pool
+from gru_serving.protos.batching_parameters_pb2 import BatchingParameters
+from gru_serving.protos.logging_config_pb2 import LoggingConfig
+from gru_serving.protos.model_server_config_pb2 import ModelConfig, ModelServerConfig, ModelType
+from gru_serving.protos.monitoring_config_pb2 import MonitoringConfig
+from gru_serving.protos.ssl_config_pb2 import SSLConfig
+
+PLATFORM = "tensorflow"
+LOG_COLLECTOR = "tfrecord"
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+@dataclass(frozen=True)
+class VersionPolicy:
+    """Which versions of a model to serve.
+
+    Attributes:
+        kind: "latest", "all" or "specific".
+        num_versions: For "latest": how many of the highest.
+        versions: For "specific".
+    """
+
+    kind: str = "latest"
+    num_versions: int = 1
+    versions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """One model to serve.
+
+    Attributes:
+        name: In requests.
+        base_path: The directory that holds the version directories.
+        policy: Which versions.
+        labels: Version numbers by label.
+        logging: Which requests to log; None where the configuration does not say.
+    """
+
+    name: str
+    base_path: Path
+    policy: VersionPolicy = field(default_factory=VersionPolicy)
+    labels: Mapping[str, int] = field(default_factory=dict)
+    logging: LoggingConfig | None = None
+
+
+def read_text_proto(path: str, message: MessageT) -> MessageT:
+    """Fill `message` from a text file and return it.
+
+    Raises:
+        NotFound: No such file.
+        InvalidArgument: The file does not parse; line and column are on stderr, as TF Serving's.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NotFound(f"{path}; No such file or directory") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"cannot read {path}: {error}") from None
+    try:
+        return text_format.Parse(text, message, descriptor_pool=pool.POOL)
+    except text_format.ParseError as error:
+        where = f"{error.GetLine() or 1}:{error.GetColumn() or 1}"
+        reason = re.sub(r"^\d+:\d+ ?: ?", "", str(error))
+        print(
+            f"Error parsing text-format {message.DESCRIPTOR.full_name}: {where}: {reason}",
+            file=sys.stderr,
+        )
+        raise InvalidArgument(f"Invalid protobuf file: '{path}'") from None
+
+
+def read_model_config(
+    path: str, may_log: bool = False, known: Collection[str] = ()
+) -> list[ServedModel] | None:
+    """As `served_models`, of a `--model_config_file`; None of one without any list of models."""
+    config = read_text_proto(path, ModelServerConfig())
+    models = served_models(config, may_log, known)
+    return models if config.HasField("model_config_list") else None
+
+
+def served_models(
+    config: ModelServerConfig, may_log: bool = False, known: Collection[str] = ()
+) -> list[ServedModel]:
+    """The models of a ModelServerConfig, checked.
+
+    Args:
+        config: The message.
+        may_log: Whether there is a place for prediction logs; without one a `logging_config` is
+            refused, as TF Serving's binary refuses it.
+        known: Names of models that are configured already.
+
+    Raises:
+        InvalidArgument: With TF Serving's text.
+    """
+    if config.HasField("custom_model_config"):
+        raise InvalidArgument("ModelServer does not yet support custom model config.")
+    entries = config.model_config_list.config
+    listed: set[str] = set()
+    for entry in entries:
+        if entry.name in listed:
+            raise InvalidArgument(
+                f"Illegal to list model {entry.name} multiple times in config list"
+            )
+        listed.add(entry.name)
+    models = [
+        single_model(entry.name, entry.base_path, _policy(entry), dict(entry.version_labels))
+        for entry in entries
+    ]
+    for entry in entries:
+        _check_platform(entry, entry.name in known)
+    return [_with_logging(*pair, may_log) for pair in zip(models, entries, strict=True)]
+
+
+def single_model(
+    name: str,
+    base_path: str,
+    policy: VersionPolicy | None = None,
+    labels: Mapping[str, int] | None = None,
+) -> ServedModel:
+    """One model, its base path checked.
+
+    Raises:
+        InvalidArgument: The path is relative or none, or a URI of a kind this engine cannot read.
+    """
+    scheme, separator, rest = base_path.partition("://")
+    if separator:
+        if scheme != "file":
+            raise InvalidArgument(
+                f"model {name}: this engine reads local paths; got base_path()={base_path}"
+            )
+        base_path = rest
+    if "\0" in base_path:
+        raise InvalidArgument(
+            f"model {name}: a path cannot contain a NUL character; got base_path()={base_path!r}"
+        )
+    if not base_path.startswith("/"):
+        raise InvalidArgument(
+            f"Expected model {name} to have an absolute path or URI; got base_path()={base_path}"
+        )
+    return ServedModel(name, Path(base_path), policy or VersionPolicy(), labels or {})
+
+
+def _with_logging(model: ServedModel, entry: ModelConfig, may_log: bool) -> ServedModel:
+    if not entry.HasField("logging_config"):
+        return model
+    if not may_log:
+        raise InvalidArgument("No request-logger-creator provided.")
+    _check_logging(entry.name, entry.logging_config)
+    return replace(model, logging=entry.logging_config)
+
+
+def _check_platform(entry: ModelConfig, known: bool) -> None:
+    has_type = entry.model_type != ModelType.MODEL_TYPE_UNSPECIFIED
+    if has_type == bool(entry.model_platform):
+        which = "both" if has_type else "neither"
+        between = "and" if has_type else "nor"
+        raise InvalidArgument(
+            f"Illegal setting {which} ModelServerConfig::model_type (deprecated) {between} "
+            f"ModelServerConfig::model_platform, model name is {entry.name}"
+        )
+    if has_type and entry.model_type != ModelType.TENSORFLOW:
+        raise InvalidArgument(
+            f"ModelServerConfig::model_type choice {entry.model_type} not supported."
+        )
+    if entry.model_platform not in ("", PLATFORM):
+        if known:
+            raise InvalidArgument(
+                f"Illegal to change a model's platform. For model {entry.name} platform was "
+                f"{PLATFORM} and new platform requested is {entry.model_platform}"
+            )
+        raise InvalidArgument(
+            f"Model {entry.name} requests unsupported platform {entry.model_platform}"
+        )
+
+
+def _check_logging(model: str, config: LoggingConfig) -> None:
+    """Whether the `logging_config` of a model can be honoured.
+
+    Raises:
+        InvalidArgument: A collector of another type, a rate beyond 0 to 1, or a file outside the
+            directory of the logs.
+    """
+    kind = config.log_collector_config.type
+    if kind not in ("", LOG_COLLECTOR):
+        raise InvalidArgument(
+            f"logging_config of model {model}: log_collector_config.type must be "
+            f'"{LOG_COLLECTOR}" or empty; got "{kind}"'
+        )
+    rate = config.sampling_config.sampling_rate
+    if not 0 <= rate <= 1:
+        raise InvalidArgument(
+            f"logging_config of model {model}: sampling_rate must be between 0 and 1; got {rate}"
+        )
+    prefix = Path(config.log_collector_config.filename_prefix)
+    if prefix.is_absolute() or ".." in prefix.parts:
+        raise InvalidArgument(
+            f"logging_config of model {model}: filename_prefix must stay inside "
+            f"--prediction_log_directory; got {prefix}"
+        )
+
+
+def _policy(entry: ModelConfig) -> VersionPolicy:
+    proto = entry.model_version_policy
+    kind = proto.WhichOneof("policy_choice")
+    if kind == "all":
+        return VersionPolicy("all")
+    if kind == "specific":
+        return VersionPolicy("specific", versions=tuple(proto.specific.versions))
+    return VersionPolicy("latest", num_versions=proto.latest.num_versions or 1)
+
+
+def read_monitoring_config(path: str) -> MonitoringConfig:
+    """A `--monitoring_config_file`."""
+    return read_text_proto(path, MonitoringConfig())
+
+
+def read_ssl_config(path: str) -> SSLConfig:
+    """A `--ssl_config_file`."""
+    return read_text_proto(path, SSLConfig())
+
+
+def read_batching_parameters(path: str) -> BatchingParameters:
+    """A `--batching_parameters_file`."""
+    return read_text_proto(path, BatchingParameters())

@@ -1,0 +1,53 @@
+"""The words of a text, and how many of them a version's vocabulary lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gru_serving.engine.native.manifest import FOLDER, Manifest
+from gru_serving.engine.native.tokens import UNKNOWN, Tokenizer, Words
+
+
+class TextReader:
+    """Reads texts as a version does, by the files that its export wrote for ONNX Runtime.
+
+    Args:
+        tokenizer: Splits a text; None splits at blanks.
+        words: What is known; None knows nothing of words.
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None = None, words: Words | None = None) -> None:
+        self._tokenizer, self._words = tokenizer, words
+
+    @classmethod
+    def of_version(cls, version: Path) -> TextReader:
+        """That of a version; a simple one where it has no such files.
+
+        Raises:
+            InvalidArgument: They are not what an export writes.
+        """
+        manifest = Manifest.read(version)
+        for call in manifest.signatures.values() if manifest else ():
+            steps = {step["do"]: step for step in call.steps}
+            if {"tokenize", "look_up"} <= steps.keys():
+                folder = version / FOLDER
+                return cls(
+                    Tokenizer.read(folder / steps["tokenize"]["by"]),
+                    Words.read(folder / steps["look_up"]["in"]),
+                )
+        return cls()
+
+    def __call__(self, texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray | None]:
+        """Number of words of each text (B,), and the share of unknown ones (B,).
+
+        A text without words has no unknown ones. Where nobody can tell, None.
+        """
+        if self._tokenizer is None or self._words is None:
+            return np.array([len(text.split()) for text in texts], float), None
+        rows = [self._tokenizer(text) for text in texts]
+        counts = np.array([len(row) for row in rows], float)
+        unknown = (self._words.look_up(rows) == UNKNOWN).sum(axis=1)
+        return counts, unknown / np.maximum(counts, 1)

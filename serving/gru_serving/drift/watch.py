@@ -1,0 +1,210 @@
+"""Compares logged requests and answers with what a version's held-out rows were like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from gru_serving.drift.histogram import NameBins, NumberBins
+from gru_serving.drift.outcomes import Accuracy, Known, Outcomes
+from gru_serving.drift.prediction_logs import Logged
+from gru_serving.drift.quantities import Quantities, Rows
+from gru_serving.drift.reference import Distribution, Reference
+from gru_serving.drift.stability import Stability, Verdict, stability
+from gru_serving.drift.text_reader import TextReader
+from gru_serving.drift.worth_labelling import Worth, WorthLabelling
+from gru_serving.errors import InvalidArgument
+
+_ORDER: Sequence[Verdict] = ("stable", "moved", "shifted")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One quantity, then and now.
+
+    Attributes:
+        name: Of the quantity.
+        before: What it was like, in words.
+        now: What it is like.
+        stability: How far that is.
+        far_outside: Rows farther from the range of 98 % of the held-out rows than it is wide; a few
+            of them do not move an index.
+    """
+
+    name: str
+    before: str
+    now: str
+    stability: Stability
+    far_outside: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a watch has found.
+
+    Attributes:
+        rows: Rows that the version answered.
+        requests: In so many requests.
+        others: Requests that other versions answered, by their number.
+        findings: The least stable first.
+        accuracy: Of the rows whose outcome is known.
+        worth: Texts to label next.
+        since: Of the first request, seconds since 1970; None without any.
+        until: Of the last.
+    """
+
+    rows: int
+    requests: int
+    others: Mapping[int, int]
+    findings: Sequence[Finding]
+    accuracy: Accuracy | None = None
+    worth: Sequence[Worth] = ()
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all quantities'; stable where nothing was asked."""
+        found = [finding.stability.verdict for finding in self.findings]
+        return max(found, key=_ORDER.index, default="stable")
+
+
+@dataclass
+class _Seen:
+    requests: int = 0
+    since: int | None = None
+    until: int | None = None
+    others: Counter[int] = field(default_factory=Counter)
+
+
+class Watch:
+    """Takes logged requests in and tells how far they are from the reference.
+
+    Args:
+        version: Directory of the version whose answers are watched.
+        outcomes: What is known of texts by now.
+        most: Texts to name for labelling, of each kind.
+        model: Whose requests count; None: the logs are of one model.
+
+    Raises:
+        ServingError: The version has no reference, or its files cannot be read.
+    """
+
+    def __init__(
+        self, version: Path, outcomes: Known | None = None, most: int = 20, model: str | None = None
+    ) -> None:
+        self._reference = Reference.read(version)
+        self._quantities = Quantities(TextReader.of_version(version), self._reference.columns)
+        self._number = int(version.name) if version.name.isdecimal() else None
+        self._outcomes = Outcomes(outcomes or {})
+        bins = {name: one.bins for name, one in self._reference.quantities.items()}
+        self._worth = WorthLabelling(
+            {name: one for name, one in bins.items() if isinstance(one, NumberBins)}, most
+        )
+        self._numbers: dict[str, list[np.ndarray]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._seen = _Seen()
+        self._rows = 0
+        self._model, self._models = model, set[str]()
+
+    def add(self, requests: Iterable[Logged], since: float = 0) -> None:
+        """Take requests in.
+
+        Args:
+            requests: Those of other versions are only counted.
+            since: Earlier ones are left out; seconds since 1970.
+        """
+        for request in requests:
+            if request.seconds < since or self._model not in (None, request.model):
+                continue
+            self._models.add(request.model)
+            if self._number is not None and request.version not in (0, self._number):
+                self._seen.others[request.version] += 1
+                continue
+            self._add(request)
+
+    def _add(self, request: Logged) -> None:
+        rows = self._quantities(request.inputs, request.outputs)
+        if not len(rows):
+            return
+        seen = self._seen
+        seen.requests += 1
+        seen.since = min(request.seconds, seen.since or request.seconds)
+        seen.until = max(request.seconds, seen.until or request.seconds)
+        self._rows += len(rows)
+        for name in self._reference.quantities.keys() & rows.numbers.keys():
+            self._numbers.setdefault(name, []).append(rows.numbers[name])
+        for name in self._reference.quantities.keys() & rows.names.keys():
+            self._names.setdefault(name, []).extend(rows.names[name])
+        self._worth.add(rows)
+        self._join(rows)
+
+    def _join(self, rows: Rows) -> None:
+        if rows.said and len(rows.texts) == len(rows.said):
+            self._outcomes.add(rows.texts, rows.said)
+
+    def report(self) -> Report:
+        """What has been found so far.
+
+        Raises:
+            InvalidArgument: The requests are of several models, and none was chosen.
+        """
+        if len(self._models) > 1:
+            raise InvalidArgument(
+                f"expected requests of one model, got those of {', '.join(sorted(self._models))}; "
+                "choose one with --model"
+            )
+        findings = [
+            _number_finding(name, self._reference.quantities[name], np.concatenate(values))
+            for name, values in self._numbers.items()
+        ] + [
+            _name_finding(name, self._reference.quantities[name], values)
+            for name, values in self._names.items()
+        ]
+        findings.sort(key=lambda one: (-one.stability.value, one.name))
+        seen = self._seen
+        return Report(
+            self._rows,
+            seen.requests,
+            dict(seen.others),
+            findings,
+            self._outcomes.accuracy(),
+            self._worth.rows(),
+            seen.since,
+            seen.until,
+        )
+
+
+def _number_finding(name: str, before: Distribution, values: np.ndarray) -> Finding:
+    bins = before.bins
+    assert isinstance(bins, NumberBins)
+    there = values[~np.isnan(values)]
+    now = "none" if not len(there) else _range(*np.quantile(there, [0.01, 0.5, 0.99]))
+    counts = bins.counts(values)
+    was = _range(bins.low, bins.median, bins.high)
+    far = int((bins.outside(values) > 1).sum())
+    return Finding(name, was, now, stability(before.counts, counts), far)
+
+
+def _range(low: float, median: float, high: float) -> str:
+    return f"{median:.4g} ({low:.4g} to {high:.4g})"
+
+
+def _name_finding(name: str, before: Distribution, values: Sequence[str]) -> Finding:
+    bins = before.bins
+    assert isinstance(bins, NameBins)
+    counts = bins.counts(values)
+    # The names whose share has changed most, the same ones on both sides.
+    then, now = before.counts / before.counts.sum(), counts / max(1, counts.sum())
+    order = np.argsort(-np.abs(now - then), kind="stable")
+    shown = sorted(place for place in order[:3] if then[place] or now[place])
+    labels = bins.labels()
+
+    def said(shares: np.ndarray) -> str:
+        return ", ".join(f"{labels[place] or '(none)'} {shares[place]:.1%}" for place in shown)
+
+    return Finding(name, said(then), said(now), stability(before.counts, counts))

@@ -1,0 +1,74 @@
+"""How this package imports TensorFlow: without Keras, and hidden from the garbage collector."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+
+from gru_serving.errors import FailedPrecondition
+from gru_serving.telemetry.server_log import still
+
+log = logging.getLogger(__name__)
+
+_importing = threading.Lock()
+
+
+def import_tensorflow() -> None:
+    """Have TensorFlow in memory, for a version that it has to run; several threads may ask.
+
+    Raises:
+        FailedPrecondition: It is not installed, as in the light image.
+    """
+    with _importing:
+        if "tensorflow" in sys.modules:
+            return
+        log.info("Importing TensorFlow ...")
+        try:
+            with still("importing TensorFlow"), for_good(), without_keras():
+                import tensorflow  # noqa: F401
+        except ModuleNotFoundError as error:
+            if error.name != "tensorflow":
+                raise
+            raise FailedPrecondition(
+                "needs TensorFlow, which is not installed here: use the image `engine` in place "
+                "of `engine-light`, or pip install 'keras-gru[serve]'"
+            ) from None
+
+
+@contextlib.contextmanager
+def for_good() -> Iterator[None]:
+    """Have the garbage collector ignore what `import tensorflow` creates.
+
+    Its modules are a quarter of a million objects. Scanning them takes some 150 ms, in which no
+    request is answered; under load that was every few seconds.
+    """
+    if "tensorflow" in sys.modules:  # freezing would keep garbage from that earlier import
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@contextlib.contextmanager
+def without_keras() -> Iterator[None]:
+    """Have `import tensorflow` do without Keras, which is half of its time and 130 MB.
+
+    TensorFlow imports it for `tf.saved_model.load` and works without it; a session does not need
+    it.
+    """
+    if "keras" in sys.modules:
+        yield
+        return
+    sys.modules["keras"] = None  # type: ignore[assignment]  # an import of it fails
+    try:
+        yield
+    finally:
+        del sys.modules["keras"]

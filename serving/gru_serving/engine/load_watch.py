@@ -1,0 +1,128 @@
+"""What ends a load from outside: a timeout, or the stop of the server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gru_serving.errors import DeadlineExceeded, ServingError, Unavailable
+
+
+class LoadWatch:
+    """The time of one load.
+
+    Args:
+        seconds: Allowed; 0 for no limit.
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._seconds = seconds
+        self._ends: float | None = None
+        self._lock = threading.Lock()
+        self._error: ServingError | None = None
+        self._interrupts: list[Callable[[], None]] = []
+
+    def begin(self) -> None:
+        """Let the time run from now on."""
+        if self._seconds > 0:
+            self._ends = time.monotonic() + self._seconds
+
+    def check(self) -> None:
+        """Go on only if the load may.
+
+        Raises:
+            ServingError: It may not: the time is over, or the server stops.
+        """
+        if self._error is None and self._ends is not None and time.monotonic() > self._ends:
+            self._expire()
+        if self._error is not None:
+            raise self._error
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """Have this called, from another thread, when what is done within has to end.
+
+        Whatever error the interruption makes is raised as the reason for it.
+
+        Raises:
+            ServingError: The time is over, or the server stops.
+        """
+        self.check()
+        with self._lock:
+            self._interrupts.append(interrupt)
+        left = None if self._ends is None else max(0.0, self._ends - time.monotonic())
+        timer = None
+        if left is not None:
+            timer = threading.Timer(min(left, threading.TIMEOUT_MAX), self._expire)
+            timer.daemon = True
+            timer.start()
+        try:
+            self.check()  # it may have been ended in between
+            yield
+        except Exception:
+            self.check()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            with self._lock:
+                self._interrupts.remove(interrupt)
+        self.check()
+
+    def stop(self) -> None:
+        """End the load: the server stops."""
+        self._end(Unavailable("the server stops"))
+
+    def _expire(self) -> None:
+        self._end(
+            DeadlineExceeded(
+                f"loading took longer than --load_timeout_seconds allows ({self._seconds:g} s)"
+            )
+        )
+
+    def _end(self, error: ServingError) -> None:
+        with self._lock:
+            if self._error is None:
+                self._error = error
+            interrupts = list(self._interrupts)
+        for interrupt in interrupts:
+            interrupt()
+
+
+class LoadWatches:
+    """Those of all loads under way, so that a server that stops can end them.
+
+    Args:
+        seconds: Allowed for each; 0 for no limit.
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._watches: set[LoadWatch] = set()
+        self._stopped = False
+
+    @contextmanager
+    def watch(self) -> Iterator[LoadWatch]:
+        """For the time of one load."""
+        watch = LoadWatch(self._seconds)
+        with self._lock:
+            self._watches.add(watch)
+            stopped = self._stopped
+        if stopped:
+            watch.stop()
+        try:
+            yield watch
+        finally:
+            with self._lock:
+                self._watches.discard(watch)
+
+    def stop(self) -> None:
+        """End all loads, and any that is begun after this."""
+        with self._lock:
+            self._stopped = True
+            watches = list(self._watches)
+        for watch in watches:
+            watch.stop()

@@ -1,0 +1,51 @@
+"""The interface between a predictor and what runs the model: graph, TFLite file or batcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+
+
+class ModelSession(Protocol):
+    """Named tensors in, named tensors out; methods may be called from several threads."""
+
+    @property
+    def signatures(self) -> SignatureDefMap:
+        """As stored in the model."""
+
+    def tensor(self, name: str) -> Any:
+        """A hashable handle of a tensor, for `run`.
+
+        Raises:
+            NotFound: No such tensor.
+        """
+
+    def run(
+        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+    ) -> list[np.ndarray]:
+        """Run the model.
+
+        Args:
+            feeds: Arrays by handle.
+            fetches: Handles wanted.
+            timeout_ms: Time allowed; 0 for no limit.
+
+        Returns:
+            One array per fetch.
+
+        Raises:
+            ServingError: With TF Serving's text.
+        """
+
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:
+        """Whether a run with these inputs is over before a thread would have taken it up."""
+
+    def interrupt(self) -> None:
+        """End the runs under way, where that can be done; for the end of the process."""
+
+    def close(self) -> None:
+        """Free the model; no run may be under way."""

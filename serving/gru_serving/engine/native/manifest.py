@@ -1,0 +1,92 @@
+"""`assets.extra/onnx/signatures.json` of a version: which graph answers which signature, and how.
+
+The file is written by `gru-serve export`::
+
+    {"format": 1,
+     "signatures": {
+       "serving_default": {
+         "graph": "classify.onnx",
+         "steps": [{"do": "tokenize", "from": "text", "by": "tokens.json", …}, …],
+         "outputs": {"scores": "scores", …},
+         "rows_per_run": null}},
+     "left_to_tensorflow": {"gates": "why"}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gru_serving.errors import InvalidArgument
+
+FOLDER = Path("assets.extra", "onnx")
+FILE = "signatures.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class GraphCall:
+    """How one signature is answered.
+
+    Attributes:
+        graph: File of the graph, beside the manifest; None where the steps make all outputs.
+        outputs: Outputs of the graph, or values of the steps, by the name that the signature gives.
+        steps: Of `gru_serving.engine.native.steps`.
+        rows_per_run: Rows that the graph takes at once; None for any number.
+    """
+
+    graph: str | None
+    outputs: Mapping[str, str]
+    steps: Sequence[Mapping[str, Any]] = ()
+    rows_per_run: int | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a version holds for ONNX Runtime.
+
+    Attributes:
+        signatures: By name.
+        left: Why the others are left to TensorFlow, by name.
+    """
+
+    signatures: Mapping[str, GraphCall] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write the file into a folder."""
+        content = {
+            "format": FORMAT,
+            "signatures": {name: asdict(call) for name, call in self.signatures.items()},
+            "left_to_tensorflow": dict(self.left),
+        }
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        (folder / FILE).write_text(f"{text}\n", "utf-8")
+
+    @classmethod
+    def read(cls, version: Path) -> Manifest | None:
+        """That of a version; None where it has none.
+
+        Raises:
+            InvalidArgument: The file is not what an export writes.
+        """
+        path = version / FOLDER / FILE
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise InvalidArgument(f"{path}: expected JSON, got {error}") from None
+        try:
+            if content["format"] != FORMAT:
+                raise InvalidArgument(
+                    f"{path}: expected format {FORMAT}, got {content['format']!r}; it was written "
+                    "by another release"
+                )
+            calls = {name: GraphCall(**call) for name, call in content["signatures"].items()}
+            return cls(calls, content["left_to_tensorflow"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InvalidArgument(f"{path}: not a table of signatures: {error!r}") from None

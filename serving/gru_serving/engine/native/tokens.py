@@ -1,0 +1,158 @@
+"""Texts to tokens and word ids, as a version's files describe it; the answers are TensorFlow's.
+
+`tokens.json` holds steps, each of which changes a text: `decode`, `replace` a pattern `by` another
+text, `cut` what stands between two patterns, `exchange` several texts for others, `normalise`,
+`lower`; one finds the tokens. A last one may cut these into `pieces`, or say of each whether it
+stands `attached` to the one before. Patterns are Python's, with re.ASCII, and stand there twice:
+for `any` text, and for texts of `ascii` alone, for which null says that nothing matches.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gru_serving.engine.native.piece_cutter import PieceCutter
+from gru_serving.engine.native.text_changes import (
+    Cut,
+    Exchange,
+    LowerCase,
+    Normalisation,
+    TextChange,
+)
+
+PADDING, UNKNOWN = 0, 1
+_ENTITY = b"&"  # how all begins that is exchanged
+
+
+class Tokenizer:
+    """Splits texts into tokens.
+
+    Args:
+        steps: Of `tokens.json`.
+
+    Raises:
+        ValueError: A step is unknown.
+    """
+
+    def __init__(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        *_, last = steps
+        self._then = _of_tokens(last)
+        if self._then is not None:
+            steps = steps[:-1]
+        self._any, self._ascii = _Reading(steps, "any"), _Reading(steps, "ascii")
+        # What takes the place of ASCII may be none.
+        self._exchanges = any("exchange" in step for step in steps)
+
+    @classmethod
+    def read(cls, path: Path) -> Tokenizer:
+        """From a `tokens.json`."""
+        return cls(json.loads(path.read_text("utf-8"))["steps"])
+
+    def __call__(self, text: bytes) -> list[str]:
+        """The tokens of a text; bytes that are no UTF-8 become U+FFFD."""
+        if text.isascii() and not (self._exchanges and _ENTITY in text):
+            words = self._ascii(text.decode("ascii"))
+        else:
+            words = self._any(text.decode("utf-8", "replace"))
+        return words if self._then is None else self._then(words)
+
+
+class _Reading:
+    """The steps for one kind of text: `any`, or of ASCII alone."""
+
+    def __init__(self, steps: Sequence[Mapping[str, Any]], kind: str) -> None:
+        self._changes: list[TextChange] = []
+        find: re.Pattern[str] | None = None
+        for step in steps:
+            if "find" in step:
+                find = re.compile(step["find"][kind], re.ASCII)
+            elif step != {"decode": "utf-8"} and (change := _change(step, kind)):
+                self._changes.append(change)
+        if find is None:
+            raise ValueError("no step finds tokens")
+        # With one group, which is the whole pattern, as without any.
+        self._find = find.findall
+
+    def __call__(self, text: str) -> list[str]:
+        for change in self._changes:
+            text = change(text)
+        return self._find(text)
+
+
+def _of_tokens(step: Mapping[str, Any]) -> Callable[[list[str]], list[str]] | None:
+    """What a step does to tokens; None where it is of texts."""
+    match step:
+        case {"pieces": pieces, "most": most}:
+            return PieceCutter(pieces, most)
+        case {"begin": begin, "attached": attached}:
+            return partial(_with_spacing, begin=begin, attached=attached)
+    return None
+
+
+def _with_spacing(tokens: list[str], begin: str, attached: str) -> list[str]:
+    """Tokens without the mark of those behind a blank, and with that of the others."""
+    return [
+        attached + token if token[:1] != begin else token[1:] if len(token) > 1 else token
+        for token in tokens
+    ]
+
+
+def _change(step: Mapping[str, Any], kind: str) -> TextChange | None:
+    """What a step does to one kind of text; None for nothing."""
+    match step:
+        case {"replace": patterns, "by": by}:
+            pattern = patterns[kind]
+            return pattern and partial(re.compile(pattern, re.ASCII).sub, by)
+        case {"cut": patterns, "by": by}:
+            return Cut(patterns[kind], by)
+        case {"exchange": pairs}:
+            return Exchange(pairs) if kind == "any" else None
+        case {"normalise": table}:
+            return Normalisation(**table) if kind == "any" else None
+        case {"lower": table}:
+            return LowerCase(**table) if kind == "any" else str.lower
+    raise ValueError(f"unknown step {sorted(step)}")
+
+
+class Words:
+    """The known words and their ids.
+
+    Args:
+        tokens: A word's place is its id; the first two stand for padding and unknown words.
+    """
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._ids = {token: place for place, token in enumerate(tokens) if place > UNKNOWN}
+
+    @classmethod
+    def read(cls, path: Path) -> Words:
+        """From a file of one word per line."""
+        return cls(path.read_text("utf-8").removesuffix("\n").split("\n"))
+
+    def look_up(self, rows: Sequence[Sequence[str]]) -> np.ndarray:
+        """Ids (B, T) int32 of rows of tokens, padded with 0 at the end; T is at least 1."""
+        ids = np.full((len(rows), max(map(len, rows), default=0) or 1), PADDING, np.int32)
+        known = self._ids.get
+        for row, tokens in zip(ids, rows, strict=True):
+            row[: len(tokens)] = [known(token, UNKNOWN) for token in tokens]
+        return ids
+
+
+def shown(token: str, mark: str) -> str:
+    """A token without a mark before it."""
+    return token.removeprefix(mark) or token
+
+
+def padded(rows: Sequence[Sequence[str]]) -> np.ndarray:
+    """Tokens (B, T) as `bytes` objects, padded with empty ones; T is at least 1."""
+    table = np.full((len(rows), max(map(len, rows), default=0) or 1), b"", object)
+    for row, tokens in zip(table, rows, strict=True):
+        row[: len(tokens)] = [token.encode() for token in tokens]
+    return table

@@ -1,0 +1,267 @@
+"""A loaded version: arrays in, arrays out. Knows neither HTTP nor gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gru_serving.codecs.dtypes import STRING, string_array
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE, Signature
+from gru_serving.codecs.tensor_shape import check_array
+from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.model_session import ModelSession
+from gru_serving.engine.session_options import SessionOptions
+from gru_serving.errors import FailedPrecondition, InvalidArgument
+from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+
+_MAX_CALLS = 1024
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What a session needs to run one signature with one choice of outputs.
+
+    Outputs are fetched in the order of their names, however a request orders them, so that runs
+    which differ only in that can share a batch.
+    """
+
+    signature: Signature
+    feeds: Sequence[tuple[str, Any, bool]]  # alias, handle, whether it takes strings
+    fetches: Sequence[Any]
+    fetched: Sequence[str]
+    wanted: Sequence[str]
+
+    def answer(self, outputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of a run by name, in the order wanted."""
+        answer = dict(zip(self.fetched, outputs, strict=True))
+        return answer if self.wanted == self.fetched else {a: answer[a] for a in self.wanted}
+
+
+@dataclass(slots=True)
+class PreparedRun:
+    """A run of one signature, with all that it needs."""
+
+    _session: ModelSession
+    _call: _Call
+    _feeds: Mapping[Any, np.ndarray]
+
+    @property
+    def brief(self) -> bool:
+        """Whether the run is over before a thread would have taken it up."""
+        return self._session.is_brief(self._feeds)
+
+    def run(self, timeout_ms: int = 0) -> dict[str, np.ndarray]:
+        """The outputs by name; blocks until they are there.
+
+        Args:
+            timeout_ms: Time allowed; 0 for no limit.
+
+        Raises:
+            ServingError: With TF Serving's text.
+        """
+        return self._call.answer(self._session.run(self._feeds, self._call.fetches, timeout_ms))
+
+    async def run_in_batch(self, timeout_ms: int = 0) -> dict[str, np.ndarray]:
+        """As `run`, for an event loop; of a model that merges runs into batches only.
+
+        A request that waits for its batch to fill occupies no thread, so batches may hold more
+        requests than there are threads.
+        """
+        assert isinstance(self._session, BatchingSession)
+        outputs = await self._session.run_soon(self._feeds, self._call.fetches, timeout_ms)
+        return self._call.answer(outputs)
+
+
+class Predictor:
+    """A model in memory; its methods may be called from several threads.
+
+    Args:
+        model: Directory of a SavedModel, or what runs the model already; closed with this.
+        tags: Of the MetaGraph to load.
+        options: Threads of the session.
+        check_method_names: Refuse signatures whose `method_name` does not fit the request.
+        runtime: See the attribute.
+        left: See the attribute.
+
+    Attributes:
+        signatures: By name.
+        signature_defs: The same as stored, for metadata.
+        check_method_names: As given.
+        batches: Whether runs are merged into batches.
+        runtime: What runs the model: `tensorflow`, `tflite` or `onnx`.
+        left: Signatures that this leaves to TensorFlow.
+
+    Raises:
+        ServingError: The SavedModel cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | ModelSession,
+        tags: Sequence[str] = ("serve",),
+        options: SessionOptions | None = None,
+        check_method_names: bool = False,
+        runtime: str = "tensorflow",
+        left: Collection[str] = (),
+    ) -> None:
+        if isinstance(model, (str, Path)):
+            from gru_serving.engine.runtime import open_graph_session
+
+            model = open_graph_session(Path(model), tags, options)
+        self._session = model
+        self.check_method_names = check_method_names
+        self.runtime = runtime
+        self.left = frozenset(left)
+        self.batches = isinstance(model, BatchingSession)
+        self.signature_defs: SignatureDefMap = self._session.signatures
+        self.signatures: dict[str, Signature] = {
+            name: Signature.from_proto(proto)
+            for name, proto in sorted(self.signature_defs.signature_def.items())
+        }
+        self._calls: dict[tuple[str, tuple[str, ...]], _Call] = {}
+
+    def find_signature(self, name: str) -> Signature:
+        """The signature of a Predict request.
+
+        Args:
+            name: Empty for `serving_default`.
+
+        Raises:
+            FailedPrecondition: With TF Serving's text: no such signature.
+        """
+        name = name or DEFAULT_SIGNATURE
+        try:
+            return self.signatures[name]
+        except KeyError:
+            raise FailedPrecondition(f'Serving signature key "{name}" not found.') from None
+
+    def check_inputs(self, signature_name: str, names: Collection[str]) -> Signature:
+        """The signature of a Predict request, which must fit what the request feeds.
+
+        Args:
+            signature_name: Empty for `serving_default`.
+            names: Of the inputs.
+
+        Raises:
+            ServingError: With TF Serving's text: no such signature, not one for Predict, or other
+                inputs.
+        """
+        signature = self.find_signature(signature_name)
+        if self.check_method_names:
+            signature.check_predict_method()
+        signature.check_input_names(names)
+        return signature
+
+    def predict(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        signature_name: str = "",
+        output_filter: Collection[str] = (),
+        timeout_ms: int = 0,
+    ) -> dict[str, np.ndarray]:
+        """Run one signature.
+
+        Args:
+            inputs: Arrays by input name; shapes are not checked, the graph does.
+            signature_name: Empty for `serving_default`.
+            output_filter: Outputs wanted, in that order; all when empty.
+            timeout_ms: Time allowed; 0 for no limit.
+
+        Returns:
+            Arrays by output name.
+
+        Raises:
+            ServingError: With TF Serving's text.
+        """
+        self.check_inputs(signature_name, inputs.keys())
+        return self.prepare(inputs, signature_name, output_filter).run(timeout_ms)
+
+    def prepare(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        signature_name: str = "",
+        output_filter: Collection[str] = (),
+    ) -> PreparedRun:
+        """As `predict`, up to the run; `check_inputs` must have passed the names of the inputs."""
+        signature = self.find_signature(signature_name)
+        call = self._call(signature_name, signature, output_filter)
+        feeds = {}
+        for alias, handle, takes_strings in call.feeds:
+            array = inputs.get(alias)
+            if array is None:
+                array = signature.defaults[alias]
+            check_array(array)
+            if takes_strings and array.dtype.kind in "SUT":
+                array = string_array(array)
+            if handle in feeds:
+                raise InvalidArgument(
+                    f'Endpoint "{signature.inputs[alias].name}" fed more than once.'
+                )
+            feeds[handle] = array
+        return PreparedRun(self._session, call, feeds)
+
+    def run(
+        self, feeds: Mapping[str, np.ndarray], fetches: Sequence[str], timeout_ms: int = 0
+    ) -> dict[str, np.ndarray]:
+        """Run the graph once, whatever the signatures say.
+
+        Args:
+            feeds: Arrays by tensor name.
+            fetches: Names of the tensors wanted.
+            timeout_ms: Time allowed; 0 for no limit.
+
+        Returns:
+            Arrays by tensor name.
+
+        Raises:
+            ServingError: With TensorFlow's text.
+        """
+        for array in feeds.values():
+            check_array(array)
+        tensor = self._session.tensor
+        names = sorted(set(fetches))
+        outputs = self._session.run(
+            {tensor(name): array for name, array in feeds.items()},
+            [tensor(name) for name in names],
+            timeout_ms,
+        )
+        return dict(zip(names, outputs, strict=True))
+
+    def interrupt(self) -> None:
+        """End the requests under way, where that can be done; for the end of the process."""
+        self._session.interrupt()
+
+    def close(self) -> None:
+        """Free the model; no request may be under way."""
+        self._session.close()
+
+    def _call(self, name: str, signature: Signature, output_filter: Collection[str]) -> _Call:
+        key = (name, tuple(output_filter))
+        call = self._calls.get(key)
+        if call is None:
+            call = self._new_call(signature, output_filter)
+            # Clients choose the filters; their variety must not fill the memory.
+            if len(self._calls) < _MAX_CALLS:
+                self._calls[key] = call
+        return call
+
+    def _new_call(self, signature: Signature, output_filter: Collection[str]) -> _Call:
+        wanted = signature.select_outputs(output_filter)
+        if not wanted:
+            raise InvalidArgument("Must specify at least one target to fetch or execute.")
+        tensor = self._session.tensor
+        fetched = sorted(wanted)
+        return _Call(
+            signature=signature,
+            feeds=[
+                (alias, tensor(info.name), info.dtype == STRING.number)
+                for alias, info in signature.inputs.items()
+            ],
+            fetches=[tensor(signature.outputs[alias].name) for alias in fetched],
+            fetched=fetched,
+            wanted=wanted,
+        )

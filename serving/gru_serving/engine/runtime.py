@@ -1,0 +1,205 @@
+"""Which runtime runs a version: a session of TensorFlow, TensorFlow Lite, or ONNX Runtime.
+
+`auto` takes ONNX Runtime for an export that holds graphs for it, once these have answered the
+golden requests of the version as the Keras model did; for all else TensorFlow, which is imported
+when the first version needs it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gru_serving.engine.golden import GOLDEN, VerificationError, local_engine, read_golden, replay
+from gru_serving.engine.imports import import_tensorflow
+from gru_serving.engine.load_watch import LoadWatch
+from gru_serving.engine.model_session import ModelSession
+from gru_serving.engine.native.manifest import FOLDER, Manifest
+from gru_serving.engine.saved_model_config import check_saved_model_config
+from gru_serving.engine.session_options import SessionOptions
+from gru_serving.errors import FailedPrecondition, InvalidArgument, ServingError
+
+if TYPE_CHECKING:
+    from gru_serving.engine.native.session import NativeSession
+
+log = logging.getLogger(__name__)
+
+RUNTIMES = ("auto", "tensorflow", "onnx")
+ONNX_FILE = "model.onnx"
+# A signature that nobody can ask: TensorFlow runs it when it loads the model.
+_INITIALIZER = "__saved_model_init_op"
+
+
+class Opened(NamedTuple):
+    """A version in memory.
+
+    Attributes:
+        session: Runs it.
+        runtime: Its name: `tensorflow`, `tflite` or `onnx`.
+        left: Signatures for which TensorFlow would have to be loaded, by a request for one.
+    """
+
+    session: ModelSession
+    runtime: str
+    left: frozenset[str] = frozenset()
+
+
+def open_graph_session(
+    directory: Path,
+    tags: Sequence[str] = ("serve",),
+    options: SessionOptions | None = None,
+    watch: LoadWatch | None = None,
+) -> ModelSession:
+    """A SavedModel in a session of TensorFlow, which is imported first.
+
+    Raises:
+        ServingError: TensorFlow is not installed, or refuses the SavedModel.
+    """
+    try:
+        import_tensorflow()
+    except FailedPrecondition as error:
+        raise FailedPrecondition(f"{directory}: {error}") from None
+    from gru_serving.engine.session import GraphSession
+
+    if watch is None:
+        return GraphSession(directory, tags, options)
+    check_saved_model_config(directory)
+    return GraphSession(directory, tags, options, watch.interrupting)
+
+
+def open_version(
+    directory: Path,
+    runtime: str,
+    tags: Sequence[str],
+    options: SessionOptions,
+    watch: LoadWatch | None = None,
+) -> Opened:
+    """Bring a version into memory.
+
+    Args:
+        directory: Of the version.
+        runtime: Of `RUNTIMES`.
+        tags: Of the MetaGraph to load.
+        options: Of a session of TensorFlow.
+        watch: Ends the load.
+
+    Raises:
+        ServingError: The version cannot be loaded, or not by this runtime.
+    """
+    if runtime != "tensorflow":
+        try:
+            session = _open_native(directory, runtime, tags, options)
+        except (ServingError, VerificationError) as error:
+            if runtime == "onnx" or not _has("tensorflow"):
+                raise _refused(directory, error) from None
+            log.warning("%s: served by TensorFlow, not by ONNX Runtime: %s", directory, error)
+        else:
+            if session is not None:
+                return Opened(session, "onnx", _left(directory, session))
+            if runtime == "onnx":
+                raise FailedPrecondition(
+                    f"{directory}: --runtime=onnx needs {FOLDER}, which `gru-serve export` writes, "
+                    f"or {ONNX_FILE}; got neither"
+                )
+    return Opened(open_graph_session(directory, tags, options, watch), "tensorflow")
+
+
+def answered_by(directory: Path, runtime: str) -> Collection[str] | None:
+    """The signatures of a version that a runtime can answer; None for all."""
+    manifest = Manifest.read(directory) if runtime == "onnx" else None
+    return None if manifest is None else manifest.signatures.keys()
+
+
+def _left(directory: Path, session: ModelSession) -> frozenset[str]:
+    manifest = Manifest.read(directory)
+    names = session.signatures.signature_def.keys() - {_INITIALIZER}
+    return frozenset() if manifest is None else frozenset(names - manifest.signatures.keys())
+
+
+def _refused(directory: Path, error: Exception) -> ServingError:
+    if isinstance(error, ServingError):
+        return error
+    return InvalidArgument(f"{directory}: {error}")
+
+
+def _open_native(
+    directory: Path,
+    runtime: str,
+    tags: Sequence[str],
+    options: SessionOptions,
+) -> ModelSession | None:
+    """The session; None where the version has no graphs of ONNX, or nothing here runs them."""
+    manifest = Manifest.read(directory)
+    alone = manifest is None and not _is_saved_model(directory)
+    plain = alone or (manifest is None and runtime == "onnx")
+    if manifest is None and not (plain and (directory / ONNX_FILE).exists()):
+        return None
+    if not _has("onnxruntime"):
+        if runtime == "onnx" or alone:
+            raise FailedPrecondition(
+                f"{directory}: needs ONNX Runtime, which is not installed; install it with "
+                "pip install 'keras-gru[serve]'"
+            )
+        return None
+    if manifest is None:
+        from gru_serving.engine.native.onnx_file import OnnxFileSession
+
+        return OnnxFileSession(directory / ONNX_FILE)
+    from gru_serving.engine.native.session import NativeSession
+    from gru_serving.engine.native.signature_file import read_signatures
+
+    signatures = read_signatures(directory, tags)
+    if signatures is None:
+        return None  # TensorFlow has the words for what is wrong with it
+    if not manifest.signatures:
+        return None
+    rest = None
+    if runtime == "auto" and _has("tensorflow"):
+        rest = partial(open_graph_session, directory, tags, options)
+    threads = 1 if options.frugal else options.intra_op_threads
+    session = NativeSession(directory, manifest, signatures, rest, threads)
+    try:
+        _compare(directory, session, manifest, runtime)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _compare(directory: Path, session: NativeSession, manifest: Manifest, runtime: str) -> None:
+    """Have a session answer the golden requests of its version.
+
+    A version without any needs none where it has no choice: with `--runtime=onnx`, and without
+    TensorFlow.
+
+    Raises:
+        VerificationError: An answer differs.
+    """
+    from gru_serving.engine.predictor import Predictor
+
+    if not (directory / GOLDEN).exists():
+        if runtime == "auto" and _has("tensorflow"):
+            raise VerificationError("it has no golden requests that its graphs could answer")
+        return
+    golden = [
+        request
+        for request in read_golden(directory)
+        if request["signature_name"] in manifest.signatures
+    ]
+    verdict = replay(golden, local_engine(Predictor(session)))
+    log.info(
+        "%s: ONNX Runtime answers %d golden requests as the Keras model does, within %.1e",
+        directory, verdict.requests, verdict.largest_difference,
+    )  # fmt: skip
+
+
+def _is_saved_model(directory: Path) -> bool:
+    return any((directory / f"saved_model.{kind}").exists() for kind in ("pb", "pbtxt", "cpb"))
+
+
+def _has(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

@@ -1,0 +1,257 @@
+"""A TensorFlow Lite model as a session: `model.tflite` in a version's directory.
+
+Runs on LiteRT (`ai-edge-litert`), which continues TensorFlow Lite, where it is installed; else on
+the interpreter inside TensorFlow, which is deprecated but knows TensorFlow's own operations too.
+"""
+
+from __future__ import annotations
+
+import queue
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gru_serving.codecs.dtypes import STRING, by_numpy
+from gru_serving.codecs.signature import DEFAULT_SIGNATURE
+from gru_serving.engine.tflite.signatures import (
+    Details,
+    by_alias,
+    describe,
+    dtype_of,
+    find_tensor_name,
+    read_metadata,
+    repair_tensor_names,
+    tensors_by_name,
+)
+from gru_serving.errors import FailedPrecondition, Internal, InvalidArgument, NotFound
+from gru_serving.protos.get_model_metadata_pb2 import SignatureDefMap
+
+MODEL_FILE = "model.tflite"
+# Dimensions that TensorFlow Lite has at most; for inputs whose file does not say how many.
+_MAX_RANK = 8
+_MAX_SIZE = 2**31 - 1
+
+
+class TfliteSession:
+    """A pool of interpreters of one model; its methods may be called from several threads.
+
+    Args:
+        path: Of the `.tflite` file.
+        interpreters: Runs at once.
+
+    Attributes:
+        signatures: Those in the file's metadata; else its native ones; else `serving_default`
+            with all of its inputs and outputs.
+
+    Raises:
+        ServingError: The file holds no model that can be run, or signatures that do not fit it; or
+            neither LiteRT nor TensorFlow is installed.
+    """
+
+    def __init__(self, path: Path, interpreters: int = 1) -> None:
+        self._pool: queue.LifoQueue[_PrimarySubgraph | _NativeSignatures] = queue.LifoQueue()
+        try:
+            self.signatures = self._open(path, max(1, interpreters))
+        except (ValueError, RuntimeError) as error:
+            raise InvalidArgument(f"Cannot build Interpreter from {path}: {error}") from None
+        self._names = {
+            info.name
+            for proto in self.signatures.signature_def.values()
+            for infos in (proto.inputs, proto.outputs)
+            for info in infos.values()
+        }
+
+    def _open(self, path: Path, interpreters: int) -> SignatureDefMap:
+        """Fill the pool; returns the signatures."""
+        interpreter = _interpreter(path)
+        stored = read_metadata(path)
+        kind: type[_PrimarySubgraph | _NativeSignatures] = _PrimarySubgraph
+        if not stored.signature_def and interpreter.get_signature_list():
+            kind = _NativeSignatures
+        first = kind(interpreter)
+        self._pool.put(first)
+        for _ in range(1, interpreters):
+            self._pool.put(kind(_interpreter(path)))
+        return first.signatures(stored)
+
+    def tensor(self, name: str) -> str:
+        """The handle of a tensor: its name in the file.
+
+        Args:
+            name: As in the file, or with `:0` behind it.
+
+        Raises:
+            NotFound: No signature has it.
+        """
+        found = find_tensor_name(name, self._names)
+        if found is None:
+            raise NotFound(f"Missing TFLite tensor: {name}")
+        return found
+
+    def run(
+        self,
+        feeds: Mapping[Any, np.ndarray],
+        fetches: Sequence[Any],
+        timeout_ms: int = 0,  # noqa: ARG002 (an interpreter cannot be stopped)
+    ) -> list[np.ndarray]:
+        """Run the model.
+
+        Raises:
+            InvalidArgument: Wrong types, or tensors that the model does not take or give; of a
+                file with native signatures, tensors that no signature has together.
+            Internal: The interpreter failed.
+        """
+        interpreter = self._pool.get()
+        try:
+            return interpreter.run(feeds, fetches)
+        except (ValueError, RuntimeError) as error:
+            raise Internal(f"Failed to run interpreter. {error}") from None
+        finally:
+            self._pool.put(interpreter)
+
+    def is_brief(self, feeds: Mapping[Any, np.ndarray]) -> bool:  # noqa: ARG002
+        """Never: it may have to wait for an interpreter."""
+        return False
+
+    def interrupt(self) -> None:
+        """Nothing: an interpreter cannot be stopped."""
+
+    def close(self) -> None:
+        """Free the interpreters; no run may be under way."""
+        while not self._pool.empty():
+            self._pool.get()
+
+
+class _PrimarySubgraph:
+    """Runs the primary subgraph on tensors by name, whichever signatures they are of."""
+
+    def __init__(self, interpreter: Any) -> None:
+        self._interpreter = interpreter
+        self._inputs = tensors_by_name(interpreter.get_input_details(), "Input")
+        self._outputs = tensors_by_name(interpreter.get_output_details(), "Output")
+
+    def signatures(self, stored: SignatureDefMap) -> SignatureDefMap:
+        """Those of the metadata; one of all inputs and outputs where there are none."""
+        if stored.signature_def:
+            repair_tensor_names(stored, self._inputs, self._outputs)
+            return stored
+        generated = describe(by_alias(self._inputs), by_alias(self._outputs))
+        return SignatureDefMap(signature_def={DEFAULT_SIGNATURE: generated})
+
+    def run(self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any]) -> list[np.ndarray]:
+        for name in [*(feeds.keys() - self._inputs), *(set(fetches) - self._outputs.keys())]:
+            raise InvalidArgument(f"Missing TFLite tensor: {name}")
+        _check(feeds, self._inputs)
+        # Otherwise inputs that are not fed would keep the last request's values.
+        arrays = {
+            detail["index"]: feeds[name] if name in feeds else _zeros(detail)
+            for name, detail in self._inputs.items()
+        }
+        self._set(arrays)
+        self._interpreter.invoke()
+        return [self._interpreter.get_tensor(self._outputs[name]["index"]) for name in fetches]
+
+    def _set(self, arrays: Mapping[int, np.ndarray]) -> None:
+        for detail in self._interpreter.get_input_details():
+            index = detail["index"]
+            if tuple(detail["shape"]) != arrays[index].shape:
+                self._interpreter.resize_tensor_input(index, arrays[index].shape)
+        self._interpreter.allocate_tensors()
+        for index, array in arrays.items():
+            self._interpreter.set_tensor(index, array)
+
+
+class _NativeSignatures:
+    """Runs the native signature that has the tensors asked for."""
+
+    def __init__(self, interpreter: Any) -> None:
+        self._runners = {
+            key: interpreter.get_signature_runner(key) for key in interpreter.get_signature_list()
+        }
+        self._tensors: dict[str, tuple[dict[str, Details], dict[str, Details]]] = {
+            key: (runner.get_input_details(), runner.get_output_details())
+            for key, runner in self._runners.items()
+        }
+
+    def signatures(self, _stored: SignatureDefMap) -> SignatureDefMap:
+        return SignatureDefMap(
+            signature_def={key: describe(*tensors) for key, tensors in self._tensors.items()}
+        )
+
+    def run(self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any]) -> list[np.ndarray]:
+        key = self._signature_of(feeds, fetches)
+        inputs, outputs = self._tensors[key]
+        aliases = {detail["name"]: alias for alias, detail in inputs.items()}
+        answers = {detail["name"]: alias for alias, detail in outputs.items()}
+        _check(feeds, {name: inputs[alias] for name, alias in aliases.items()})
+        answer = self._runners[key](**{aliases[name]: array for name, array in feeds.items()})
+        return [answer[answers[name]] for name in fetches]
+
+    def _signature_of(self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any]) -> str:
+        for key, (inputs, outputs) in self._tensors.items():
+            taken = {detail["name"] for detail in inputs.values()}
+            given = {detail["name"] for detail in outputs.values()}
+            if taken == feeds.keys() and given >= set(fetches):
+                return key
+        raise InvalidArgument(
+            f"Missing TFLite tensors: no signature takes {sorted(feeds)} and gives "
+            f"{sorted(fetches)}"
+        )
+
+
+def _check(feeds: Mapping[Any, np.ndarray], tensors: Mapping[str, Details]) -> None:
+    for i, (name, array) in enumerate(feeds.items()):
+        expected, given = dtype_of(tensors[name]), by_numpy(array.dtype)
+        if expected is not given:
+            raise InvalidArgument(
+                f"Expects arg[{i}] to be {expected.name} but {given.name} is provided"
+            )
+        # The kernels count on it: one that gets more dimensions may end the process.
+        rank = len(tensors[name]["shape"])
+        if array.ndim != rank and (rank or array.ndim > _MAX_RANK):
+            raise InvalidArgument(
+                f"Expects arg[{i}] to have {rank} dimensions but {array.ndim} are provided"
+            )
+        if max(array.shape, default=0) > _MAX_SIZE:  # of a tensor without any elements
+            raise InvalidArgument(
+                f"Expects arg[{i}] to have dimensions of at most {_MAX_SIZE} but its shape is "
+                f"{list(array.shape)}"
+            )
+
+
+def _zeros(detail: Details) -> np.ndarray:
+    if dtype_of(detail) is STRING:
+        return np.full(detail["shape"], b"", object)
+    return np.zeros(detail["shape"], detail["dtype"])
+
+
+def _interpreter(path: Path) -> Any:
+    interpreter = _interpreter_class()(model_path=str(path), num_threads=1)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def _interpreter_class() -> Any:
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError:
+        try:
+            import tensorflow as tf
+        except ModuleNotFoundError as error:
+            if error.name != "tensorflow":
+                raise
+            raise FailedPrecondition(
+                f"{MODEL_FILE} needs LiteRT, which is not installed here: "
+                "pip install 'keras-gru[tflite]'"
+            ) from None
+
+        def deprecated(**options: Any) -> Any:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return tf.lite.Interpreter(**options)
+
+        return deprecated
+    return Interpreter

@@ -1,0 +1,196 @@
+"""From a version's directory to a predictor that serves, as the flags want it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gru_serving.config.batching_options import of_version
+from gru_serving.config.cpus import schedulable_cpus
+from gru_serving.engine.batching.scheduler import BatchScheduler
+from gru_serving.engine.batching.session import BatchingSession
+from gru_serving.engine.load_options import LoadOptions
+from gru_serving.engine.load_watch import LoadWatch, LoadWatches
+from gru_serving.engine.model_session import ModelSession
+from gru_serving.engine.predictor import Predictor
+from gru_serving.engine.runtime import ONNX_FILE, Opened, open_version
+from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
+from gru_serving.engine.trial import try_version
+from gru_serving.engine.warmup import replay
+from gru_serving.errors import Code, ServingError, Unavailable
+from gru_serving.storage.digests import check_digests, has_digests
+from gru_serving.storage.version_files import contents_of
+from gru_serving.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+MLMD_FILE = Path("assets.extra", "mlmd_uuid")
+_GRAPHS = ("saved_model.pb", "saved_model.pbtxt", "saved_model.cpb", MODEL_FILE, ONNX_FILE)
+
+T = TypeVar("T")
+
+
+class VersionLoader:
+    """Loads versions; may be called from several threads.
+
+    Args:
+        options: How.
+        metrics: Where loads, runs and batches are counted.
+        scheduler: Runs batches; needed where the options ask for batching.
+    """
+
+    def __init__(
+        self,
+        options: LoadOptions | None = None,
+        metrics: Metrics | None = None,
+        scheduler: BatchScheduler | None = None,
+    ) -> None:
+        self._options = options or LoadOptions()
+        self._metrics = metrics or Metrics()
+        self._scheduler = scheduler
+        self._watches = LoadWatches(self._options.seconds)
+        self._runtimes: dict[Path, str] = {}
+        self._trials = threading.BoundedSemaphore(schedulable_cpus())
+
+    def __call__(self, directory: Path) -> Predictor:
+        """Check a version, try it, load it, and run its warmup requests.
+
+        Raises:
+            ServingError: The version is refused, cannot be loaded in time, or a warmup request
+                fails; or `stop` was called.
+        """
+        with (
+            self._watches.watch() as watch,
+            self._metrics.loading(str(directory)),
+            _naming_files(directory),
+        ):
+            before = contents_of(directory)
+            watch.begin()
+            if checked := has_digests(directory):
+                _timed(
+                    lambda: check_digests(directory, watch.check), "Checked the files of", directory
+                )
+            if self._is_to_be_tried(directory, checked):
+                self._try(directory, watch)
+            predictor = self._load(directory, watch)
+            if checked and contents_of(directory) != before:
+                predictor.close()
+                raise Unavailable(f"{directory}: its files changed while it was loaded")
+        return predictor
+
+    def stop(self) -> None:
+        """End all loads, those under way as well, with an error: the server stops."""
+        self._watches.stop()
+
+    def _is_to_be_tried(self, directory: Path, checked: bool) -> bool:
+        trial = self._options.trial
+        if trial == "never" or (trial == "auto" and checked):
+            return False
+        # If nothing can be found or read, the load itself has the error text.
+        return any(os.access(directory / name, os.R_OK) for name in _GRAPHS)
+
+    def _try(self, directory: Path, watch: LoadWatch) -> None:
+        while not self._trials.acquire(timeout=0.1):
+            watch.check()
+        try:
+            watch.begin()
+            # Alone there, requests have no batches to share.
+            options = replace(self._options, trial="never", batching=None, seconds=0.0)
+            _timed(lambda: try_version(directory, options, watch), "Tried", directory)
+        finally:
+            self._trials.release()
+        watch.begin()
+
+    def _load(self, directory: Path, watch: LoadWatch) -> Predictor:
+        options = self._options
+        session, runtime, left = self._session(directory, watch)
+        self._runtimes[directory] = runtime
+        hurried: AbstractContextManager[None] = nullcontext()
+        if isinstance(session, BatchingSession):
+            hurried = session.hurried()
+        predictor = Predictor(
+            session, check_method_names=options.check_method_names, runtime=runtime, left=left
+        )
+        try:
+            with hurried, watch.interrupting(predictor.interrupt):
+                replay(predictor, directory, options.warmup_iterations, self._metrics, left)
+        except BaseException:
+            predictor.close()
+            raise
+        return predictor
+
+    def note_metadata(self, model: str, version: int, directory: Path) -> None:
+        """Publish what runs a served version, and which ML Metadata it carries, if any."""
+        runtime = self._runtimes.get(directory)
+        if runtime is not None:
+            log.info("Model %s, version %d: run by %s", model, version, runtime)
+            self._metrics.model_runtime.set(1, model, str(version), runtime)
+        if (directory / MLMD_FILE).exists():
+            # The key itself is a text; the format of TF Serving's page has numbers only.
+            self._metrics.mlmd_map.set(0, model, str(version))
+
+    def _session(self, directory: Path, watch: LoadWatch) -> Opened:
+        options = self._options
+        batching = options.batching
+        if batching is not None and options.per_model_batching:
+            batching = of_version(directory)
+        if options.prefer_tflite and (directory / MODEL_FILE).exists():
+            tflite = TfliteSession(directory / MODEL_FILE, options.tflite_interpreters)
+            opened = Opened(tflite, "tflite")
+        else:
+            how = replace(options.session, frugal=batching is not None)
+            opened = open_version(directory, options.runtime, options.tags, how, watch)
+        session: ModelSession = _CountedSession(opened.session, self._metrics)
+        if batching is not None and self._scheduler is not None:
+            session = BatchingSession(session, self._scheduler, batching, self._metrics)
+        return opened._replace(session=session)
+
+
+@contextmanager
+def _naming_files(directory: Path) -> Iterator[None]:
+    """Within, what the system refuses is an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        denied = isinstance(error, PermissionError)
+        raise ServingError(
+            f"{error.filename or directory}: {error.strerror or error}",
+            Code.PERMISSION_DENIED if denied else Code.UNKNOWN,
+        ) from error
+
+
+def _timed(action: Callable[[], T], what: str, directory: Path) -> T:
+    started = time.monotonic()
+    result = action()
+    log.info("%s %s in %.2f s", what, directory, time.monotonic() - started)
+    return result
+
+
+class _CountedSession:
+    """Counts the runs of a session, under the names of TensorFlow's own counters."""
+
+    def __init__(self, session: ModelSession, metrics: Metrics) -> None:
+        self._session = session
+        self._metrics = metrics
+        self.signatures = session.signatures
+        self.tensor = session.tensor
+        self.is_brief = session.is_brief
+        self.interrupt = session.interrupt
+        self.close = session.close
+
+    def run(
+        self, feeds: Mapping[Any, np.ndarray], fetches: Sequence[Any], timeout_ms: int = 0
+    ) -> list[np.ndarray]:
+        started = time.perf_counter()
+        outputs = self._session.run(feeds, fetches, timeout_ms)
+        self._metrics.graph_run(time.perf_counter() - started)
+        return outputs

@@ -1,0 +1,169 @@
+"""Errors of serving, independent of HTTP and gRPC.
+
+The canonical status codes are the common language of TensorFlow, gRPC and TF Serving's REST API.
+Each transport has one table from them to its own codes
+(`gru_serving.codecs.json_predict.HTTP_STATUS`, `gru_serving.server.grpc.service.GRPC_STATUS`).
+
+    ServingError
+    ├── InvalidArgument       the request is wrong whatever the state of the server
+    ├── FailedPrecondition    the request does not fit the model or its state
+    ├── NotFound              no such model or version
+    ├── DeadlineExceeded
+    ├── ResourceExhausted
+    ├── Unavailable           not now: try again
+    ├── Unimplemented
+    ├── Internal
+    ├── Unknown
+    └── RefusedVersion        a version that must not be loaded, or that crashed a process
+"""
+
+# ruff: noqa: N818 (the classes are named after the canonical codes)
+from __future__ import annotations
+
+from enum import IntEnum
+
+from gru_serving.graph_names import without_node_names
+
+
+class Code(IntEnum):
+    """Canonical status codes, with the numbers of gRPC and `tensorflow.error.Code`."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class ServingError(Exception):
+    """An error with a canonical code.
+
+    Attributes:
+        code: The canonical code.
+        message: The text, as TF Serving has it wherever TF Serving has one.
+    """
+
+    code = Code.UNKNOWN
+
+    def __init__(self, message: str, code: Code | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def status(self) -> str:
+        """The absl form, `INVALID_ARGUMENT: text`."""
+        return f"{self.code.name}: {self.message}"
+
+
+class InvalidArgument(ServingError):
+    """The request is wrong whatever the state of the server."""
+
+    code = Code.INVALID_ARGUMENT
+
+
+class FailedPrecondition(ServingError):
+    """The request does not fit the model or its state."""
+
+    code = Code.FAILED_PRECONDITION
+
+
+class NotFound(ServingError):
+    """No such model or version."""
+
+    code = Code.NOT_FOUND
+
+
+class DeadlineExceeded(ServingError):
+    """The time allowed is over."""
+
+    code = Code.DEADLINE_EXCEEDED
+
+
+class ResourceExhausted(ServingError):
+    """A limit is reached."""
+
+    code = Code.RESOURCE_EXHAUSTED
+
+
+class Unavailable(ServingError):
+    """Not now; the same request may succeed later."""
+
+    code = Code.UNAVAILABLE
+
+
+class Unimplemented(ServingError):
+    """Not supported."""
+
+    code = Code.UNIMPLEMENTED
+
+
+class Internal(ServingError):
+    """A fault of the server."""
+
+    code = Code.INTERNAL
+
+
+class Unknown(ServingError):
+    """A failure without a better code."""
+
+    code = Code.UNKNOWN
+
+
+class RefusedVersion(ServingError):
+    """A version that is not retried and does not count until its files change.
+
+    Its files are not those that were exported, or a process that tried to load it died.
+    """
+
+    code = Code.DATA_LOSS
+
+
+_BY_CODE: dict[Code, type[ServingError]] = {
+    cls.code: cls
+    for cls in (
+        InvalidArgument,
+        FailedPrecondition,
+        NotFound,
+        DeadlineExceeded,
+        ResourceExhausted,
+        Unavailable,
+        Unimplemented,
+        Internal,
+        Unknown,
+    )
+}
+
+
+def from_code(code: int, message: str) -> ServingError:
+    """The error of the class that stands for `code`; a `ServingError` where none does.
+
+    Args:
+        code: A canonical code other than OK; an unknown number counts as UNKNOWN.
+        message: The text, perhaps TensorFlow's: the names of nodes in it are left out.
+    """
+    try:
+        known = Code(code)
+    except ValueError:
+        known = Code.UNKNOWN
+    return _BY_CODE.get(known, ServingError)(without_node_names(message), known)
+
+
+class PlotError(Exception):
+    """A picture cannot be drawn."""

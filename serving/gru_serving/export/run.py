@@ -1,0 +1,248 @@
+"""From a training run to a self-contained, versioned SavedModel.
+
+Knows no task by name: what it exports is the `gru_training.servable.Servable` of the run's task.
+Past it, the SavedModel directory is all that an engine needs.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.saved_model import fingerprinting_utils
+
+import keras_gru
+from gru_serving.codecs.signature import CLASSIFY_METHOD, REGRESS_METHOD
+from gru_serving.drift.quantities import Quantities
+from gru_serving.drift.reference import Reference
+from gru_serving.drift.text_reader import TextReader
+from gru_serving.engine.portability import portability_faults
+from gru_serving.engine.warmup import write_records
+from gru_serving.export.native import write_native
+from gru_serving.export.requests import golden_request, warmup_record
+from gru_serving.release.golden import TOLERANCE, difference, write_golden
+from gru_serving.storage.digests import write_digests
+from gru_serving.storage.publishing import PublishError, publisher, put_in_place
+from gru_training.config import to_dict
+from gru_training.errors import TrainingError
+from gru_training.native.signatures import NativeModel
+from gru_training.runs.directory import RunDirectory, TaskRun
+from gru_training.servable import Servable
+from gru_training.task import TASKS, find_task
+
+MODEL_CARD = Path("assets.extra") / "model_card.json"
+_METHOD_NAMES = {"classify": CLASSIFY_METHOD, "regress": REGRESS_METHOD}
+
+
+class ExportError(Exception):
+    """A run cannot be exported, or its target cannot be written."""
+
+
+class Exported(NamedTuple):
+    """What came of an export.
+
+    Attributes:
+        version: The directory of the new version.
+        signatures: The names of its signatures.
+        parity: Of streaming with the sequence, None where the model cannot stream.
+        seconds: What each step of the export took, in their order.
+    """
+
+    version: Path
+    signatures: list[str]
+    parity: dict[str, Any] | None
+    seconds: dict[str, float]
+
+
+def export_run(path: Path, target: Path) -> Exported:
+    """Write a run's model as the next version of a served model.
+
+    The version is built beside its place, checked to be portable and pure, compared with the
+    Keras model by a fresh process, and only then given its number: there is never half a version.
+
+    Args:
+        path: A run directory.
+        target: Base path of the served model; its children are versions.
+
+    Raises:
+        ExportError: The run is not whole, the target cannot be written or another process is
+            publishing to it, or the written model fails a check.
+    """
+    try:
+        run = _open(path)
+        with publisher(target) as aside:
+            clock = _Clock()
+            signatures, parity = _build(run, aside, clock)
+            return Exported(put_in_place(aside, target), signatures, parity, clock.seconds)
+    except (TrainingError, PublishError) as error:
+        raise ExportError(str(error)) from error
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise ExportError(
+            f"--to {target}: expected a directory that can be written, got: {error.strerror}"
+        ) from error
+    except (OSError, tf.errors.OpError) as error:
+        reason = error.message if isinstance(error, tf.errors.OpError) else error
+        raise ExportError(f"--to {target}: writing failed: {reason}") from error
+
+
+def _open(path: Path) -> TaskRun:
+    """The run as one of its task; says what does not fit before anything costs time."""
+    task = RunDirectory.open(path).task
+    if task not in TASKS:
+        raise ExportError(
+            f"{path}: expected a run of one of the tasks {', '.join(TASKS)}, got task {task!r}"
+        )
+    run = find_task(task).open_run(path)
+    run.config  # noqa: B018
+    return run
+
+
+class _Clock:
+    """Where the time goes."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def note(self, step: str) -> None:
+        """The time since the step before was that of this step."""
+        now = time.perf_counter()
+        self.seconds[step] = now - self._since
+        self._since = now
+
+
+def _build(run: TaskRun, aside: Path, clock: _Clock) -> tuple[list[str], dict[str, Any] | None]:
+    """Write the version and check it; returns the signatures' names and the parity."""
+    servable = find_task(run.task).servable(run)
+    clock.note("loading and tracing")
+    parity = _parity(servable)
+    clock.note("comparing streaming with the sequence")
+    if parity is not None and not parity["largest_difference"] <= TOLERANCE:
+        raise ExportError(
+            f"streaming differs from the sequence by {parity['largest_difference']:.1e}, more than "
+            f"{TOLERANCE:g}"
+        )
+    tf.saved_model.save(servable.module, str(aside), signatures=servable.signatures)
+    golden = servable.golden()
+    _set_methods(aside, {each.signature: each.method for each in golden})
+    clock.note("saving, and golden answers")
+    write_golden(aside, [golden_request(each) for each in golden])
+    write_records(aside, [warmup_record(each) for each in servable.warmup()])
+    clock.note("warmup requests")
+    native = write_native(aside, _native(servable))
+    _write_reference(aside, servable)
+    clock.note("graphs of ONNX")
+    card = {"task": run.task, **servable.card(), **_provenance(run), "streaming_parity": parity}
+    card["onnx"] = {"signatures": sorted(native.signatures), "left_to_tensorflow": native.left}
+    (aside / MODEL_CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1), "utf-8")
+    faults = portability_faults(aside)
+    if faults:
+        raise ExportError("the graph is not portable:\n  " + "\n  ".join(map(str, faults)))
+    _verify_in_a_fresh_process(aside, "tensorflow")
+    if native.signatures:
+        _verify_in_a_fresh_process(aside, "onnx")
+    write_digests(aside)
+    clock.note("checking in a fresh process")
+    return sorted(servable.signatures), parity
+
+
+def _write_reference(version: Path, servable: Servable) -> None:
+    """What held-out requests are like; after the graphs, whose words it counts."""
+    request = servable.reference()
+    if request is not None:
+        columns = servable.columns()
+        quantities = Quantities(TextReader.of_version(version), columns)
+        Reference.of(quantities(request.inputs, request.outputs), columns).write(version)
+
+
+def _native(servable: Servable) -> NativeModel:
+    """The graphs of ONNX; a fault in what writes them costs no export, and is listed."""
+    try:
+        return servable.native()
+    except Exception as error:
+        reason = f"writing its graph failed: {type(error).__name__}: {error}"
+        return NativeModel(left=dict.fromkeys(servable.signatures, reason))
+
+
+def _parity(servable: Servable) -> dict[str, Any] | None:
+    """How far streaming, step by step, is from the sequence; None where the model has no step."""
+    streamed = servable.streamed()
+    if streamed is None:
+        return None
+    rows, steps, differing, largest = 0, 0, 0, 0.0
+    for whole, step in streamed:
+        gap = difference(whole, step).reshape(len(whole), -1).max(axis=1)  # of each row
+        rows, steps = max(rows, len(whole)), steps + 1
+        largest = float(np.maximum(largest, gap.max()))  # NaN stays
+        differing += int((gap > 0).sum())
+    return {
+        "rows": rows,
+        "steps": steps,
+        "steps_that_differ_at_all": differing,
+        "largest_difference": largest,
+    }
+
+
+def _provenance(run: TaskRun) -> dict[str, Any]:
+    return {
+        "run": run.path.name,
+        "config": to_dict(run.config),
+        "metrics": run.metrics,
+        "versions": {
+            "keras_gru": keras_gru.__version__,
+            "keras": keras.__version__,
+            "tensorflow": tf.__version__,
+        },
+    }
+
+
+def _set_methods(saved_model: Path, methods: Mapping[str, str]) -> None:
+    """Name the TF Serving method of signatures that are not for Predict.
+
+    `tf.saved_model.save` has no argument for it; engines that check it (TF Serving's
+    --enable_signature_method_name_check) would refuse Classify and Regress.
+    """
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(saved_model))
+    for name, method in methods.items():
+        if method in _METHOD_NAMES:
+            updater.replace_method_name(name, _METHOD_NAMES[method])
+    updater.save()
+    # The graph's file is another now, and its fingerprint must be that of what is served.
+    fingerprinting_utils.write_fingerprint(str(saved_model))
+
+
+def _verify_in_a_fresh_process(version: Path, runtime: str) -> None:
+    """Loading here would prove little: this process has the custom layers registered."""
+    check = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "gru_serving",
+            "verify",
+            str(version),
+            "--warmup",
+            f"--runtime={runtime}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check.returncode < 0:
+        name = signal.Signals(-check.returncode).name
+        raise ExportError(
+            f"the process that loads the exported model and checks its answers died of {name}, as "
+            f"a server of it may:\n{check.stderr.strip()}"
+        )
+    if check.returncode != 0:
+        raise ExportError(
+            f"the exported model does not answer as the Keras model does:\n{check.stderr.strip()}"
+        )

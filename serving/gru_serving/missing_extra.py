@@ -1,0 +1,77 @@
+"""Which extra of keras-gru installs a package that an import found missing."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+
+_OWN = ("keras_gru", "gru_training", "gru_serving")
+# What `gru_serving` imports besides these comes with the clients.
+_EXTRAS = {
+    "flatbuffers": "serve",
+    "grpc_health": "serve-light",
+    "grpc_reflection": "serve-light",
+    "matplotlib": "plot",
+    "pyarrow": "tables",
+    "onnxruntime": "serve-light",
+    "starlette": "serve-light",
+    "tensorflow": "serve",
+    "uvicorn": "serve-light",
+}
+_DISTRIBUTIONS = {
+    "google": "protobuf",
+    "google_crc32c": "google-crc32c",
+    "grpc": "grpcio",
+}
+
+
+def missing_extra(error: ModuleNotFoundError, extra: str = "") -> str | None:
+    """What is missing and how to install it, in one line.
+
+    Args:
+        error: Of the import.
+        extra: The extra to name; by default the smallest one with the package.
+
+    Returns:
+        None where no extra would help: a module of this project is missing.
+    """
+    package = (error.name or "").partition(".")[0]
+    if package in ("", *_OWN):
+        return None
+    return (
+        f"needs {_DISTRIBUTIONS.get(package, package)}, which is not installed; install it with "
+        f"pip install 'keras-gru[{extra or _EXTRAS.get(package, 'client')}]'"
+    )
+
+
+def require_extra(extra: str) -> None:
+    """Find out at once, not after a model has loaded, that packages of an extra are missing.
+
+    Args:
+        extra: `serve` or `plot`.
+
+    Raises:
+        ModuleNotFoundError: One of its packages is not installed.
+    """
+    for package, installed_by in _EXTRAS.items():
+        if installed_by == extra and importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+
+@contextlib.contextmanager
+def naming_extra(subject: str) -> Iterator[None]:
+    """Turn a failed import of a package into one that says how to install it.
+
+    Args:
+        subject: What needs the package; begins the message.
+
+    Raises:
+        ModuleNotFoundError: A package is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (message := missing_extra(error)) is None:
+            raise
+        raise ModuleNotFoundError(f"{subject} {message}", name=error.name) from None

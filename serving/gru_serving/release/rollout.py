@@ -1,0 +1,257 @@
+"""Moves the version labels of a running server, through its model config file.
+
+TF Serving refuses a label on a version that does not serve, and then loads nothing of the new
+configuration either. So a label moves in two steps: first the configuration asks for the new
+version and the server loads it, then the label points to it. Between the two, and wherever this
+is interrupted, the label serves as before.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gru_serving.client import Client
+from gru_serving.config.files import served_models
+from gru_serving.config.model_config_edit import (
+    RolloutError,
+    copy_config,
+    find_entry,
+    read_config,
+    retired,
+    with_labels,
+    write_config,
+)
+from gru_serving.errors import InvalidArgument, NotFound, ServingError, Unimplemented
+from gru_serving.protos.model_server_config_pb2 import ModelServerConfig
+from gru_serving.release.rollout_history import History, Move
+from gru_serving.storage.file_lock import LockedError, file_lock
+from gru_serving.storage.version_scan import choose, versions_on_disk
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What a rollout works on.
+
+    Attributes:
+        path: Of the model config file that the server was started with.
+        model: Name.
+        server: A client of the server; None to write the file only, for a server not running.
+        wait: Seconds that the server may take to load, and to take over the file.
+        say: Called with a sentence about each step.
+        check: Called when the versions are loaded, before a label moves; by an error it keeps
+            everything as it was.
+    """
+
+    path: Path
+    model: str
+    server: Client | None
+    wait: float = 300.0
+    say: Callable[[str], None] = logging.getLogger(__name__).info
+    check: Callable[[Sequence[Move]], None] = lambda _: None
+
+    def labels(self) -> dict[str, int]:
+        """Versions by label, as the file has them."""
+        return dict(find_entry(read_config(self.path, self.model), self.model).version_labels)
+
+    def newest(self) -> int:
+        """The highest version in the model's base path.
+
+        Raises:
+            RolloutError: There is none.
+        """
+        found = self._on_disk(read_config(self.path, self.model))
+        if not found:
+            raise RolloutError(f"model {self.model}: there is no version in its base path")
+        return max(found)
+
+    def directory(self, version: int) -> Path:
+        """Where a version of the model lies.
+
+        Raises:
+            RolloutError: It is not on this machine's disk.
+        """
+        found = self._on_disk(read_config(self.path, self.model))
+        if version not in found:
+            raise RolloutError(f"model {self.model}: there is no version {version} on this disk")
+        return found[version]
+
+    def before(self, label: str) -> int:
+        """The version that a label pointed to before its last promotion.
+
+        Raises:
+            RolloutError: The history does not know.
+        """
+        return History(self.path).before(self.model, label)
+
+    def move(self, labels: Mapping[str, int | None], command: str, retire: bool) -> list[Move]:
+        """Point labels to versions, or remove them (None).
+
+        Args:
+            labels: Versions by label.
+            command: For the history: label, promote or rollback.
+            retire: Stop serving unlabelled versions below the one that a label leaves.
+
+        Raises:
+            RolloutError: It cannot be done; what was changed is put back.
+        """
+        read_config(self.path, self.model)  # says what is wrong before a lock file is written
+        try:
+            with file_lock(self.path.with_name(f".{self.path.name}.lock")):
+                return self._move(labels, command, retire)
+        except LockedError as error:
+            raise RolloutError(
+                f"{self.path}: another process is changing it ({error.holder}); try again"
+            ) from None
+
+    def _move(self, labels: Mapping[str, int | None], command: str, retire: bool) -> list[Move]:
+        original = read_config(self.path, self.model)
+        old = dict(find_entry(original, self.model).version_labels)
+        new = {**old, **labels}
+        moves = [Move(label, old.get(label), to) for label, to in labels.items()]
+        moves = [move for move in moves if move.before != move.after]
+        if not moves:
+            return []
+        wanted = {version for version in new.values() if version is not None}
+        self._check_on_disk(original, wanted)
+        loading = self._serving(original, wanted | set(old.values()))
+        final = with_labels(loading, self.model, new)
+        if retire:
+            left = [move.before for move in moves if move.before is not None]
+            final = retired(final, self.model, min(left, default=0))
+        with History(self.path).noting(self.model, moves, command):
+            self._carry_out(original, loading, final, wanted, moves)
+        return moves
+
+    def _carry_out(
+        self,
+        original: ModelServerConfig,
+        loading: ModelServerConfig,
+        final: ModelServerConfig,
+        wanted: set[int],
+        moves: Sequence[Move],
+    ) -> None:
+        if self.server is None:
+            write_config(self.path, final)
+            self.say(
+                "written for the next start, which needs "
+                "--allow_version_labels_for_unavailable_models"
+            )
+        else:
+            try:
+                self._apply(loading, lambda: self._available(wanted), "loading")
+                self.check(moves)
+                self._apply(final, lambda: self._labelled(moves), "labelling")
+            except BaseException:
+                self._put_back(original)
+                raise
+
+    def _apply(self, config: ModelServerConfig, done: Callable[[], bool], what: str) -> None:
+        """Write the file, have the server take it over, and wait until that shows."""
+        assert self.server is not None
+        if config != read_config(self.path, self.model):
+            write_config(self.path, config)
+        try:
+            self.server.reload(config, timeout=self.wait)
+        except Unimplemented:
+            self.say(f"{what}: waiting for the server to read {self.path}")
+        except ServingError as error:
+            raise RolloutError(f"{what}: the server says: {error.message}") from error
+        deadline = time.monotonic() + self.wait
+        while not done():
+            if time.monotonic() > deadline:
+                raise RolloutError(
+                    f"{what}: not done within {self.wait:g} s. Does the server read {self.path} "
+                    "(--model_config_file with --model_config_file_poll_wait_seconds)? With "
+                    "--url grpc://host:port the file need not be polled"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _available(self, wanted: set[int]) -> bool:
+        assert self.server is not None
+        try:
+            states = {state.version: state for state in self.server.status(self.model)}
+        except NotFound:
+            return False
+        for version in wanted & states.keys():
+            state = states[version]
+            if state.state == "END" and state.error_code != "OK":
+                raise RolloutError(
+                    f"version {version} of model {self.model} does not load: "
+                    f"{state.error_message}. Publish a repaired one under a higher number"
+                )
+        missing = {v for v in wanted if v not in states or states[v].state != "AVAILABLE"}
+        return not missing
+
+    def _labelled(self, moves: Sequence[Move]) -> bool:
+        assert self.server is not None
+        for move in moves:
+            found: int | None = None
+            try:
+                found = self.server.metadata(self.model, label=move.label).version
+            except InvalidArgument:
+                pass  # the answer for an unknown label
+            except ServingError:
+                return False
+            if found != move.after:
+                return False
+        return True
+
+    def _put_back(self, original: ModelServerConfig) -> None:
+        try:
+            write_config(self.path, original)
+        except OSError as error:  # the server is still told to go back
+            self.say(f"putting the configuration back: {error.filename}: {error.strerror}")
+        if self.server is not None:
+            try:
+                self.server.reload(original, timeout=self.wait)
+            except Unimplemented:
+                pass  # over REST: the server reads the file
+            except ServingError as error:
+                self.say(f"putting the configuration back: {error.message}")
+
+    def _serving(self, config: ModelServerConfig, versions: set[int]) -> ModelServerConfig:
+        """The configuration, asking for these versions besides those it asks for already."""
+        policy = next(m.policy for m in served_models(config, may_log=True) if m.name == self.model)
+        changed = copy_config(config)
+        if policy.kind == "all":
+            return changed
+        asked = set(policy.versions)
+        if policy.kind == "latest":
+            asked = set(choose(self._on_disk(config), policy))
+            self.say(
+                "version policy: changed from latest to specific, because labelled versions must "
+                "stay loaded"
+            )
+        if asked and max(versions) > max(asked):
+            self.say(
+                f"requests without label or version will go to version {max(versions)}, the "
+                "highest that serves"
+            )
+        entry = find_entry(changed, self.model)
+        entry.model_version_policy.Clear()
+        entry.model_version_policy.specific.versions.extend(sorted(asked | versions))
+        return changed
+
+    def _on_disk(self, config: ModelServerConfig) -> dict[int, Path]:
+        base = next(
+            m.base_path for m in served_models(config, may_log=True) if m.name == self.model
+        )
+        try:
+            return versions_on_disk(base)
+        except NotFound:
+            return {}
+
+    def _check_on_disk(self, config: ModelServerConfig, versions: set[int]) -> None:
+        found = self._on_disk(config)
+        missing = sorted(versions - found.keys())
+        if found and missing:
+            raise RolloutError(
+                f"model {self.model}: there is no version {missing[0]} in "
+                f"{next(iter(found.values())).parent}; there are {sorted(found)}"
+            )

@@ -1,0 +1,80 @@
+"""Features beyond TF Serving: tokens, logs and additional metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gru_serving.config.flags import Flags
+from gru_serving.server.host_guard import Hosts
+from gru_serving.server.rest.cors import cors_headers
+from gru_serving.server.tokens import Tokens
+from gru_serving.telemetry.access_log import AccessLog
+from gru_serving.telemetry.prediction_log import PredictionLogger, PredictionLogOptions
+from gru_serving.telemetry.request_record import RequestRecord
+from gru_serving.telemetry.version_metrics import VersionMetrics
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from gru_serving.repository.repository import Repository
+    from gru_serving.telemetry.metrics import Metrics
+
+
+class Additions:
+    """Made from the flags of the additions; with none of them set it does nothing.
+
+    Args:
+        flags: Which additions.
+        repository: Knows the logging configuration of the models.
+        metrics: Gets the metrics with version and signature, where metrics are served at all.
+
+    Raises:
+        ServingError: A file or a figure is wrong.
+    """
+
+    def __init__(self, flags: Flags, repository: Repository, metrics: Metrics | None) -> None:
+        self.tokens = Tokens(flags.auth_token_file) if flags.auth_token_file else None
+        self._playground = flags.enable_playground
+        self._cors = cors_headers(flags)
+        self._hosts = Hosts(flags)
+        self._loggers: list[AccessLog | PredictionLogger] = []
+        self._observers: list[Callable[[RequestRecord], None]] = []
+        if metrics is not None:
+            self._observers.append(VersionMetrics(metrics))
+        if flags.access_log:
+            self._loggers.append(AccessLog(flags.access_log))
+        if flags.prediction_log_directory:
+            options = PredictionLogOptions(
+                Path(flags.prediction_log_directory),
+                flags.prediction_log_sampling_rate,
+                flags.prediction_log_file_mib << 20,
+                flags.prediction_log_files,
+            )
+            count = None if metrics is None else metrics.request_log_count.add
+            tags = flags.saved_model_tags.split(",")
+            self._loggers.append(PredictionLogger(options, repository.logging, tags, count))
+        self._observers += self._loggers
+
+    def interceptors(self) -> list[Any]:
+        """For the gRPC server, outermost first."""
+        from gru_serving.server.grpc.interceptors import Observed, TokenGuard
+
+        wanted: list[Any] = [Observed(self._observers)] if self._observers else []
+        return [*wanted, TokenGuard(self.tokens)] if self.tokens is not None else wanted
+
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """The REST application with the middleware that the flags ask for."""
+        from gru_serving.server.playground.routes import OPEN
+        from gru_serving.server.rest.middleware import Observed, TokenGuard
+
+        if self.tokens is not None:
+            app = TokenGuard(app, self.tokens, self._cors, OPEN if self._playground else ())
+        app = self._hosts.wrap(app)
+        return Observed(app, self._observers) if self._observers else app
+
+    def close(self) -> None:
+        """Flush the logs."""
+        for logger in self._loggers:
+            logger.close()

@@ -1,0 +1,186 @@
+"""Limits on the bytes of one request and of all requests in progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import NamedTuple
+
+from gru_serving.errors import ResourceExhausted
+
+# Requests up to this size are not counted: connections bound their number.
+FREE = 1 << 16
+_STEP = 1 << 20
+
+
+class _Wish(NamedTuple):
+    """Bytes that a request waits for."""
+
+    held: Held
+    size: int
+    granted: asyncio.Future[None]
+
+
+class ByteBudget:
+    """Counts the bytes of the requests in progress, for one event loop.
+
+    What does not fit waits for a while, the first come first, and is refused then. What waits is
+    not read any further where the transport can stop reading; where it cannot, no more than the
+    budget may wait. The oldest request never waits, so that requests cannot deadlock. The budget
+    may therefore be exceeded by one request.
+
+    Args:
+        one: Bytes of one request.
+        together: Bytes of all of them.
+        patience: Seconds to wait.
+    """
+
+    def __init__(
+        self, one: int = 128 << 20, together: int = 512 << 20, patience: float = 10.0
+    ) -> None:
+        self.one = one
+        self._together = together
+        self._free = together
+        self._patience = patience
+        self._waiting: deque[_Wish] = deque()
+        self._under_way: dict[Held, None] = {}  # the oldest first
+
+    @property
+    def most(self) -> int:
+        """Bytes that a request may take once it is read."""
+        return max(self.one, self._together)
+
+    def hold(self) -> Held:
+        """The bytes of one request; to be left when it is answered."""
+        return Held(self)
+
+    async def take(self, held: Held, size: int, in_memory: bool) -> int:
+        """Count some bytes more, in steps.
+
+        Args:
+            held: Who holds them.
+            size: How many at least.
+            in_memory: Whether they are in memory already.
+
+        Returns:
+            How many were counted; all there are for a request beyond the whole budget.
+
+        Raises:
+            ResourceExhausted: They do not fit.
+        """
+        size = min(max(size, _STEP), self._together)
+        self._under_way[held] = None
+        if self._is_oldest(held) or (not self._waiting and size <= self._free):
+            self._free -= size
+            return size
+        if in_memory and sum(wish.size for wish in self._waiting) + size > self._together:
+            raise self._refusal()
+        loop = asyncio.get_running_loop()
+        wish = _Wish(held, size, loop.create_future())
+        self._waiting.append(wish)
+        timer = loop.call_later(self._patience, self._give_up, wish.granted)
+        try:
+            await wish.granted
+        except BaseException:
+            if wish in self._waiting:
+                self._waiting.remove(wish)
+            else:  # granted, and cancelled at the same time
+                self._free += size
+            self._grant()
+            raise
+        finally:
+            timer.cancel()
+        return size
+
+    def _is_oldest(self, held: Held) -> bool:
+        return next(iter(self._under_way)) is held
+
+    def _give_up(self, granted: asyncio.Future[None]) -> None:
+        if not granted.done():
+            granted.set_exception(self._refusal())
+
+    def _refusal(self) -> ResourceExhausted:
+        return ResourceExhausted(
+            f"the requests in progress have reached --max_requests_mib={self._together >> 20}; "
+            "try again later"
+        )
+
+    def give(self, size: int) -> None:
+        """Take bytes out of the count."""
+        self._free += size
+        self._grant()
+
+    def leave(self, held: Held, size: int) -> None:
+        """Take a request out of the count."""
+        self._under_way.pop(held, None)
+        self.give(size)
+
+    def _grant(self) -> None:
+        for wish in list(self._waiting):
+            if wish.granted.done():  # refused, and its task is about to say so
+                continue
+            if wish.size > self._free and not self._is_oldest(wish.held):
+                break
+            self._waiting.remove(wish)
+            self._free -= wish.size
+            wish.granted.set_result(None)
+        # One that became the oldest may stand behind others.
+        for wish in self._waiting:
+            if self._is_oldest(wish.held) and not wish.granted.done():
+                self._waiting.remove(wish)
+                self._free -= wish.size
+                wish.granted.set_result(None)
+                break
+
+
+class Held:
+    """The bytes counted for one request; a context manager.
+
+    Args:
+        budget: Where it counts.
+    """
+
+    __slots__ = ("_budget", "_bytes", "_counted")
+
+    def __init__(self, budget: ByteBudget) -> None:
+        self._budget = budget
+        self._bytes = 0
+        self._counted = False
+
+    @property
+    def limit(self) -> int:
+        """Bytes that a request may have."""
+        return self._budget.one
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._counted:
+            self._budget.leave(self, self._bytes)
+
+    async def grow(self, size: int, in_memory: bool = False) -> None:
+        """Change the number of bytes counted for the request.
+
+        Args:
+            size: All bytes of the request.
+            in_memory: Whether they are in memory already.
+
+        Raises:
+            ResourceExhausted: They do not fit beside the others.
+        """
+        if size > max(self._bytes, FREE):
+            self._counted = True
+            self._bytes += await self._budget.take(self, size - self._bytes, in_memory)
+
+    def shrink(self, size: int) -> None:
+        """Count for only this many bytes."""
+        if size < self._bytes:
+            self._budget.give(self._bytes - size)
+            self._bytes = size

@@ -1,0 +1,165 @@
+"""Check of the host name in a request: protects against DNS rebinding by web pages.
+
+A page of another site can have its own name resolve to 127.0.0.1 (DNS rebinding): the browser then
+takes this server for that site's, lets the page read every answer, and sends its name as Host. Even
+without rebinding, a page may send a POST of plain text here, although it cannot read the answer;
+browsers then name the page's site as Origin. So both Host and Origin are checked.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+from gru_serving.codecs.rapidjson.writer import error as error_body
+from gru_serving.config.flags import Flags
+from gru_serving.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+MISDIRECTED, FORBIDDEN = 421, 403
+_ANY = "*"
+_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
+# `name`, `1.2.3.4` or `[::1]`, each perhaps with a port.
+_AUTHORITY = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/\s]+)(:[0-9]*)?")
+_ORIGIN = re.compile(rb"https?://(.*)")
+_MOST_KNOWN, _SHOWN = 256, 80
+
+
+class Hosts:
+    """The names that the flags allow.
+
+    A server on loopback accepts loopback names only. Elsewhere it accepts all names, because the
+    operator of the network assigns them. `--allowed_hosts` adds names, or asks for the check.
+
+    Args:
+        flags: `--bind_address`, `--allowed_hosts` and whether there is CORS.
+
+    Raises:
+        InvalidArgument: `--allowed_hosts` is no list of names.
+    """
+
+    def __init__(self, flags: Flags) -> None:
+        self._allowed = allowed_hosts(flags.allowed_hosts)
+        self._local = is_loopback(flags.bind_address)
+        self._origins = flags.rest_api_enable_cors_support
+
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """The REST application, behind a guard where one is wanted."""
+        if _ANY in self._allowed or not (self._local or self._allowed):
+            return app
+        return HostGuard(app, self._allowed, addresses=not self._local, origins=self._origins)
+
+
+def allowed_hosts(text: str) -> frozenset[str]:
+    """The names in the value of `--allowed_hosts`.
+
+    Raises:
+        InvalidArgument: One is no host name.
+    """
+    names = frozenset(name for part in text.split(",") if (name := part.strip().lower()))
+    for name in sorted(names - {_ANY}):
+        if not _NAME.fullmatch(name) and not _is_address(name):
+            raise InvalidArgument(
+                "--allowed_hosts: expected host names separated by commas, without scheme and "
+                f"port, or * for all; got {name!r}"
+            )
+    return names
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine itself: localhost, 127.0.0.0/8 or ::1."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class HostGuard:
+    """Refuses requests with an unexpected Host or Origin header.
+
+    Requests without a Host pass: browsers always send one. OPTIONS passes from any origin, as it
+    runs nothing and gives nothing away.
+
+    Args:
+        app: Answers the others.
+        allowed: Names besides loopback's.
+        addresses: Whether any IP address passes as Host: pages have names, and a probe calls a
+            container by its address.
+        origins: Whether pages of all origins may ask.
+    """
+
+    def __init__(
+        self, app: ASGIApp, allowed: frozenset[str], addresses: bool, origins: bool
+    ) -> None:
+        self._app = app
+        self._allowed = allowed
+        self._addresses = addresses
+        self._origins = origins
+        self._known: set[bytes] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                # Clients have few names for a server: the look-up is all that most requests cost.
+                if value not in self._known and not self._expects(value):
+                    await _refuse(
+                        send,
+                        MISDIRECTED,
+                        f"Host {_shown(value)} is not a name of this server, which answers to "
+                        f"{self._names()}; --allowed_hosts=NAME adds a name",
+                    )
+                    return
+            elif name == b"origin" and not self._origins and scope["method"] != "OPTIONS":
+                origin = _ORIGIN.fullmatch(value)
+                if origin is None or not self._expects(origin[1]):
+                    await _refuse(
+                        send,
+                        FORBIDDEN,
+                        f"pages of {_shown(value)} may not send requests to this server; "
+                        "--rest_api_enable_cors_support allows pages of all sites, "
+                        "--allowed_hosts=NAME those of one",
+                    )
+                    return
+        await self._app(scope, receive, send)
+
+    def _expects(self, authority: bytes) -> bool:
+        match = _AUTHORITY.fullmatch(authority)
+        if match is None:
+            return False
+        host = match[1].decode("latin-1").lower().strip("[]")
+        good = is_loopback(host) or host in self._allowed or (self._addresses and _is_address(host))
+        if good and len(self._known) < _MOST_KNOWN:
+            self._known.add(authority)
+        return good
+
+    def _names(self) -> str:
+        names = ["localhost", "127.0.0.1", "[::1]", *sorted(self._allowed)]
+        return ", ".join([*names, "any IP address"] if self._addresses else names)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(value: bytes) -> str:
+    return ascii(value[:_SHOWN].decode("latin-1"))
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    body = error_body(text)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,218 @@
+"""A server in its process: repository, listeners, signals, start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from gru_serving.config.flags import Flags
+from gru_serving.engine.worker_threads import WorkerThreads
+from gru_serving.errors import ServingError
+from gru_serving.inference.turns import Turns
+from gru_serving.server.additions import Additions
+from gru_serving.server.byte_budget import ByteBudget
+from gru_serving.server.free_memory import give_back
+from gru_serving.server.transports import GrpcTransport, RestTransport
+from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
+
+if TYPE_CHECKING:
+    from gru_serving.config.files import ServedModel
+    from gru_serving.engine.version_loader import VersionLoader
+    from gru_serving.repository.repository import Repository
+
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 2.0
+UNLOAD_SECONDS = 5.0
+
+
+class Server:
+    """Repository, transports and their life in one process.
+
+    Args:
+        flags: Checked flags.
+    """
+
+    def __init__(self, flags: Flags) -> None:
+        self._flags = flags
+        self._stop = asyncio.Event()
+        self._metrics = Metrics()
+        self._loader: VersionLoader | None = None
+        self._stuck = False
+
+    async def run(self) -> None:
+        """Load, serve, drain; returns after SIGTERM or SIGINT.
+
+        Raises:
+            ServingError: The server could not start.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        models = _models(self._flags)
+        metrics_path = _metrics_path(self._flags)
+        # Ports are claimed first, so that a taken port is reported before the models are loaded.
+        async with contextlib.AsyncExitStack() as closing:
+            grpc = GrpcTransport(self._flags)
+            closing.callback(grpc.close)
+            rest = _rest_transport(self._flags)
+            if rest is not None:
+                closing.callback(rest.close)
+            repository = self._repository(models)
+            additions = Additions(self._flags, repository, self._metrics if metrics_path else None)
+            closing.push_async_callback(asyncio.to_thread, additions.close)
+            closing.push_async_callback(self._close, repository)
+            if await self._load(repository):
+                await self._serve(repository, grpc, rest, metrics_path, additions)
+        log.info("Stopped.")
+        if self._stuck:
+            _leave()
+
+    async def _close(self, repository: Repository) -> None:
+        """Free the models, without waiting for calls that cannot be interrupted."""
+        closed = asyncio.ensure_future(asyncio.to_thread(repository.close))
+        await asyncio.wait({closed}, timeout=UNLOAD_SECONDS)
+        if not closed.done():
+            log.warning("Leaving a load or a run that cannot be interrupted.")
+            self._stuck = True
+
+    async def _load(self, repository: Repository) -> bool:
+        """Load the first versions; False when told to stop meanwhile."""
+        loading = asyncio.ensure_future(asyncio.to_thread(repository.start))
+        stopping = asyncio.ensure_future(self._stop.wait())
+        either: set[asyncio.Future[Any]] = {loading, stopping}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not loading.done():
+            log.info("Stopping before the models are loaded ...")
+            self._give_up(repository)
+            await asyncio.wait({loading}, timeout=UNLOAD_SECONDS)
+            if loading.done():
+                loading.exception()  # of no interest any more
+            return False
+        stopping.cancel()
+        await loading
+        return True
+
+    def _give_up(self, repository: Repository) -> None:
+        """Start no further loads and cancel those in progress."""
+        repository.give_up()
+        if self._loader is not None:
+            self._loader.stop()
+
+    async def _serve(
+        self,
+        repository: Repository,
+        grpc: GrpcTransport,
+        rest: RestTransport | None,
+        metrics_path: str,
+        additions: Additions,
+    ) -> None:
+        flags = self._flags
+        budget = ByteBudget(flags.max_request_mib << 20, flags.max_requests_mib << 20)
+        turns = Turns()
+        with (
+            WorkerThreads(max(1, flags.grpc_max_threads), "grpc") as grpc_threads,
+            WorkerThreads(max(1, flags.rest_api_num_threads), "rest") as rest_threads,
+        ):
+            polling = asyncio.ensure_future(self._poll_config(repository))
+            trimming = asyncio.ensure_future(give_back())
+            try:
+                metrics = self._metrics
+                await grpc.start(repository, grpc_threads, turns, metrics, additions, budget)
+                if rest is not None:
+                    await rest.start(
+                        repository, rest_threads, turns, metrics, metrics_path, additions, budget
+                    )
+                await self._stop.wait()
+                log.info(
+                    "Stopping: no new requests, up to %d s for those in progress ...",
+                    flags.drain_seconds,
+                )
+            finally:
+                polling.cancel()
+                trimming.cancel()
+                self._give_up(repository)
+                ending = asyncio.ensure_future(self._end_runs(repository))
+                # Cancelled requests still have to send their error.
+                seconds = flags.drain_seconds + ANSWER_SECONDS
+                stops = [grpc.stop(seconds)]
+                if rest is not None:
+                    stops.append(rest.stop(seconds))
+                await asyncio.gather(*stops)
+                ending.cancel()
+                # Nobody waits for an answer now; a run whose client left could otherwise block
+                # forever.
+                await asyncio.to_thread(repository.interrupt)
+
+    async def _end_runs(self, repository: Repository) -> None:
+        """End the requests that take longer than the time to drain."""
+        await asyncio.sleep(self._flags.drain_seconds)
+        log.warning("Cancelling the requests that are still in progress ...")
+        await asyncio.to_thread(repository.interrupt)
+
+    async def _poll_config(self, repository: Repository) -> None:
+        """Reread and apply the model config file periodically; log failures."""
+        seconds = self._flags.model_config_file_poll_wait_seconds
+        while self._flags.model_config_file and seconds > 0:
+            await asyncio.sleep(seconds)
+            try:
+                known = repository.configured_names()
+                models = await asyncio.to_thread(_models, self._flags, known)
+                await asyncio.to_thread(repository.reconfigure, models)
+            except ServingError as error:
+                log.error("PollFilesystemAndReloadConfig failed to ReloadConfig: %s", error.status)
+            except Exception:
+                log.exception("reading %s failed; trying again", self._flags.model_config_file)
+
+    def _repository(self, models: list[ServedModel] | None) -> Repository:
+        for model in models or ():
+            log.info("Starting to serve %s from %s ...", model.name, model.base_path)
+        from gru_serving.repository.repository import Repository
+        from gru_serving.server.loader_flags import repository_options, version_loader
+
+        self._loader = loader = version_loader(self._flags, self._metrics)
+        return Repository(models, loader, repository_options(self._flags), loader.note_metadata)
+
+
+def _leave() -> None:
+    """End the process without waiting for its threads, as Python would."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _models(flags: Flags, known: Collection[str] = ()) -> list[ServedModel] | None:
+    from gru_serving.config.files import read_model_config, single_model
+
+    if flags.model_config_file:
+        may_log = bool(flags.prediction_log_directory)
+        return read_model_config(flags.model_config_file, may_log, known)
+    return [single_model(flags.model_name, flags.model_base_path)]
+
+
+def _metrics_path(flags: Flags) -> str:
+    """Where REST serves Prometheus' metrics; empty for nowhere."""
+    if not flags.monitoring_config_file:
+        return ""
+    from gru_serving.config.files import read_monitoring_config
+
+    config = read_monitoring_config(flags.monitoring_config_file).prometheus_config
+    return (config.path or DEFAULT_PATH) if config.enable else ""
+
+
+def _rest_transport(flags: Flags) -> RestTransport | None:
+    if flags.rest_api_port == 0:
+        return None
+    if flags.rest_api_port == flags.port:
+        log.error(
+            "--rest_api_port cannot be same as --port. Please use a different port for HTTP/REST "
+            "API. Skipped exporting HTTP/REST API."
+        )
+        return None
+    return RestTransport(flags)

@@ -1,0 +1,284 @@
+"""Counters and histograms with TF Serving's names, in Prometheus' text form.
+
+prometheus-client cannot write them: it adds `_total` to the name of a counter and a HELP line to
+every metric, and closes buckets on the side TensorFlow leaves open.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+
+from gru_serving.printable import escaped
+
+DEFAULT_PATH = "/monitoring/prometheus/metrics"
+MICROSECONDS = tuple(10 * 1.8**n for n in range(33))
+QUEUE_MICROSECONDS = tuple(100 * 1.2**n for n in range(52))
+BATCH_SIZES = tuple(2.0**n for n in range(14))
+EXAMPLE_COUNTS = tuple(2.0**n for n in range(15))
+OTHERS = "(others)"
+
+
+class ClientNames:
+    """Names that clients choose, as values of a label that takes a bounded part of the memory.
+
+    Names that got a good answer stand for themselves, and so do some others. Names that are too
+    long, or beyond the limit, count as `OTHERS`.
+
+    Args:
+        most: Number of names that were never answered well.
+        longest: Characters of such a name.
+    """
+
+    def __init__(self, most: int = 1000, longest: int = 256) -> None:
+        self._most = most
+        self._longest = longest
+        self._good: set[str] = set()
+        self._bad: set[str] = set()
+
+    def label(self, name: str, good: bool) -> str:
+        """The value for a request with this name, answered well or not."""
+        if good:
+            self._good.add(name)
+        elif name not in self._good and name not in self._bad:
+            if len(self._bad) >= self._most or len(name) > self._longest:
+                return OTHERS
+            self._bad.add(name)
+        return name
+
+
+class Counter:
+    """A number per combination of label values that only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, labels: Sequence[str]) -> None:
+        self.name = name
+        self.labels = tuple(labels)
+        self._lock = threading.Lock()
+        self._values: dict[tuple[str, ...], float] = {}
+
+    def add(self, *values: str, by: int = 1) -> None:
+        """Count; one value per label."""
+        with self._lock:
+            self._values[values] = self._values.get(values, 0) + by
+
+    def total(self) -> int:
+        """The sum over all labels."""
+        with self._lock:
+            return int(sum(self._values.values()))
+
+    def lines(self) -> Iterator[str]:
+        """The samples, as text."""
+        with self._lock:
+            items = sorted(self._values.items())
+        for values, count in items:
+            yield f"{self.name}{_labels(self.labels, values)} {count}"
+
+
+class Gauge(Counter):
+    """A number per combination of label values."""
+
+    kind = "gauge"
+
+    def set(self, number: float, *values: str) -> None:
+        """Note the number; one text per label follows it."""
+        with self._lock:
+            self._values[values] = number
+
+
+class Histogram:
+    """Distribution of a value per combination of label values.
+
+    Buckets are open above, as TensorFlow's: a value equal to a bound counts in the next bucket.
+
+    Args:
+        name: Of the metric.
+        labels: Their names.
+        bounds: Between the buckets, ascending.
+        digits: Of the sum; TF Serving's has six, 17 lose nothing.
+    """
+
+    kind = "histogram"
+
+    def __init__(
+        self, name: str, labels: Sequence[str], bounds: Sequence[float], digits: int = 6
+    ) -> None:
+        self.name = name
+        self._digits = digits
+        self.labels = tuple(labels)
+        self._bounds = tuple(bounds)
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, ...], list[int]] = {}
+        self._sums: dict[tuple[str, ...], float] = {}
+
+    def observe(self, value: float, *values: str) -> None:
+        """Count a value; one text per label follows it."""
+        with self._lock:
+            counts = self._counts.get(values)
+            if counts is None:
+                counts = self._counts[values] = [0] * (len(self._bounds) + 1)
+            counts[bisect_right(self._bounds, value)] += 1
+            self._sums[values] = self._sums.get(values, 0.0) + value
+
+    def lines(self) -> Iterator[str]:
+        """The samples, as text."""
+        with self._lock:
+            items = sorted(
+                (key, list(counts), self._sums[key]) for key, counts in self._counts.items()
+            )
+        texts = [*(f"{bound:g}" for bound in self._bounds), "+Inf"]
+        for values, counts, total in items:
+            for text, below in zip(texts, accumulate(counts), strict=True):
+                labels = _labels((*self.labels, "le"), (*values, text))
+                yield f"{self.name}_bucket{labels} {below}"
+            labels = _labels(self.labels, values)
+            yield f"{self.name}_sum{labels} {total:.{self._digits}g}"
+            yield f"{self.name}_count{labels} {sum(counts)}"
+
+
+class Metrics:
+    """All metrics of a server."""
+
+    def __init__(self) -> None:
+        self._model_names = ClientNames()
+        self.request_count = Counter(":tensorflow:serving:request_count", ("model_name", "status"))
+        self.request_latency = Histogram(
+            ":tensorflow:serving:request_latency",
+            ("model_name", "API", "entrypoint"),
+            MICROSECONDS,
+        )
+        self.runtime_latency = Histogram(
+            ":tensorflow:serving:runtime_latency", ("model_name", "API", "runtime"), MICROSECONDS
+        )
+        self.request_example_count_total = Counter(
+            ":tensorflow:serving:request_example_count_total", ("model",)
+        )
+        self.request_example_counts = Histogram(
+            ":tensorflow:serving:request_example_counts", ("model",), EXAMPLE_COUNTS
+        )
+        self.request_log_count = Counter(
+            ":tensorflow:serving:request_log_count", ("model_name", "status")
+        )
+        self.model_warmup_latency = Histogram(
+            ":tensorflow:serving:model_warmup_latency", ("model_path", "status"), MICROSECONDS
+        )
+        self.model_warmup_records_read = Counter(
+            ":tensorflow:serving:model_warmup_records_read", ("model_path", "status")
+        )
+        self.mlmd_map = Gauge(":tensorflow:serving:mlmd_map", ("model_name", "version"))
+        self.model_runtime = Gauge("gru_serve:model_runtime", ("model_name", "version", "runtime"))
+        batching = ":tensorflow:serving:batching_session:"
+        self.queuing_latency = Histogram(
+            f"{batching}queuing_latency", ("thread_pool_name",), QUEUE_MICROSECONDS
+        )
+        self.wrapped_run_count = Counter(f"{batching}wrapped_run_count", ())
+        self.padding_size = Histogram(
+            f"{batching}padding_size", ("execution_batch_size",), BATCH_SIZES
+        )
+        self.input_batch_size = Histogram(f"{batching}input_batch_size", (), BATCH_SIZES)
+        self.processed_batch_size = Histogram(f"{batching}processed_batch_size", (), BATCH_SIZES)
+        self.direct_session_runs = Counter(":tensorflow:core:direct_session_runs", ())
+        self.graph_runs = Counter(":tensorflow:core:graph_runs", ())
+        self.graph_run_time_usecs = Counter(":tensorflow:core:graph_run_time_usecs", ())
+        self.load_attempt_count = Counter(
+            ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
+        )
+        self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
+
+    @contextmanager
+    def runtime(self, model: str, api: str) -> Iterator[None]:
+        """Time a model run; one that fails does not count."""
+        started = time.perf_counter()
+        yield
+        self.ran(model, api, started)
+
+    def ran(self, model: str, api: str, started: float) -> None:
+        """Note the time of a model run that went well, begun at `time.perf_counter()`."""
+        self.runtime_latency.observe(_since(started), model, api, "TF1")
+
+    def examples(self, model: str, count: int) -> None:
+        """Count the examples of a MultiInference that went well; TF Serving counts no others."""
+        self.request_example_counts.observe(count, model)
+        self.request_example_count_total.add(model, by=count)
+
+    @contextmanager
+    def loading(self, path: str) -> Iterator[None]:
+        """Count and time a load."""
+        started = time.perf_counter()
+        status = "fail"
+        try:
+            yield
+            status = "success"
+        finally:
+            self.load_attempt_count.add(path, status)
+            self.load_latency.add(path, by=int(_since(started)))
+
+    def graph_run(self, seconds: float) -> None:
+        """Count a run of a graph that went well."""
+        self.direct_session_runs.add()
+        self.graph_runs.add()
+        self.graph_run_time_usecs.add(by=int(seconds * 1e6))
+
+    def request(self, model: str, api: str, entrypoint: str, status: str, started: float) -> None:
+        """Count a request; only the time of one that went well is noted.
+
+        Args:
+            model: Name, see `ClientNames`; empty where the request names none.
+            api: "Predict", or over REST the verb of the path.
+            entrypoint: "GRPC" or "REST".
+            status: Name of the canonical code.
+            started: `time.perf_counter()` at its begin.
+        """
+        good = status == "OK"
+        self.request_count.add(self._model_names.label(model, good), status)
+        if good:
+            self.request_latency.observe(_since(started), model, api, entrypoint)
+
+    def total(self, path: str) -> int:
+        """The sum of a counter over all its labels; 0 for what is no counter.
+
+        Args:
+            path: As in TensorFlow, `/tensorflow/serving/request_count`, or as in Prometheus.
+        """
+        name = re.sub(r"[^a-zA-Z0-9_]", ":", path)
+        return sum(
+            metric.total()
+            for metric in self.families()
+            if isinstance(metric, Counter) and metric.name == name
+        )
+
+    def include(self, *metrics: Counter | Histogram) -> None:
+        """Have more metrics on the page."""
+        vars(self).update({metric.name: metric for metric in metrics})
+
+    def render(self) -> bytes:
+        """All samples by name, in Prometheus' text form; a metric without any shows its type."""
+        lines = []
+        for metric in sorted(self.families(), key=lambda metric: metric.name):
+            lines += [f"# TYPE {metric.name} {metric.kind}", *metric.lines()]
+        return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+
+    def families(self) -> list[Counter | Histogram]:
+        """The metrics, each with all its labels."""
+        return [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e6
+
+
+def _labels(names: Sequence[str], values: Sequence[str]) -> str:
+    pairs = (f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True))
+    return "{" + ",".join(pairs) + "}"
+
+
+def _escape(value: str) -> str:
+    if not value.isprintable():  # the format would take all but line ends as they are
+        value = "\n".join(map(escaped, value.split("\n")))
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

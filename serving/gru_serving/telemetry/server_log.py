@@ -1,0 +1,56 @@
+"""The server's own log on stderr: one line per message, whatever the names in it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gru_serving.printable import printable
+
+log = logging.getLogger(__name__)
+
+STILL_SECONDS = 5.0
+_LONGEST = 4096
+
+
+class OneLine(logging.Formatter):
+    """Escapes and cuts messages, which show names that clients choose; tracebacks stay."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The line without a traceback."""
+        record.message = printable(record.message, _LONGEST)
+        return super().formatMessage(record)
+
+
+@contextmanager
+def still(what: str, every: float = STILL_SECONDS) -> Iterator[None]:
+    """Say repeatedly that something is still under way, and for how long it has been.
+
+    Args:
+        what: What is being done.
+        every: Seconds between two lines; there is none for what takes less.
+    """
+    started, done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not done.wait(every):
+            log.info("Still %s, %.0f s ...", what, time.monotonic() - started)
+
+    thread = threading.Thread(target=tell, name="still", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def start_log() -> None:
+    """Have all messages from INFO on written to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine("%(asctime)s %(levelname).1s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,0 +1,155 @@
+"""`gru-train compare`; imports nothing heavy before its arguments are checked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from gru_training.compare.config import CompareConfig
+from gru_training.config import to_dict
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
+from gru_training.task import Command, find_task
+
+if TYPE_CHECKING:
+    from gru_training.compare.comparison import Comparison
+
+
+def check_comparison(config: CompareConfig, _: Console) -> CompareConfig:
+    """Raise TrainingError if runs, data or output cannot be used; needs no TensorFlow."""
+    from gru_training.runs.directory import RunDirectory
+
+    paths = ordered(config.run_paths, config.reference)
+    runs = [RunDirectory.open(path) for path in paths]
+    for run in runs[1:]:
+        if run.task != runs[0].task:
+            raise RunDirectoryError(
+                f"{run.path}: expected a {runs[0].task} run as {runs[0].path}, got one of the task "
+                f"{run.task!r}"
+            )
+    find_task(runs[0].task)
+    if config.data is not None and not config.data.is_file():
+        raise DataError(f"--data: there is no file {config.data}")
+    output = output_folder(config)
+    if output.exists():
+        raise RunDirectoryError(f"{output} exists already; choose another --output or remove it")
+    return config
+
+
+def run_comparison(config: CompareConfig, console: Console) -> None:
+    """Compare, print the tables, and write the folder of the comparison."""
+    from gru_training.compare.report import print_tables, write_comparison
+
+    paths = ordered(config.run_paths, config.reference)
+    comparison = compare_runs(paths, config.data, config.resamples, config.seed, console)
+    print_tables(comparison, console)
+    folder = write_comparison(comparison, output_folder(config))
+    console.print(f"\nreport  {folder / 'comparison.md'}", markup=False, highlight=False)
+    console.print(f"page    {folder / 'comparison.html'}", markup=False, highlight=False)
+    console.print(f"picture {folder / 'comparison.png'}", markup=False, highlight=False)
+
+
+COMPARE = Command("compare", CompareConfig, run_comparison, check_comparison)
+
+
+def compare_runs(
+    paths: Sequence[Path],
+    data: Path | None = None,
+    resamples: int = CompareConfig.resamples,
+    seed: int = CompareConfig.seed,
+    console: Console | None = None,
+) -> "Comparison":
+    """Compare runs of one task with the first of them.
+
+    Args:
+        paths: Of the run directories, at least two.
+        data: A test file; by default the rows that all the runs held out.
+        resamples: Of the bootstrap.
+        seed: Of the bootstrap.
+        console: Where to show progress; none is shown by default.
+
+    Raises:
+        TrainingError: The runs cannot be compared; names the run and what differs.
+    """
+    from gru_training.compare.comparison import compare_outcomes, on_the_same_rows
+    from gru_training.runs.directory import RunDirectory
+
+    console = console or Console(quiet=True)
+    task = find_task(RunDirectory.open(paths[0]).task)
+    names = run_names(paths)
+    runs = [task.open_run(path) for path in paths]
+    settings = {name: flags(run.config) for name, run in zip(names, runs, strict=True)}
+    outcomes = {}
+    for name, run in zip(names, runs, strict=True):
+        with console.status(f"{'scoring with' if data else 'reading'} {name} ..."):
+            outcomes[name] = task.outcomes(run, data, runs[0])
+    outcomes = on_the_same_rows(outcomes, held_out=data is None)
+    with console.status("comparing ..."):
+        source = None if data is None else str(data)
+        return compare_outcomes(outcomes, settings, source, resamples, seed)
+
+
+def ordered(paths: Sequence[Path], reference: Path | None) -> list[Path]:
+    """The paths, that of the reference first.
+
+    Raises:
+        ConfigError: The reference is none of the paths, or a path is given twice.
+    """
+    places = [path.resolve() for path in paths]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise ConfigError(f"expected different runs, got {paths[number]} twice")
+    if reference is None:
+        return list(paths)
+    pairs = list(zip(paths, places, strict=True))
+    found = [path for path, place in pairs if place == reference.resolve()]
+    found = found or [path for path, place in pairs if place.name == str(reference)]
+    if len(found) != 1:
+        raise ConfigError(
+            f"--reference must be one of {', '.join(map(str, paths))}, got {reference}"
+        )
+    return [found[0], *(path for path in paths if path != found[0])]
+
+
+def run_names(paths: Sequence[Path]) -> list[str]:
+    """A unique name for each run: that of its folder, preceded by its parents' if necessary."""
+    places = [path.resolve().parts for path in paths]
+    depth = 1
+    while len({place[-depth:] for place in places}) < len(places):
+        depth += 1
+    return ["/".join(place[-depth:]) for place in places]
+
+
+def output_folder(config: CompareConfig) -> Path:
+    """Where the comparison is written."""
+    if config.output is not None:
+        return config.output
+    first, *others = ordered(config.run_paths, config.reference)
+    place = first.resolve()
+    rest = others[0].resolve().name if len(others) == 1 else f"{len(others)}-others"
+    return place.parent / f"{place.name}-vs-{rest}"
+
+
+def flags(config: Any) -> dict[str, str]:
+    """The settings of a run by flag, except for its place."""
+    values = to_dict(config)
+    values.pop("run", None)
+    return dict(_flags(values))
+
+
+def _flags(values: dict[str, Any]) -> list[tuple[str, str]]:
+    found = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found += _flags(value)
+        else:
+            found.append((f"--{name.replace('_', '-')}", _written(value)))
+    return found
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

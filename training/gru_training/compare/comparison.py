@@ -1,0 +1,181 @@
+"""Several models on the same test rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from statsmodels.stats.multitest import multipletests
+
+from gru_training.compare.estimates import (
+    LEVEL,
+    MeasureEstimates,
+    of_independent_rows,
+    of_rows_in_time,
+)
+from gru_training.compare.mcnemar import McNemar, mcnemar_test
+from gru_training.errors import RunDirectoryError
+from gru_training.outcomes import Answers, Outcomes
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One of the models compared."""
+
+    name: str
+    is_run: bool
+    """Whether it is a run; else one of the simple models beside the reference."""
+    measures: dict[str, MeasureEstimates]
+    mcnemar: McNemar | None = None
+    """Against the reference, of a run on rows that are got right or wrong."""
+    p_value: float | None = None
+    """Of the first measure, against the reference."""
+    adjusted: float | None = None
+    """The same after Holm, over all runs compared with the reference."""
+    verdict: str = ""
+    """`better`, `worse` or `no difference shown`; empty where nothing was tested."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of a comparison."""
+
+    source: str | None
+    """The file that the rows come from; None of those that the runs held out."""
+    rows: str
+    """What they are called."""
+    count: int
+    overlap: int | None
+    """As of `gru_training.outcomes.Outcomes`."""
+    contenders: tuple[Contender, ...]
+    """The reference, the other runs, the simple models."""
+    styles: dict[str, str]
+    """How to write the values of each measure, by name; the first measure decides."""
+    higher_is_better: dict[str, bool]
+    settings: dict[str, dict[str, str]]
+    """The settings that differ: by flag, those of each run by its name."""
+    notes: tuple[str, ...]
+
+    @property
+    def reference(self) -> Contender:
+        """The contender with which all others are compared."""
+        return self.contenders[0]
+
+    @property
+    def deciding(self) -> str:
+        """Name of the measure that is tested."""
+        return next(iter(self.styles))
+
+
+def compare_outcomes(
+    outcomes: Mapping[str, Outcomes],
+    settings: Mapping[str, Mapping[str, str]],
+    source: str | None,
+    resamples: int,
+    seed: int,
+) -> Comparison:
+    """Compare runs with the first of them.
+
+    Args:
+        outcomes: By the runs' names, all on the same rows (`on_the_same_rows`).
+        settings: Of each run, by flag.
+        source: The file that the rows come from; None for rows that the runs held out.
+        resamples: Of the bootstrap.
+        seed: Of the bootstrap.
+    """
+    reference = next(iter(outcomes.values()))
+    models = {name: each.model for name, each in outcomes.items()}
+    answers = [*models.values(), *reference.baselines.values()]
+    if reference.overlap is None:
+        estimates = of_independent_rows(answers, resamples, seed)
+    else:
+        estimates = of_rows_in_time(answers, reference.overlap)
+    measures = reference.model.measures
+    contenders = [
+        Contender(name, name in models, of)
+        for name, of in zip([*models, *reference.baselines], estimates, strict=True)
+    ]
+    return Comparison(
+        source,
+        reference.rows,
+        len(reference.keys),
+        reference.overlap,
+        tuple(_tested(contenders, list(models.values()), measures[0].higher_is_better)),
+        {measure.name: measure.style for measure in measures},
+        {measure.name: measure.higher_is_better for measure in measures},
+        differing(settings),
+        tuple(f"{name}: {note}" for name, each in outcomes.items() for note in each.notes),
+    )
+
+
+def on_the_same_rows(outcomes: Mapping[str, Outcomes], held_out: bool) -> dict[str, Outcomes]:
+    """The outcomes of the rows that all runs answered, in the order of the first run.
+
+    Args:
+        outcomes: By the runs' names.
+        held_out: Whether these are the rows that each run held out, which must then be the same.
+
+    Raises:
+        RunDirectoryError: They differ, or no row is common to all.
+    """
+    (first, reference), *others = outcomes.items()
+    shared = np.ones(len(reference.keys), bool)
+    for name, each in others:
+        same = np.isin(reference.keys, each.keys)
+        if held_out and (not same.all() or len(each.keys) != len(same)):
+            raise RunDirectoryError(
+                f"{name}: expected the {len(same):,} {reference.rows} of {first}, got "
+                f"{len(each.keys):,}, of which {np.count_nonzero(same):,} are the same; compare "
+                "these runs on rows that neither was trained on, with --data FILE"
+            )
+        shared &= same
+    keys = reference.keys[shared]
+    if not len(keys):
+        raise RunDirectoryError(
+            f"expected {reference.rows} that all runs can answer, got none that {first} shares "
+            f"with {' and '.join(name for name, _ in others)}"
+        )
+    return {name: each.of_rows(_places(each.keys, keys)) for name, each in outcomes.items()}
+
+
+def differing(settings: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """The settings that differ between runs: by flag, each run's value by its name."""
+    flags = list(dict.fromkeys(flag for of in settings.values() for flag in of))
+    table = {flag: {name: of.get(flag, "") for name, of in settings.items()} for flag in flags}
+    return {flag: values for flag, values in table.items() if len(set(values.values())) > 1}
+
+
+def _tested(
+    contenders: Sequence[Contender], models: Sequence[Answers], higher_is_better: bool
+) -> list[Contender]:
+    """The contenders with p-values and verdicts of the runs beside the first."""
+    tests: list[dict[str, Any]] = []
+    first = models[0].measures[0].name
+    for contender, answers in zip(contenders[1:], models[1:], strict=False):
+        p_value, counts = contender.measures[first].p_value, None
+        if answers.right is not None and models[0].right is not None:
+            counts = mcnemar_test(answers.right, models[0].right)
+            p_value = counts.p_value
+        tests.append({"mcnemar": counts, "p_value": p_value})
+    known = [test for test in tests if test["p_value"] is not None]
+    if known:
+        adjusted = multipletests([test["p_value"] for test in known], method="holm")[1]
+        for test, value in zip(known, adjusted, strict=True):
+            test["adjusted"] = float(value)
+    done = [contenders[0]]
+    for contender, test in zip(contenders[1:], tests, strict=False):
+        difference = contender.measures[first].difference
+        assert difference is not None
+        better = (difference.value > 0) == higher_is_better
+        verdict = ""
+        if "adjusted" in test:
+            sure = test["adjusted"] < 1 - LEVEL
+            verdict = ("better" if better else "worse") if sure else "no difference shown"
+        done.append(Contender(contender.name, True, contender.measures, **test, verdict=verdict))
+    return [*done, *contenders[len(done) :]]
+
+
+def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The position of each wanted key."""
+    order = np.argsort(keys)
+    return np.asarray(order[np.searchsorted(keys, wanted, sorter=order)])

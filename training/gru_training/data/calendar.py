@@ -1,0 +1,151 @@
+"""Seasons of the calendar, and inputs that follow from the times alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gru_training.errors import ConfigError, DataError
+
+KINDS = {
+    "hour": ("day_sin", "day_cos"),
+    "weekday": ("weekday",),
+    "month": ("month",),
+    "year": ("year_sin", "year_cos"),
+}
+"""What can be asked for, and the columns that are made of it."""
+HOLIDAY = "holiday"
+OLD_COLUMNS = ("day_sin", "day_cos", "week_sin", "week_cos", "year_sin", "year_cos")
+"""Of runs of earlier versions."""
+YEARS_AHEAD = 10
+"""Years after the last time whose holidays and changes of clocks are known."""
+_DAY = pd.Timedelta(days=1)
+_EPOCH = pd.Timestamp("1970-01-01")
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Which inputs are made of times, and what that needs to know."""
+
+    columns: tuple[str, ...] = ()
+    """Names of the inputs."""
+    country: str | None = None
+    """Whose holidays count, as `DE` or `DE-BY`."""
+    holidays: tuple[int, ...] = ()
+    """Their dates as days since 1970, ascending."""
+    timezone: str | None = None
+    """In whose local time days and hours are counted; the times themselves are in UTC then."""
+    years: tuple[int, ...] = ()
+    """The first and the last year of which holidays or changes of clocks are known; none: all."""
+
+    def values(self, times: pd.DatetimeIndex) -> np.ndarray:
+        """(N, columns) at N times.
+
+        Raises:
+            DataError: A time lies outside of `years`.
+        """
+        if not self.columns:
+            return np.empty((len(times), 0))
+        local = times
+        if self.timezone is not None:
+            local = times.tz_localize("UTC").tz_convert(self.timezone).tz_localize(None)
+        if self.years and len(local):
+            outside = (local.year < self.years[0]) | (local.year > self.years[1])
+            if outside.any():
+                raise DataError(
+                    f"expected times of the years {self.years[0]} to {self.years[1]}, of which "
+                    f"holidays and changes of clocks are known, got {times[outside][0]}"
+                )
+        day = np.asarray((local - local.normalize()) / _DAY, np.float64)
+        cycles = {
+            "day": day,
+            "week": (local.day_of_week + day) / 7,
+            "year": (local.day_of_year - 1 + day) / 365.25,
+        }
+        made = {
+            "weekday": np.asarray(local.day_of_week, np.float64),
+            "month": np.asarray(local.month, np.float64),
+            HOLIDAY: np.isin((local.normalize() - _EPOCH).days, self.holidays).astype(np.float64),
+        }
+        for name, phase in cycles.items():
+            angle = 2 * np.pi * np.asarray(phase, np.float64)
+            made |= {f"{name}_sin": np.sin(angle), f"{name}_cos": np.cos(angle)}
+        return np.stack([made[name] for name in self.columns], axis=-1)
+
+
+def make_calendar(
+    times: pd.DatetimeIndex,
+    frequency: str,
+    kinds: tuple[str, ...],
+    country: str | None,
+    timezone: str | None,
+) -> Calendar:
+    """The calendar of a series.
+
+    Args:
+        times: Of the series; in UTC if there is a time zone.
+        frequency: Its spacing.
+        kinds: Of `KINDS`, or `auto` alone: all that vary from step to step within their cycle.
+        country: Whose holidays count, as `DE` or `DE-BY`; None: there are none.
+        timezone: In whose local time days and hours are counted.
+
+    Raises:
+        ConfigError: Holidays of the country are not known.
+    """
+    if kinds == ("auto",):
+        kinds = _suiting(times, frequency)
+    columns = [name for kind in KINDS if kind in kinds for name in KINDS[kind]]
+    years = (int(times[0].year) - 1, int(times[-1].year) + YEARS_AHEAD)
+    days: tuple[int, ...] = ()
+    if country is not None:
+        columns.append(HOLIDAY)
+        days = _holidays(country, *years)
+    spans = years if country is not None or timezone is not None else ()
+    return Calendar(tuple(columns), country, days, timezone, spans)
+
+
+def _holidays(country: str, first: int, last: int) -> tuple[int, ...]:
+    import holidays
+
+    code, _, part = country.partition("-")
+    try:
+        found = holidays.country_holidays(code, subdiv=part or None, years=range(first, last + 1))
+    except NotImplementedError as error:
+        raise ConfigError(
+            f"--holidays: expected a country and perhaps a part of it, as DE or DE-BY, got "
+            f"{country!r}: {error}"
+        ) from error
+    return tuple(sorted((pd.Timestamp(day) - _EPOCH).days for day in found))
+
+
+def _suiting(times: pd.DatetimeIndex, frequency: str) -> tuple[str, ...]:
+    """Kinds whose cycle has two steps at least."""
+    step = (times[-1] - times[0]) / max(1, len(times) - 1)
+    lengths = {"hour": _DAY, "weekday": 7 * _DAY, "year": 365 * _DAY}
+    return tuple(
+        kind
+        for kind, length in lengths.items()
+        if length >= 2 * step and not (frequency == "B" and kind == "hour")
+    )
+
+
+def season_length(frequency: str) -> int:
+    """The number of steps in the most natural season of a spacing: a day, a week, or a year.
+
+    Hours and minutes repeat every day, days every week, weeks, months and whatever else a calendar
+    knows every year; spacings below a minute every hour.
+    """
+    plain = frequency.partition("-")[0]
+    name = plain.lstrip("0123456789")
+    count = int(plain.removesuffix(name) or 1)
+    per_year = {"W": 52, "MS": 12, "ME": 12, "QS": 4, "QE": 4, "YS": 1, "YE": 1}
+    if name in per_year:
+        return max(1, round(per_year[name] / count))
+    if name in ("D", "B"):
+        return max(1, round((7 if name == "D" else 5) / count))
+    try:
+        step = pd.Timedelta(count, name)
+    except ValueError:  # steps of unequal length, such as the last business days of months
+        return max(1, round(len(pd.date_range("2001", "2005", freq=frequency)) / 4))
+    period = _DAY if step >= pd.Timedelta(minutes=1) else pd.Timedelta(hours=1)
+    return max(1, round(float(period / step)))

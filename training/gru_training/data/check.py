@@ -1,0 +1,72 @@
+"""The result of checking data before training."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gru_training.data.problems import DataProblemsError, without_source
+
+_MOST_ROWS = 40
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A summary of the data for people: its classes or its series."""
+
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+    def print(self, console: Console) -> None:
+        """Print its first rows."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for number, name in enumerate(self.header):
+            table.add_column(name, justify="right" if number else "left", overflow="fold")
+        for row in self.rows[:_MOST_ROWS]:
+            table.add_row(*map(Text, row))
+        console.print(table, highlight=False)
+        if len(self.rows) > _MOST_ROWS:
+            console.print(f"... and {len(self.rows) - _MOST_ROWS:,} more", highlight=False)
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """Data that were read and checked."""
+
+    source: str
+    """The file or folder, or what built-in data are called."""
+    summary: str
+    """What they are, in one line."""
+    table: Callable[[], DataTable] | None
+    """Make the table of its classes or series."""
+    errors: tuple[str, ...]
+    """What training would fail on, one line each."""
+    remedies: tuple[str, ...]
+    """Flags with which it would not."""
+    notes: tuple[str, ...]
+    """What a reader should know, one line each."""
+    data: Any
+    """As the training of the task takes them, so that they are read once; None with errors."""
+
+    def raise_errors(self) -> None:
+        """Raise DataProblemsError if training would fail."""
+        if self.errors:
+            raise DataProblemsError(self.source, self.errors, self.remedies)
+
+    def print_notes(self, console: Console) -> None:
+        """Print what a reader should know."""
+        for note in self.notes:
+            console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+
+    def print(self, console: Console) -> None:
+        """Print all of it."""
+        console.print(f"{self.source}: {self.summary}", markup=False, highlight=False)
+        if self.table is not None:
+            self.table().print(console)
+        for message in self.errors:
+            text = without_source(message, self.source)
+            console.print(f"error: {text}", style="bold red", markup=False, highlight=False)
+        self.print_notes(console)

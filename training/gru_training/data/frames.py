@@ -1,0 +1,165 @@
+"""Tables and columns in memory, whether pandas, Polars, PyArrow, NumPy or lists.
+
+Narwhals reads every data-frame library that it knows, and makes frames of the same library.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from gru_training.data.label_cells import TargetKind, is_number, several
+from gru_training.data.text_files import LabelledRow, find_column
+from gru_training.errors import DataError
+from gru_training.tables.text_columns import LABEL_COLUMNS, TEXT_COLUMNS
+
+LABEL_KINDS: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "integer": int,
+    "number": float,
+    "boolean": lambda name: name == "True",
+}
+"""From the name of a class back to the label that it had in the table, by kind of label."""
+
+
+def as_frame(data: Any) -> "nw.DataFrame[Any] | None":
+    """The table, or None if this is no table of a known library."""
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def as_values(data: Any, what: str) -> list[Any]:
+    """The values of a column, an array or a list, with None for missing ones.
+
+    Raises:
+        DataError: It is none of these.
+    """
+    column = nw.from_native(data, series_only=True, pass_through=True)
+    if isinstance(column, nw.Series):
+        values = column.to_list()
+    elif isinstance(data, np.ndarray) and data.ndim == 1:
+        values = data.tolist()
+    elif isinstance(data, Sequence) and not isinstance(data, str | bytes):
+        values = list(data)
+    else:
+        shape = f" of shape {data.shape}" if isinstance(data, np.ndarray) else ""
+        raise DataError(
+            f"{what}: expected a table, or a list or column, got {type(data).__name__}{shape}"
+        )
+    return [None if _is_missing(value) else value for value in values]
+
+
+def column_name(data: Any) -> str | None:
+    """The name of a column; None if this is no column, or has no name."""
+    column = nw.from_native(data, series_only=True, pass_through=True)
+    return str(column.name) if isinstance(column, nw.Series) and column.name else None
+
+
+def text_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
+    """The name of the column with the texts: `wanted`, or else found by its name."""
+    return find_column(what, frame.columns, wanted, TEXT_COLUMNS, "text")
+
+
+def label_column(frame: "nw.DataFrame[Any]", wanted: str | None, what: str) -> str:
+    """The name of the column with the labels: `wanted`, or else found by its name."""
+    return find_column(what, frame.columns, wanted, LABEL_COLUMNS, "label")
+
+
+def texts_of(data: Any, column: str | None, what: str = "data") -> list[str]:
+    """Texts of a table, or of a column, array or list; missing ones are empty.
+
+    Args:
+        data: The texts.
+        column: The column of a table that holds them; found by its name by default.
+        what: A name for the data in errors.
+
+    Raises:
+        DataError: There is no such column, or a value is not a text; names the row.
+    """
+    frame = as_frame(data)
+    if frame is None:
+        return [_text(value, row, what) for row, value in enumerate(as_values(data, what))]
+    name = text_column(frame, column, what)
+    values = as_values(frame[name].to_native(), what)
+    return [_text(value, row, f"{what}, column {name!r}") for row, value in enumerate(values)]
+
+
+def labelled_rows(
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    what: str,
+    kind: TargetKind = "class",
+    separator: str | None = None,
+) -> list[LabelledRow]:
+    """Texts with their labels, like the rows of a file; rows are numbered from 0.
+
+    Raises:
+        DataError: The numbers of texts and labels differ.
+    """
+    if len(texts) != len(labels):
+        raise DataError(
+            f"{what}: expected a label for each of {len(texts):,} texts, got {len(labels):,}"
+        )
+    return [
+        LabelledRow(text, label_name(label, kind, separator), row)
+        for row, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+
+
+def label_name(label: Any, kind: TargetKind = "class", separator: str | None = None) -> str:
+    """The name of the class with this label; empty if the label is missing.
+
+    Of several labels their names, and of a number its digits, as in
+    `gru_training.data.label_cells`.
+
+    Raises:
+        DataError: The label is of another kind.
+    """
+    if kind == "labels":
+        if isinstance(label, str) and separator is not None:
+            label = label.split(separator)
+        several_ = isinstance(label, list | tuple | set | np.ndarray)
+        items = label if several_ else () if _is_missing(label) else (label,)
+        return several(name for item in items if (name := str(item).strip()))
+    if kind == "number" and not _is_missing(label) and not is_number(str(label)):
+        raise DataError(f"expected a number for each text, got {label!r:.60}")
+    if isinstance(label, list | tuple | dict | set | np.ndarray):
+        raise DataError(f"expected one label for each text, got {label!r:.60}")
+    return "" if _is_missing(label) else str(label).strip()
+
+
+def label_kind(labels: Sequence[Any]) -> str:
+    """The kind of all these labels, one of `LABEL_KINDS`; `text` if they differ."""
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "text"}
+    found = {kinds.get(type(label), "text") for label in labels}
+    return found.pop() if len(found) == 1 else "text"
+
+
+def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
+    """A table of the same library as `data`, with its index if it has one; by default of pandas."""
+    native = nw.from_native(data, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series) and not native.implementation.is_pandas():
+        return nw.from_dict(dict(columns), backend=native.implementation).to_native()
+    index = data.index if isinstance(data, pd.DataFrame | pd.Series) else None
+    return pd.DataFrame(dict(columns), index=index)
+
+
+def _text(value: Any, row: int, what: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise DataError(
+            f"{what}, row {row}: expected a text, got {type(value).__name__} {value!r:.40}"
+        )
+    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
+        raise DataError(
+            f"{what}, row {row}: expected Unicode text without NUL characters and half surrogate "
+            f"pairs, got {value!r:.40}"
+        )
+    return value
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and value != value)

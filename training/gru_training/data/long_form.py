@@ -1,0 +1,129 @@
+"""Tables in long form: a row for each series and time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gru_training.data.problems import Problems
+from gru_training.errors import ForeignDataError
+
+ID_COLUMNS = ("unique_id", "series_id", "item_id")
+VALUE_COLUMNS = ("y", "value", "target", "sales", "quantity", "demand")
+
+
+@dataclass(frozen=True)
+class LongColumns:
+    """Which columns of a table in long form hold what; None: found by their names."""
+
+    id: str | None = None
+    value: str | None = None
+    inputs: tuple[str, ...] = ()
+    """Read of each series beside its values."""
+    valued: bool = True
+    """Whether there are values; else only inputs, as of the steps ahead."""
+    required: bool = False
+    """Whether a table in wide form is refused."""
+
+    def found(
+        self, source: str, time: str, names: Sequence[str]
+    ) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+        """Id, value and inputs, and the columns that are none of them; None where there is no id.
+
+        Raises:
+            ForeignDataError: A column is missing, or which holds the values is not clear.
+        """
+        known = {name.strip().lower(): name for name in names}
+        name = self.id or next((known[each] for each in ID_COLUMNS if each in known), None)
+        if name is None and self.required:
+            raise ForeignDataError(
+                f"{source}: expected a column with the name of the series, such as unique_id (see "
+                f"--id-column); its columns are {', '.join(names)}"
+            )
+        if name is None:
+            return None
+        if name not in names:
+            raise ForeignDataError(f"--id-column: {source} has no column {name!r}")
+        others = [each for each in names if each not in (name, time, *self.inputs)]
+        for each in self.inputs:
+            if each not in names:
+                raise ForeignDataError(
+                    f"--future: {source} has no column {each!r}; its columns are {', '.join(names)}"
+                )
+        if not self.valued:
+            return name, self.inputs, tuple(others)
+        value = self.value or next((known[each] for each in VALUE_COLUMNS if each in known), None)
+        if value is None and len(others) == 1:
+            (value,) = others
+        if value is None or value not in names:
+            raise ForeignDataError(
+                f"{source}: expected --value-column to name what to forecast, one of "
+                f"{', '.join(others)}; got {self.value or 'nothing'}"
+            )
+        unread = tuple(each for each in others if each != value)
+        return name, (value, *self.inputs), unread
+
+
+BY_NAME = LongColumns()
+"""All of them found by their names."""
+
+
+def input_column(name: str, of: str) -> str:
+    """What the values of an input of one series are called in wide form."""
+    return f"{name}[{of}]"
+
+
+def wide_columns(ids: Sequence[str], inputs: Sequence[str], valued: bool = True) -> tuple[str, ...]:
+    """The columns of a panel in wide form: of the series, then of the inputs of each series."""
+    made = [input_column(name, of) for of in ids for name in inputs]
+    return (*(ids if valued else ()), *made)
+
+
+def widened(
+    texts: Sequence[str],
+    lines: Sequence[int],
+    ids: Sequence[str],
+    values: np.ndarray,
+    problems: Problems,
+) -> tuple[list[str], list[int], tuple[str, ...], np.ndarray]:
+    """A row for each time and a column for each series, in the order in which they first stand.
+
+    Times that begin with the year are put in order; a series may begin late or end early.
+
+    Args:
+        texts: (n,) times as they stand.
+        lines: (n,) of each.
+        ids: (n,) of the series.
+        values: (n, N) float64.
+        problems: Receives rows that are there twice, of which the first counts.
+
+    Returns:
+        Times (T,), their first lines (T,), names (K,) and values (T, K, N), NaN where none is.
+    """
+    import pandas as pd  # this module is imported where the command line needs no more
+
+    rows, times = pd.factorize(np.asarray(texts, object))
+    columns, names = pd.factorize(np.asarray(ids, object))
+    table = np.full((len(times), len(names), values.shape[1]), np.nan)
+    again = pd.DataFrame({"row": rows, "column": columns}).duplicated().to_numpy()
+    for place in np.flatnonzero(again).tolist():
+        message = f"expected each time of a series once, got {texts[place]} of {ids[place]!r} again"
+        problems.bad_row("repeated", lines[place], message, None)
+    table[rows[~again], columns[~again]] = values[~again]
+    first = pd.Series(np.asarray(lines)).groupby(rows).first().to_numpy()
+    order = np.arange(len(times))
+    if all(text.strip()[:4].isdigit() for text in times):
+        order = np.argsort(times.astype(str), kind="stable")
+    return (
+        [str(times[place]) for place in order],
+        [int(first[place]) for place in order],
+        tuple(str(name) for name in names),
+        table[order],
+    )
+
+
+def flattened(values: np.ndarray, valued: bool = True) -> np.ndarray:
+    """(T, K, N) of `widened` as the columns that `wide_columns` names."""
+    inputs = values[..., 1:] if valued else values
+    inputs = inputs.reshape(len(values), -1)
+    return np.concatenate([values[..., 0], inputs], axis=1) if valued else inputs

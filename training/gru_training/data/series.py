@@ -1,0 +1,62 @@
+"""A table of values at evenly spaced times."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gru_training.data.calendar import Calendar
+from gru_training.data.long_form import input_column
+
+
+@dataclass(frozen=True)
+class Series:
+    """One or more columns over time."""
+
+    name: str
+    """What it is called in reports and run names."""
+    source: str
+    """What errors name: the file."""
+    columns: tuple[str, ...]
+    """C names."""
+    values: np.ndarray
+    """(N, C) float64; NaN where a value is missing."""
+    times: pd.DatetimeIndex
+    """N times, evenly spaced by `frequency`."""
+    frequency: str
+    """Pandas' name of the spacing, as `h`, `15min`, `W-SAT` or `MS`."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the report should know about the rows."""
+    panel: bool = False
+    """Whether it stood in long form: series of unequal length, of which those that are too short
+    are left out."""
+    ahead: np.ndarray | None = None
+    """(n, C) of the steps after the last, of which only inputs are known."""
+    inputs: tuple[str, ...] = ()
+    """Of a panel: what each series has beside its values, in columns of
+    `gru_training.data.long_form.input_column`."""
+    calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
+    """What the last columns are made of the times."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def column(self, name: str) -> int:
+        """The index of a column."""
+        return self.columns.index(name)
+
+    @property
+    def input_columns(self) -> frozenset[str]:
+        """Of a panel: the columns of the inputs of its series."""
+        if not self.inputs:
+            return frozenset()
+        there = set(self.columns)
+        made = ([input_column(name, of) for name in self.inputs] for of in self.columns)
+        return frozenset(name for of in made if there.issuperset(of) for name in of)
+
+    def contents(self) -> Iterator[str | np.ndarray]:
+        """Columns, times and values, for a digest."""
+        yield from self.columns
+        yield self.times.as_unit("ns").asi8
+        yield self.values

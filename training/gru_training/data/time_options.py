@@ -1,0 +1,165 @@
+"""What is done to times as people have them: local, repeated, uneven, too fine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from gru_training.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gru_training.data.time_axis import TimeCells
+
+Duplicates = Literal["error", "mean", "first", "last"]
+Resample = Literal["none", "mean", "sum", "first", "last", "min", "max"]
+_SHOWN = 3
+_CLOSE = 0.1
+"""Share of a step."""
+
+
+@dataclass(frozen=True)
+class TimeOptions:
+    """How times are read; by default evenly spaced ones, each once, are expected."""
+
+    timezone: str | None = None
+    """The time zone of the times, which are then turned into UTC."""
+    frequency: str | None = None
+    """The spacing, as pandas names it; times off it are moved to the nearest step."""
+    duplicates: Duplicates = "error"
+    """What counts of several rows with one time."""
+    resample: Resample = "none"
+    """How rows are combined into steps of the frequency."""
+
+    @property
+    def merges(self) -> bool:
+        """Whether rows are moved or combined."""
+        return self.frequency is not None or self.duplicates != "error"
+
+    def __post_init__(self) -> None:
+        if self.frequency is not None:
+            from pandas.tseries.frequencies import to_offset
+
+            try:
+                to_offset(self.frequency)
+            except ValueError:
+                raise ConfigError(
+                    "--frequency must be a spacing as pandas names it (h, 15min, D, B, W-SUN, MS, "
+                    f"ME), got {self.frequency!r}"
+                ) from None
+        if self.resample != "none" and self.frequency is None:
+            raise ConfigError("--resample needs --frequency, the steps to combine rows into")
+        if self.timezone is not None:
+            from zoneinfo import ZoneInfo
+
+            try:
+                ZoneInfo(self.timezone)
+            except (ValueError, OSError, KeyError):
+                raise ConfigError(
+                    f"--timezone must be one such as Europe/Berlin, got {self.timezone!r}"
+                ) from None
+
+
+AS_THEY_ARE = TimeOptions()
+
+
+def in_utc(times: "pd.DatetimeIndex", timezone: str, cells: "TimeCells") -> "pd.DatetimeIndex":
+    """Times of a clock, in the order of the rows, as UTC without a zone.
+
+    Of the hour that is there twice where clocks are set back the first is the earlier, told by the
+    order of the rows. Days and longer steps, all of whose times are midnight, stay as they are.
+
+    Raises:
+        DataError: A time that clocks skip, or an hour there twice of which the rows hold but one.
+    """
+    if (times.normalize() == times).all():
+        return times
+    try:
+        local = times.tz_localize(timezone, ambiguous="infer", nonexistent="NaT")
+    except ValueError as error:
+        once = times.tz_localize(timezone, ambiguous="NaT", nonexistent="NaT")
+        skipped = times.tz_localize(timezone, ambiguous=True, nonexistent="NaT").isna()
+        row = int(np.flatnonzero(once.isna() & ~skipped)[0])
+        raise cells.error(
+            row,
+            f"expected the hour that clocks in {timezone} show twice to be there twice, or times "
+            "with their offset from UTC (as 2024-10-27T02:30+02:00)",
+        ) from error
+    gone = np.flatnonzero(local.isna())
+    if len(gone):
+        raise cells.error(int(gone[0]), f"expected a time that clocks in {timezone} show")
+    return local.tz_convert("UTC").tz_localize(None)
+
+
+def put_together(
+    times: "pd.DatetimeIndex", values: np.ndarray, options: TimeOptions
+) -> tuple["pd.DatetimeIndex", np.ndarray, list[str]]:
+    """Rows in the order of time, of which repeated and too fine ones are combined.
+
+    Args:
+        times: (n,) ascending; repeated where `duplicates` says what counts.
+        values: (n, C), NaN where one is missing.
+        options: What to do.
+
+    Returns:
+        Times, values and notes.
+    """
+    import pandas as pd
+
+    notes = []
+    table = pd.DataFrame(values, index=times)
+    if options.resample != "none" and options.frequency is not None:
+        rows = len(table)
+        sums = {"min_count": 1} if options.resample == "sum" else {}
+        table = getattr(table.resample(options.frequency), options.resample)(**sums)
+        notes.append(
+            f"{rows:,} rows combined into {len(table):,} steps of {options.frequency} "
+            f"(--resample {options.resample})"
+        )
+    elif options.frequency is not None:
+        table.index, moved = _on_steps(pd.DatetimeIndex(table.index), options.frequency)
+        notes += moved
+    again = int(table.index.duplicated().sum())
+    if again and options.duplicates != "error":
+        of_time: Callable[[], pd.DataFrame] = getattr(table.groupby(level=0), options.duplicates)
+        table = of_time()
+        notes.append(f"{again:,} rows with the time of another (--duplicates {options.duplicates})")
+    return pd.DatetimeIndex(table.index).as_unit("ns"), table.to_numpy(np.float64), notes
+
+
+def _on_steps(times: "pd.DatetimeIndex", frequency: str) -> tuple["pd.DatetimeIndex", list[str]]:
+    """Each time moved to the nearest step, and what to say of it."""
+    import pandas as pd
+
+    try:
+        step = pd.Timedelta(pd.tseries.frequencies.to_offset(frequency))
+    except ValueError:  # weeks, months and the like, of unequal length
+        day = pd.Timedelta(days=1)
+        axis = pd.date_range(
+            times[0].normalize() - 400 * day, times[-1] + 400 * day, freq=frequency
+        )
+        on_steps = axis[axis.get_indexer(times, method="nearest")]
+    else:
+        phase = _phase(times.as_unit("ns").asi8, step.value)
+        places = np.round((times.as_unit("ns").asi8 - phase) / step.value).astype(np.int64)
+        on_steps = pd.DatetimeIndex(places * step.value + phase)
+    away = np.abs((times - on_steps).to_numpy())
+    moved = np.flatnonzero(away > np.timedelta64(0))
+    if not len(moved):
+        return on_steps, []
+    farthest = str(pd.Timedelta(away.max())).removeprefix("0 days ").removesuffix(" 00:00:00")
+    shown = ", ".join(str(times[row]) for row in moved[:_SHOWN])
+    more = " ..." if len(moved) > _SHOWN else ""
+    return on_steps, [
+        f"{len(moved):,} times moved to the nearest step of {frequency}, by at most {farthest}: "
+        f"{shown}{more}"
+    ]
+
+
+def _phase(times: np.ndarray, step: int) -> int:
+    """How far times lie after full steps, all in nanoseconds; 0 where they are close to them."""
+    angles = 2 * np.pi * (times % step) / step
+    share = np.angle(np.exp(1j * angles).mean()) / (2 * np.pi)  # -1/2 to 1/2 of a step
+    return 0 if abs(share) < _CLOSE else round(share * step)

@@ -1,0 +1,79 @@
+"""Errors that a user can fix, as exceptions.
+
+    TrainingError                 shown as one line, exit status 2
+    ├── ConfigError               a setting out of range or contradicting another
+    ├── DataError                 a data file missing, unreadable or not as expected
+    │   ├── ForeignDataError      its columns are not those that the task reads
+    │   └── DataProblemsError     several at once: gru_training.data.problems
+    ├── RunDirectoryError         a run that cannot be written, or is not whole
+    ├── ScoringError              answers that cannot be given to a table, or not be written
+    ├── TrackingError         a tracker that cannot be reached as a training begins
+    ├── CheckpointError           a checkpoint that cannot be written, read or continued
+    └── DivergenceError           the loss stopped being a number
+
+None of them derives from ValueError: the command-line parser would take that for its own.
+"""
+
+from pathlib import Path
+
+
+class TrainingError(Exception):
+    """Base of the package's errors; the message names what failed, was expected and came."""
+
+    exit_code = 2
+
+
+class ConfigError(TrainingError):
+    """A setting is out of range or contradicts another."""
+
+
+class DataError(TrainingError):
+    """A data file or folder is missing, unreadable or not as expected."""
+
+
+class ForeignDataError(DataError):
+    """A data file does not have the columns that a task reads."""
+
+
+class RunDirectoryError(TrainingError):
+    """A run directory cannot be written, or what is there is not a complete run."""
+
+
+class ScoringError(TrainingError):
+    """A table's rows cannot be answered, or their answers not be written."""
+
+
+class TrackingError(TrainingError):
+    """A tracker cannot be reached as a training begins."""
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint cannot be written, or what is there cannot be continued."""
+
+
+class DivergenceError(TrainingError):
+    """A loss or metric became infinite or not a number."""
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """A training was interrupted and left a checkpoint.
+
+    Args:
+        run: Where the run was to be.
+    """
+
+    def __init__(self, run: Path):
+        super().__init__(run)
+        self.run = run
+
+
+class InterruptedWork(KeyboardInterrupt):
+    """Scoring a file, or a search, was interrupted and can go on.
+
+    Args:
+        message: How far it came, and how it goes on.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        self.message = message

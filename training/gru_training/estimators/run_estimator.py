@@ -1,0 +1,246 @@
+"""What the estimators have in common: settings, and the run that they stand for once fitted."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from rich.console import Console
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from gru_training.errors import CheckpointError, RunDirectoryError, TrainingError
+from gru_training.estimators.settings import Settings
+from gru_training.loop.checkpoint import existing_checkpoint, read_settings
+from gru_training.quiet import quiet
+from gru_training.runs.directory import TaskRun
+from gru_training.runs.report import Report
+from gru_training.runs.run_config import read_config
+from gru_training.task import find_task
+from gru_training.tune.config import TuneConfig
+from gru_training.tune.run import conclude, search_space, tune
+
+_EXPORTED = "exported "
+
+
+class RunEstimator(BaseEstimator):
+    """An estimator that trains a task's run, and uses it.
+
+    Attributes:
+        run_: The run directory; only of a fitted estimator.
+        study_: The folder of the search; only after `tune`.
+    """
+
+    _task: ClassVar[str]
+    _settings: ClassVar[Settings]
+    run_: Any
+    study_: Path
+
+    def _set(self, given: dict[str, Any]) -> None:
+        for name, value in self._settings.with_defaults(given, type(self).__name__).items():
+            setattr(self, name, value)
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings; a preset is taken before the others.
+
+        Raises:
+            ConfigError: There is no such setting; names what is close.
+        """
+        if "preset" in params:
+            self._set(params)
+            return self
+        self._settings.require_known(params, type(self).__name__)
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "run_")
+
+    @classmethod
+    def load(cls, run: str | os.PathLike[str]) -> Self:
+        """The estimator of a run directory, of `gru-train` or of another estimator.
+
+        Raises:
+            RunDirectoryError: There is no complete run of this task.
+        """
+        return cls._of(find_task(cls._task).open_run(Path(run)))
+
+    @classmethod
+    def _of(cls, run: TaskRun) -> Self:
+        values = cls._settings.values(run.config)
+        estimator = cls(**values)
+        estimator._fitted(run)
+        return estimator
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Copy the run directory to a place of your own.
+
+        Args:
+            path: Of the copy, which must be new; `load` reads it.
+
+        Raises:
+            RunDirectoryError: There is something already, or it cannot be written.
+        """
+        target = Path(path)
+        run = self._run()
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as aside:
+                copy = shutil.copytree(run.path, Path(aside) / "run")
+                if os.path.lexists(target):
+                    raise RunDirectoryError(f"{target} exists already; choose another path")
+                copy.rename(target)
+        except OSError as error:
+            raise RunDirectoryError(f"cannot write {target}: {error.strerror or error}") from error
+        return target
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write the next version of a served model, as `gru-serve export` does.
+
+        That command is what runs here, in a process of its own: `gru_training` knows nothing of
+        serving, and the version is made as anyone can make it again.
+
+        Args:
+            path: Base path of the served model, as `models/tickets`.
+
+        Returns:
+            The directory of the new version, a SavedModel.
+
+        Raises:
+            TrainingError: The command says why it failed.
+        """
+        command = [sys.executable, "-m", "gru_serving", "export", str(self._run().path)]
+        done = subprocess.run(
+            [*command, "--to", os.fspath(path)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise TrainingError(done.stderr.strip() or f"{' '.join(command)} failed")
+        line = next(line for line in done.stdout.split("\n") if line.startswith(_EXPORTED))
+        return Path(line.removeprefix(_EXPORTED).rpartition(", ")[0])
+
+    def _search(
+        self,
+        config: Any,
+        data: Any,
+        search: TuneConfig,
+        progress: bool | None,
+    ) -> None:
+        """Search for settings and take over those that it ends with.
+
+        Args:
+            config: Settings to begin with; those that are not the defaults stay as they are.
+            data: As the task's `check` reads them.
+            search: What to search, and how long.
+            progress: Show how it goes; None: to a person only.
+        """
+        console = progress_console(progress)
+        values, defaults = (
+            self._settings.values(each) for each in (config, self._settings.config_type())
+        )
+        fixed = [name for name, value in values.items() if value != defaults[name]]
+        space = search_space(search, config, fixed)
+        folder = search.study or config.run.runs_dir / f"tune-{self._task}"
+        study = tune(search, space, data, folder, console)
+        from gru_training.tune.pick import pick
+
+        picked = pick(study, space.defaults())
+        if picked is not None:
+            conclude(space, study, picked, folder, (), "", console)
+            self.set_params(**picked.trial.settings)
+        self.study_ = folder
+
+    def report(self) -> Report:
+        """The run's report: print it, read its `path`, or let a notebook show it."""
+        return Report(self._run().path / "report.md")
+
+    def _run(self) -> Any:
+        """The run; raises NotFittedError where there is none."""
+        if not hasattr(self, "run_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet: call fit, or use load or resume"
+            )
+        return self.run_
+
+    def _fitted(self, run: TaskRun) -> None:
+        """Remember the run and what follows from it."""
+        self.run_ = run
+
+    def _finish(self, run: Any, console: Console) -> Self:
+        """Take over a run that has just been trained, and says how it went."""
+        if run is None:
+            raise TrainingError("this process of several wrote no run; the first one has it")
+        self._fitted(run)
+        if run.metrics["interrupted"]:
+            console.print(
+                f"interrupted; epoch {run.metrics['best_epoch']}, the best so far, is kept",
+                highlight=False,
+            )
+        console.print(f"run {run.path}", markup=False, highlight=False)
+        return self
+
+
+def begun(path: str | os.PathLike[str], task: str, config_type: type) -> tuple[Any, Any]:
+    """The settings of a run that was cut short, and what is known of data given in memory.
+
+    Raises:
+        TrainingError: There is no checkpoint of a run of this task.
+    """
+    run = Path(path)
+    checkpoint = existing_checkpoint(run)
+    written = read_settings(checkpoint)
+    config = read_config(written, {task: config_type}, checkpoint)
+    place = replace(config.run, runs_dir=run.parent, name=run.name)
+    return replace(config, run=place), written.get("given")
+
+
+def require_first(path: str | os.PathLike[str], config: Any, given: Any) -> None:
+    """Raise CheckpointError for a run of `partial_fit` on rows in memory, which begins anew."""
+    if config.continued is not None and given is not None:
+        raise CheckpointError(
+            f"{path} was to go on from {config.continued.from_run} with rows in memory; load that "
+            "run and call partial_fit again"
+        )
+
+
+def load_tensorflow() -> None:
+    """Load it, which takes seconds, without its messages."""
+    if "tensorflow" not in sys.modules:
+        with quiet():
+            import keras
+            import tensorflow as tf
+
+            del keras
+            tf.config.list_physical_devices()
+
+
+def progress_console(progress: bool | None) -> Console:
+    """Where a training shows how it goes.
+
+    Args:
+        progress: Whether it does; None: only to a person, in a terminal or a notebook.
+    """
+    console = Console(soft_wrap=True)
+    shown = console.is_terminal or console.is_jupyter if progress is None else progress
+    return console if shown else Console(quiet=True)
+
+
+def tuning(
+    task: str,
+    minutes: float | None,
+    trials: int | None,
+    vary: Sequence[str],
+    study: str | os.PathLike[str] | None,
+) -> TuneConfig:
+    """The settings of a search.
+
+    Raises:
+        ConfigError: One is out of range.
+    """
+    folder = None if study is None else Path(study)
+    return TuneConfig(task, minutes=minutes, trials=trials, vary=tuple(vary), study=folder)

@@ -1,0 +1,152 @@
+"""Settings by keyword: the names of the command line, without dashes, for a task's dataclasses."""
+
+import dataclasses
+import difflib
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gru_training.config import from_dict, to_dict
+from gru_training.errors import ConfigError, TrainingError
+from gru_training.presets import preset
+
+ClassT = TypeVar("ClassT", bound=type)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What can be set of a task.
+
+    Args:
+        config_type: The dataclass of its settings, one dataclass for each section.
+        presets: Settings by name.
+        elsewhere: For names that are not set here, what to use in their place.
+    """
+
+    config_type: type
+    presets: Mapping[str, Any]
+    elsewhere: Mapping[str, str]
+
+    def sections(self) -> dict[str, str]:
+        """The section of each setting by its name."""
+        default = self.config_type()
+        return {
+            field.name: section.name
+            for section in dataclasses.fields(self.config_type)
+            if dataclasses.is_dataclass(getattr(default, section.name))
+            for field in dataclasses.fields(getattr(default, section.name))
+            if field.name not in self.elsewhere
+        }
+
+    def values(self, config: Any) -> dict[str, Any]:
+        """The settings of a config by name."""
+        flat = {
+            name: getattr(getattr(config, part), name) for name, part in self.sections().items()
+        }
+        return {"preset": config.preset, **flat}
+
+    def with_defaults(self, given: Mapping[str, Any], owner: str) -> dict[str, Any]:
+        """All settings by name: those given, and for the others what preset or defaults say.
+
+        Raises:
+            ConfigError: There is no such setting or preset; names what is close.
+        """
+        self.require_known(given, owner)
+        chosen = given.get("preset")
+        begun = self.config_type() if chosen is None else self._preset(chosen)
+        return {**self.values(begun), **given}
+
+    def require_known(self, names: Mapping[str, Any] | Sequence[str], owner: str) -> None:
+        """Raise ConfigError where one of the names is no setting."""
+        known = ["preset", *self.sections()]
+        for name in names:
+            if name in self.elsewhere:
+                raise ConfigError(f"{owner} has no setting {name!r}: {self.elsewhere[name]}")
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=3)
+                hint = f"did you mean {' or '.join(map(repr, close))}?" if close else (
+                    f"it has {', '.join(known)}")  # fmt: skip
+                raise ConfigError(f"{owner} has no setting {name!r}; {hint}")
+
+    def config(self, values: Mapping[str, Any], **sections: Mapping[str, Any]) -> Any:
+        """The config with these settings.
+
+        Args:
+            values: By name, as of `with_defaults`.
+            sections: Further values, of what is not set here, by section.
+
+        Raises:
+            ConfigError: A value is of the wrong type, out of range, or contradicts another.
+        """
+        chosen = values["preset"]
+        begun = self.config_type() if chosen is None else self._preset(chosen)
+        nested = to_dict(begun)
+        for section, more in sections.items():
+            nested[section].update({name: _plain(value) for name, value in more.items()})
+        for name, section in self.sections().items():
+            if name not in sections.get(section, {}):
+                nested[section][name] = _plain(values[name])
+        with in_python():
+            return from_dict(self.config_type, nested)
+
+    def _preset(self, name: Any) -> Any:
+        with in_python():
+            return preset(name, self.presets)
+
+    def signature(self) -> inspect.Signature:
+        """That of a constructor that takes every setting by keyword."""
+        parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        parameters += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+            for name, value in self.values(self.config_type()).items()
+        ]
+        return inspect.Signature(parameters)
+
+
+def takes(settings: Settings) -> Callable[[ClassT], ClassT]:
+    """A decorator that shows a class' settings in its constructor's signature.
+
+    scikit-learn reads them from there.
+    """
+
+    def decorate(cls: ClassT) -> ClassT:
+        cls.__init__.__signature__ = settings.signature()  # type: ignore[misc]
+        return cls
+
+    return decorate
+
+
+_FLAG = re.compile(r"--(?:no-)?[a-z][a-z-]*")
+_ARGUMENTS = {"--text-column": "text=", "--label-column": "label="}
+
+
+@contextmanager
+def in_python() -> Iterator[None]:
+    """Within, errors name settings as they are called in Python, not as flags."""
+    try:
+        yield
+    except TrainingError as error:
+        error.args = (_FLAG.sub(lambda match: _argument(match[0]), str(error)),)
+        raise
+
+
+def _argument(flag: str) -> str:
+    if flag in _ARGUMENTS:
+        return _ARGUMENTS[flag]
+    if flag.startswith("--no-"):
+        return flag.removeprefix("--no-").replace("-", "_") + "=False"
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _plain(value: Any) -> Any:
+    """As JSON would have it."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

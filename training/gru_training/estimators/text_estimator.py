@@ -1,0 +1,63 @@
+"""What estimators that learn from texts have in common: answers to texts."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from gru_training.data.frames import frame_like, texts_of
+from gru_training.estimators.run_estimator import load_tensorflow
+from gru_training.estimators.settings import in_python
+from gru_training.estimators.text_training import TextTraining
+from gru_training.scoring.engine import score_table
+from gru_training.task import find_task
+
+
+class TextEstimator(TextTraining):
+    """Trains on texts, and answers texts.
+
+    Attributes:
+        run_: The run directory (`gru_training.sentiment.run.SentimentRun`).
+    """
+
+    _scorer: Any = None
+
+    def predict(self, data: Any, *, text: str | None = None) -> Any:
+        """Answer texts, in batches of texts of like length.
+
+        Args:
+            data: A table with a column of texts, or texts alone (a list, array or column).
+            text: The column; by default that of the training, else found by its name.
+
+        Returns:
+            A table of the library that `data` is of (of pandas for lists and arrays), with the
+            columns of `gru-train predict`. Rows and index are those of `data`.
+        """
+        with in_python():
+            texts = texts_of(data, self._columns(data, text).text)
+        return frame_like(data, self._answered(self._answers(texts)))
+
+    def _fitted(self, run: Any) -> None:
+        super()._fitted(run)
+        self._scorer = None
+
+    def _answers(self, texts: list[str]) -> pa.Table:
+        """The columns of a scored file."""
+        run = self._run()
+        load_tensorflow()
+        if self._scorer is None:
+            self._scorer = find_task(self._task).scorer(run)
+        return score_table(self._scorer, pa.table({"text": pa.array(texts, pa.string())}))
+
+    def _answered(self, answers: pa.Table) -> dict[str, Any]:
+        """The columns of what `predict` returns."""
+        return {
+            name: (
+                answers.column(name).to_numpy()
+                if pa.types.is_floating(answers.schema.field(name).type)
+                else answers.column(name).to_pylist()
+            )
+            for name in answers.column_names
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_scorer": None}  # TensorFlow's graphs are not pickled

@@ -1,0 +1,207 @@
+"""The rows that a text classifier is given to learn from: in memory, by path, or built in."""
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from gru_training.data.frames import (
+    as_frame,
+    as_values,
+    column_name,
+    label_column,
+    label_kind,
+    labelled_rows,
+    text_column,
+    texts_of,
+)
+from gru_training.data.label_cells import LabelCells, TargetKind, names_in
+from gru_training.data.text_files import LabelledRow
+from gru_training.data.text_table import TextTable
+from gru_training.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """What a training reads."""
+
+    table: TextTable | None
+    """The rows; None where the settings name them."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of the data section, those that follow from the arguments."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are meant; None: found by their names."""
+
+    text: str | None = None
+    label: str | list[str] | None = None
+
+
+class LabelSettings(Protocol):
+    """What settings or an estimator say of labels and of the split."""
+
+    target_type: Any
+    label_separator: str | None
+    group_column: str | None
+    time_column: str | None
+
+
+def text_source(
+    data: Any,
+    labels: Any,
+    columns: Columns,
+    validation: Any = None,
+    test: Any = None,
+    settings: LabelSettings | None = None,
+) -> TextSource:
+    """What the arguments of a classifier's `fit` mean.
+
+    Args:
+        data: A table, texts, the path of a file or folder, or None: those of the preset, else
+            made-up reviews.
+        labels: Of texts.
+        columns: Of a table or file.
+        validation: A table, a pair of texts and labels, a share of the rows, or None.
+        test: Likewise.
+        settings: How labels are written, and by what rows are split; by default one class each,
+            by chance.
+
+    Raises:
+        TrainingError: They do not fit together, or a row cannot be used.
+    """
+    shares = {}
+    parts = {}
+    for name, part in (("validation", validation), ("test", test)):
+        if isinstance(part, int | float):
+            shares[f"{name}_fraction"] = float(part)
+        elif part is not None:
+            parts[name] = part
+    if data is None or isinstance(data, str | os.PathLike):
+        in_memory = [part for part in parts.values() if not isinstance(part, str | os.PathLike)]
+        if labels is not None or in_memory:
+            raise ConfigError(
+                "y, and rows for validation and test, are for data in memory; of a file give "
+                "shares, as validation=0.1, or further files"
+            )
+        several = isinstance(columns.label, list)
+        named: dict[str, Any] = {
+            "data": data,
+            "text_column": columns.text,
+            "label_columns" if several else "label_column": columns.label,
+            **parts,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        return TextSource(None, {**shares, **given})
+    rows, found, kind, target = _labelled(data, labels, columns, "data", settings)
+    held = {
+        name: _labelled(*_pair(part, name), found, name, settings)[0]
+        for name, part in parts.items()
+    }
+    given = {"text": found.text, "label": found.label, "labels": kind}
+    table = TextTable(rows, held.get("validation"), held.get("test"), kind=target, given=given)
+    return TextSource(table, {**shares, "data": None, "text_column": None, "label_column": None})
+
+
+def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[Any]]:
+    """Texts and their labels, of a table, or of texts and labels apart.
+
+    Raises:
+        DataError: There is no such column, or a value is no text.
+    """
+    frame = as_frame(data)
+    if labels is not None:
+        return texts_of(data, columns.text), as_values(labels, "y")
+    if frame is None:
+        raise ConfigError("y: expected the labels, or a table with a column of them as data")
+    return texts_of(data, columns.text), _label_values(frame, columns.label, "data")[0]
+
+
+def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tuple[list[Any], Any]:
+    """The labels in a table, and their column or columns."""
+    if not isinstance(wanted, list):
+        column = label_column(frame, wanted, what)
+        return as_values(frame[column].to_native(), f"labels of {what}"), column
+    cells = {
+        name: as_values(frame[label_column(frame, name, what)].to_native(), what) for name in wanted
+    }
+    rows = [
+        {
+            name: None if value is None else str(value)
+            for name, value in zip(cells, row, strict=True)
+        }
+        for row in zip(*cells.values(), strict=True)
+    ]
+    form = LabelCells("labels", tuple(wanted)).settled([(row, frozenset()) for row in rows], "")
+    return [list(names_in(form.read(row, frozenset(), ""))) for row in rows], wanted
+
+
+def _labelled(
+    data: Any, labels: Any, columns: Columns, what: str, settings: LabelSettings | None
+) -> tuple[list[LabelledRow], Columns, str, TargetKind]:
+    """The rows of a part, the columns they come from, the type and the kind of their labels."""
+    frame = as_frame(data)
+    text, label = column_name(data), None
+    if frame is not None:
+        text = text_column(frame, columns.text, what)
+        if labels is None:
+            labels, label = _label_values(frame, columns.label, what)
+    if labels is None:
+        raise ConfigError(
+            f"{what}: expected a table with a column of labels, or texts and their labels; got "
+            f"{type(data).__name__} alone"
+        )
+    values = as_values(labels, f"labels of {what}")
+    target, separator = _target(values, settings)
+    rows = labelled_rows(texts_of(data, text, what), values, what, target, separator)
+    further = {
+        meaning: name
+        for meaning in ("group", "time")
+        if settings is not None and (name := getattr(settings, f"{meaning}_column")) is not None
+    }
+    if further:
+        rows = _with_cells(rows, frame, further, what)
+    kind = "text" if target == "labels" else label_kind(values)
+    return rows, Columns(text, label), kind, target
+
+
+def _target(values: list[Any], settings: LabelSettings | None) -> tuple[TargetKind, str | None]:
+    """The kind of labels, and what stands between several in one text."""
+    wanted = None if settings is None else settings.target_type
+    separator = None if settings is None else settings.label_separator
+    if wanted is not None:
+        return wanted, separator
+    lists = sum(isinstance(value, list | tuple | set | np.ndarray) for value in values)
+    return ("labels" if separator or lists > len(values) / 2 else "class"), separator
+
+
+def _with_cells(
+    rows: list[LabelledRow], frame: Any, further: dict[str, str], what: str
+) -> list[LabelledRow]:
+    """The rows with the cells of other columns."""
+    if frame is None:
+        raise ConfigError(
+            f"{what}: expected a table, with the column {next(iter(further.values()))!r}"
+        )
+    cells = {}
+    for meaning, name in further.items():
+        if name not in frame.columns:
+            raise ConfigError(f"{what} has no column {name!r}; its columns are {frame.columns}")
+        cells[meaning] = [
+            None if value is None else str(value)
+            for value in as_values(frame[name].to_native(), what)
+        ]
+    return [
+        row._replace(further={meaning: values[number] for meaning, values in cells.items()})
+        for number, row in enumerate(rows)
+    ]
+
+
+def _pair(part: Any, what: str) -> tuple[Any, Any]:
+    if isinstance(part, tuple):
+        if len(part) != 2:
+            raise ConfigError(f"{what}: expected texts and labels, got {len(part)} values")
+        return part
+    return part, None

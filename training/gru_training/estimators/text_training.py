@@ -1,0 +1,298 @@
+"""How estimators learn from texts: data in, a run out."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from gru_training.continuing.config import ContinueConfig
+from gru_training.data.frames import as_frame
+from gru_training.data.text_table import TextTable
+from gru_training.errors import DataError
+from gru_training.estimators.run_estimator import (
+    RunEstimator,
+    begun,
+    load_tensorflow,
+    progress_console,
+    require_first,
+    tuning,
+)
+from gru_training.estimators.settings import in_python
+from gru_training.estimators.text_settings import SETTINGS
+from gru_training.estimators.text_source import Columns, TextSource, text_source
+from gru_training.sentiment.config import SentimentConfig
+
+if TYPE_CHECKING:
+    from gru_training.sentiment.continuing.rows import Known
+    from gru_training.sentiment.data import SentimentData
+
+
+class TextTraining(RunEstimator):
+    """Trains on texts: for the first time, after a break, in a search, or going on."""
+
+    _task = "sentiment"
+    _settings = SETTINGS
+    _known: "Known | None" = None
+    """The rows of the training, where they were given in memory."""
+
+    def __init__(self, **settings: Any):
+        self._set(settings)
+
+    def fit(
+        self,
+        data: Any = None,
+        y: Any = None,
+        *,
+        text: str | None = None,
+        label: str | list[str] | None = None,
+        validation: Any = None,
+        test: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Trains, and writes a run directory.
+
+        Ctrl-C ends the training and keeps the best epoch so far; a training that was killed goes
+        on with `resume`.
+
+        Args:
+            data: A table (pandas, Polars, PyArrow, ...) with a column of texts and one of labels;
+                texts alone (a list, array or column) with `y`; or the path of a file or folder
+                as for `--data`. By default what the preset reads, else made-up reviews.
+            y: The labels, where they are not a column of `data`.
+            text: The column of texts; found by itself when called text, sentence, review, ...
+            label: The column of labels; found by itself when called label, category, ...; several
+                columns, or one of lists, where a text may have any number of labels.
+            validation: Rows for choosing the best epoch: a table, a pair of texts and labels, or
+                the share to draw from `data`.
+            test: Rows for the final test, likewise.
+            progress: Show how it goes; by default in a terminal or a notebook only.
+
+        Raises:
+            TrainingError: Settings, data or run directory cannot be used; no run is left behind.
+        """
+        with in_python():
+            source = text_source(data, y, Columns(text, label), validation, test, self)
+            config = self._settings.config(vars(self), data=source.settings)
+            return self._train(config, source.table, progress)
+
+    def tune(
+        self,
+        data: Any = None,
+        y: Any = None,
+        *,
+        text: str | None = None,
+        label: str | list[str] | None = None,
+        validation: Any = None,
+        test: Any = None,
+        minutes: float | None = None,
+        trials: int | None = None,
+        vary: Sequence[str] = (),
+        study: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Search for settings, and train with those that do best on the validation rows.
+
+        Where chance may explain what they gain over the defaults, these are kept. Settings
+        that are not the defaults stay as they are. Test rows are not looked at before the training
+        at the end. Called again with the same data and settings, the search goes on.
+
+        Args:
+            data: As for `fit`; so are the next five.
+            y: Likewise.
+            text: Likewise.
+            label: Likewise.
+            validation: Likewise.
+            test: Likewise.
+            minutes: Time for the search; by default 30, or what `trials` take.
+            trials: Most trials.
+            vary: Ranges to search beside the default ones, as `"units=64:256"`.
+            study: Folder of the study; by default in `runs_dir`.
+            progress: As for `fit`.
+
+        Raises:
+            TrainingError: Settings, data or study cannot be used.
+        """
+        from gru_training.sentiment.data import load_sentiment_data
+
+        with in_python():
+            search = tuning(self._task, minutes, trials, vary, study)
+            source = text_source(data, y, Columns(text, label), validation, test, self)
+            config = self._settings.config(vars(self), data=source.settings)
+            rows = load_sentiment_data(config.data, config.training.seed, source.table)
+            self._search(config, rows, search, progress)
+        return self.fit(
+            data,
+            y,
+            text=text,
+            label=label,
+            validation=validation,
+            test=test,
+            progress=progress,
+        )
+
+    def partial_fit(
+        self,
+        data: Any = None,
+        y: Any = None,
+        *,
+        text: str | None = None,
+        label: str | list[str] | None = None,
+        classes: Any = None,  # noqa: ARG002  scikit-learn's tools give it
+        replay: float | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Go on learning with new rows, as `gru-train continue` does, and write a new run.
+
+        The network begins with the weights it has. In each epoch it reads all new rows and some of
+        the old ones, so that it does not forget those; words and classes that are new are added.
+        Validation and test rows are drawn of the new rows as they were of the old ones, so that a
+        call wants tens of rows at least, and takes seconds: gather rows before it. On an estimator
+        that is not fitted it is `fit`.
+
+        The old rows are those that `fit` was given, or are read again from their file. Where they
+        were in memory and the estimator was loaded or unpickled, only the new rows are read, and
+        what the old ones have taught may be forgotten.
+
+        Args:
+            data: As for `fit`; so are the next three.
+            y: Likewise.
+            text: By default the column of the training.
+            label: Likewise.
+            classes: Not needed; classes that come later are added then.
+            replay: Share of the old rows to read in each epoch; by default as `gru-train continue`.
+            progress: As for `fit`.
+
+        Raises:
+            TrainingError: The rows cannot be used; the estimator stays as it was.
+        """
+        if not hasattr(self, "run_"):
+            return self.fit(data, y, text=text, label=label, progress=progress)
+        with in_python():
+            source = text_source(data, y, self._columns(data, text, label), settings=self)
+            return self._continue(source, replay, progress)
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        data: Any = None,
+        y: Any = None,
+        *,
+        text: str | None = None,
+        label: str | list[str] | None = None,
+        validation: Any = None,
+        test: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Go on with a training that was killed, to the weights it would have had.
+
+        Args:
+            path: Where the run was to be, as `runs/NAME`.
+            data: The same data as before, where they were given in memory.
+            y: As for `fit`; so are the further arguments.
+            text: By default the column of the training that was killed.
+            label: Likewise.
+            validation: The same rows as before, where rows were given.
+            test: Likewise.
+            progress: As for `fit`.
+
+        Raises:
+            CheckpointError: There is no checkpoint, or the data are others.
+        """
+        config, given = begun(path, cls._task, SentimentConfig)
+        require_first(path, config, given)
+        table = None
+        if given is not None:
+            if data is None:
+                raise DataError(f"{path} was begun with data given in memory; give them again")
+            columns = Columns(text or given.get("text"), label or given.get("label"))
+            table = text_source(data, y, columns, validation, test, config.data).table
+        elif data is not None:
+            raise DataError(f"{path} reads its data from {config.data.data}; leave `data` out")
+        with in_python():
+            return cls(**cls._settings.values(config))._train(config, table, progress, True)
+
+    def _columns(self, data: Any, text: str | None, label: Any = None) -> Columns:
+        """The columns meant: those asked for, else those of the training where they are there."""
+        run = self._run()
+        frame = as_frame(data)
+        there = [] if frame is None else frame.columns
+        settings = run.config.data
+        known = run.given or {"text": settings.text_column, "label": settings.label_column}
+        return Columns(
+            text or (known["text"] if known["text"] in there else None),
+            label or (known["label"] if _all_in(known["label"], there) else None),
+        )
+
+    def _train(
+        self,
+        config: SentimentConfig,
+        table: TextTable | None,
+        progress: bool | None,
+        resume: bool = False,
+    ) -> Self:
+        from gru_training.data.problems import Problems
+        from gru_training.sentiment.continuing.rows import Known, load_data
+        from gru_training.sentiment.data import labelled_data, read_rows, split_parts
+
+        if table is None:
+            return self._trained(config, load_data(config), None, None, progress, resume)
+        problems = Problems(table.name, config.data.drop_bad, unit="row")
+        seed = config.training.seed
+        source = read_rows(config.data, seed, problems, table)
+        problems.raise_errors()
+        known = Known(source, split_parts(source, config.data, seed, problems))
+        data = labelled_data(*known, problems)
+        return self._trained(config, data, known, table.given, progress, resume)
+
+    def _continue(self, source: TextSource, replay: float | None, progress: bool | None) -> Self:
+        from gru_training.sentiment.continuing.rows import continued_table, load_data
+        from gru_training.sentiment.continuing.settings import continuation, continued_config
+
+        run, table = self._run(), source.table
+        wanted = ContinueConfig(run.path, Path(), replay, runs_dir=Path(self.runs_dir))
+        if table is None:
+            wanted = replace(wanted, data=Path(source.settings.get("data", "")))
+            config = continuation(run, wanted)
+            return self._trained(config, load_data(config), None, None, progress)
+        gone = self._known is None and run.given is not None
+        if gone and replay is not None:
+            raise DataError(
+                f"replay: the old rows of {run.path} were given in memory, and are not at hand; "
+                "leave it out to learn from the new rows alone"
+            )
+        wanted = replace(wanted, data=Path(table.name), only_new=gone)
+        config = continued_config(run, wanted)
+        known, data = continued_table(config, run, table, self._known)
+        given = {**table.given, **(run.given or {})}
+        return self._trained(config, data, None if gone else known, given, progress)
+
+    def _trained(
+        self,
+        config: SentimentConfig,
+        data: "SentimentData",
+        known: "Known | None",
+        given: Mapping[str, Any] | None,
+        progress: bool | None,
+        resume: bool = False,
+    ) -> Self:
+        console = progress_console(progress)
+        load_tensorflow()
+        from gru_training.sentiment.pipeline import train_sentiment
+
+        for note in data.notes:
+            console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
+        run = train_sentiment(config, console, resume, data, given)
+        self._finish(run, console)
+        self._known = known
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_known": None}  # rows belong to whoever gave them
+
+
+def _all_in(column: Any, columns: list[str]) -> bool:
+    """Whether a column, or all of several, are there."""
+    names = column if isinstance(column, list) else [column]
+    return bool(names) and all(name in columns for name in names)

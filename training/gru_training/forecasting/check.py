@@ -1,0 +1,105 @@
+"""A series looked at before training; needs no TensorFlow."""
+
+from functools import partial
+
+import numpy as np
+
+from gru_training.data.check import DataCheck, DataTable
+from gru_training.data.problems import DataProblemsError, Problems
+from gru_training.data.series import Series
+from gru_training.errors import ConfigError, DataError, ForeignDataError
+from gru_training.forecasting.config import ForecastingConfig
+from gru_training.forecasting.continuing.rows import problems_of, read_whole
+from gru_training.forecasting.network.config import ForecastShape
+from gru_training.forecasting.scores.support import Support
+from gru_training.forecasting.sources.series_check import (
+    calibration_problem,
+    usable_series,
+    window_origins,
+)
+from gru_training.forecasting.sources.sets import PARTS, borders_of
+
+
+def check_forecasting(config: ForecastingConfig) -> DataCheck:
+    """Read and check what a forecaster would be trained on.
+
+    Raises:
+        ForeignDataError: The columns of the file are not those of a series.
+    """
+    problems = problems_of(config)
+    series: Series | None = None
+    summary = "nothing that could be read"
+    shown: Series | None = None
+    try:
+        series = read_whole(config, problems)
+        shown, shape, _ = usable_series(series, config.data, problems)
+        summary = _summary(shown, shape, config)
+        config.model.require_lookback(shape.lookback)
+        if not problems.errors:
+            _check_calibration(shown, shape, config, problems)
+    except ForeignDataError:
+        raise
+    except (DataError, ConfigError) as error:
+        problems.close_rows()
+        problems.errors += error.messages if isinstance(error, DataProblemsError) else [str(error)]
+    notes = (*(() if series is None else series.notes), *problems.notes)
+    return DataCheck(
+        problems.source,
+        summary,
+        None if shown is None else partial(_series_table, shown),
+        tuple(problems.errors),
+        tuple(problems.remedies),
+        notes,
+        None if problems.errors else series,
+    )
+
+
+def _check_calibration(
+    series: Series, shape: ForecastShape, config: ForecastingConfig, problems: Problems
+) -> None:
+    """Whether the validation windows can calibrate the intervals."""
+    values = series.values[:, list(shape.targets)]
+    begin, end = borders_of(series, config.data).part("validation")
+    origins = window_origins(values, begin, end, shape.lookback, shape.horizon)
+    levels = config.model.levels
+    support = Support(len(origins), shape.horizon, values.shape[1], series.panel, levels)
+    if support.pools:
+        for note in support.notes():
+            problems.note(note)
+        return
+    names = tuple(series.columns[number] for number in shape.targets)
+    if problem := calibration_problem(values, names, origins, shape.horizon):
+        problems.error(f"{series.source}, {problem}")
+
+
+def _summary(series: Series, shape: ForecastShape, config: ForecastingConfig) -> str:
+    borders = borders_of(series, config.data)
+    values = series.values[:, list(shape.targets)]
+    steps = shape.lookback, shape.horizon
+    windows = ", ".join(
+        f"{len(window_origins(values, *borders.part(part), *steps)):,} {part}" for part in PARTS
+    )
+    return (
+        f"{len(series):,} times every {series.frequency} from {series.times[0]} to "
+        f"{series.times[-1]}; a forecast of {shape.horizon} steps reads {shape.lookback}; windows: "
+        f"{windows}"
+    )
+
+
+def _series_table(series: Series) -> DataTable:
+    """Each column with how much of it is there, since when, and its values."""
+    rows = []
+    inputs = series.input_columns
+    for name, column in zip(series.columns, series.values.T, strict=True):
+        if name in inputs:
+            continue
+        seen = np.flatnonzero(np.isfinite(column))
+        if not len(seen):
+            rows.append((name, "0", f"{len(column):,}", *[""] * 5))
+            continue
+        values = column[seen]
+        ends = (str(series.times[row]).removesuffix(" 00:00:00") for row in seen[[0, -1]])
+        numbers = (f"{number:,.6g}" for number in np.quantile(values, (0, 0.5, 1)))
+        rows.append((name, f"{len(seen):,}", f"{len(column) - len(seen):,}", *ends, *numbers))
+    header = ("series", "values", "missing", "from", "to", "least", "median", "most")
+    return DataTable(header, rows)

@@ -1,0 +1,271 @@
+"""A series made ready: split by time, scaled by its training rows, cut into windows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gru_training.data.digest import data_digest
+from gru_training.data.long_form import input_column, wide_columns
+from gru_training.data.problems import Problems
+from gru_training.data.series import Series
+from gru_training.errors import DataError
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.known.fit import CLEARLY, fit_effect
+from gru_training.forecasting.network.config import ForecastShape
+from gru_training.forecasting.power import steady_exponent
+from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.forecasting.sources.series_check import (
+    series_problems,
+    usable_series,
+    window_origins,
+)
+from gru_training.forecasting.sources.sets import (
+    Borders,
+    borders_of,
+    load_series,
+    published_borders,
+)
+from gru_training.forecasting.sources.traits import read_traits
+from gru_training.forecasting.windows import Windows
+
+
+@dataclass(frozen=True)
+class ForecastingData:
+    """A series with its split and scale."""
+
+    series: Series
+    borders: Borders
+    shape: ForecastShape
+    season: int
+    preprocessor: SeriesPreprocessor
+
+    @property
+    def plain(self) -> "ForecastingData":
+        """The same on the scale on which errors are measured: no powers, no known inputs."""
+        if not self.preprocessor.transformed.any() and self.preprocessor.known is None:
+            return self
+        return replace(self, preprocessor=self.preprocessor.plain)
+
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        """Names of the K columns that are forecast."""
+        return tuple(self.series.columns[column] for column in self.shape.targets)
+
+    @property
+    def published(self) -> bool:
+        """Whether the split is that of published results on a public set."""
+        return self.borders == published_borders(self.series)
+
+    @property
+    def digest(self) -> str:
+        """Identifies the series."""
+        return data_digest(self.series.contents())
+
+    @cached_property
+    def raw(self) -> np.ndarray:
+        """(rows, C) float32: the series."""
+        return self.series.values.astype(np.float32)
+
+    @cached_property
+    def standardised_targets(self) -> np.ndarray:
+        """(rows, K) float32 without what known inputs add, NaN where a value is missing."""
+        targets = self.series.values[:, list(self.shape.targets)]
+        standardised = self.preprocessor.standardise_targets(targets).astype(np.float32)
+        return standardised if self.effects is None else standardised - self.effects
+
+    @cached_property
+    def effects(self) -> np.ndarray | None:
+        """(rows, K) float32, what known inputs add to the targets; None: there are none."""
+        return self.preprocessor.series_effects(self.raw)
+
+    def noting(self, notes: tuple[str, ...]) -> "ForecastingData":
+        """The same with further remarks on the series."""
+        return replace(self, series=replace(self.series, notes=(*self.series.notes, *notes)))
+
+    def trained_on(self, rows: int) -> "ForecastingData":
+        """The same with the first so many rows to train on; the other parts stay."""
+        return replace(self, borders=self.borders._replace(trained=rows))
+
+    def windows(self, part: str, lookback: int | None = None) -> Windows:
+        """Every window whose forecast steps lie in a part and have any value to compare with.
+
+        What a window reads may reach back before its part, so that a part of n rows has n - H + 1
+        windows; those of the training part begin where there is enough to read.
+
+        Args:
+            part: `train`, `validation` or `test`.
+            lookback: Steps read; those of the shape by default.
+        """
+        begin, end = self.borders.part(part)
+        return self.windows_between(begin, end, lookback)
+
+    def windows_between(self, begin: int, end: int, lookback: int | None = None) -> Windows:
+        """As `windows`, with the forecast steps in rows `begin` to `end - 1`."""
+        lookback, horizon = lookback or self.shape.lookback, self.shape.horizon
+        origins = window_origins(self.standardised_targets, begin, end, lookback, horizon)
+        return Windows(
+            self.raw, self.standardised_targets, origins, lookback, horizon, self.effects
+        )
+
+
+def load_forecasting_data(config: SeriesConfig) -> ForecastingData:
+    """Read a series, split it by time and scale it by its training rows.
+
+    Raises:
+        DataError: The series cannot be used; says why.
+    """
+    return prepare(read_series(config), config)
+
+
+def read_series(config: SeriesConfig) -> Series:
+    """The series that the settings name.
+
+    Raises:
+        DataError: It cannot be read; says why.
+    """
+    problems = series_problems(config)
+    series = load_series(config, problems)
+    problems.raise_errors()
+    return series
+
+
+class Before(NamedTuple):
+    """What a series that goes on keeps of the run it goes on from."""
+
+    borders: Borders
+    """No part begins earlier than it did."""
+    scale: Callable[[Series, np.ndarray], SeriesPreprocessor] | None
+    """Makes the scale, of a series and its training rows; None: it is fitted anew."""
+
+
+def prepare(series: Series, config: SeriesConfig, before: Before | None = None) -> ForecastingData:
+    """Split and scale a series that has been read.
+
+    Args:
+        series: As read.
+        config: The split, the steps and the columns to forecast.
+        before: Of a series that goes on.
+
+    Raises:
+        DataError: Too few rows, or a column that is constant.
+    """
+    problems = series_problems(config, series)
+    series, shape, season = usable_series(series, config, problems)
+    problems.raise_errors()
+    borders = borders_of(series, config)
+    if before is not None:
+        train, validation, test, _ = borders
+        borders = Borders(
+            max(train, before.borders.train), max(validation, before.borders.validation), test
+        )
+    rows = series.values[: borders.train]
+    if before is not None and before.scale is not None:
+        preprocessor = before.scale(series, rows)
+        return ForecastingData(_noted(series, problems), borders, shape, season, preprocessor)
+    transformed, exponent = None, 0.0
+    if config.transform not in ("auto", "none"):
+        transformed = never_negative(series.values[: borders.validation], shape.targets)
+        if config.transform == "nonnegative":
+            exponent = 1.0
+        elif config.transform == "boxcox":
+            exponent = steady_exponent(rows[:, transformed], season)
+    preprocessor = SeriesPreprocessor.fit(
+        rows, shape.targets, transformed, exponent, _columns_of_inputs(series)
+    )
+    if config.future or series.calendar.columns:
+        preprocessor, note = _with_known(series, config, borders, season, shape, preprocessor)
+        problems.note(note)
+    return ForecastingData(
+        _noted(series, problems),
+        borders,
+        shape,
+        season,
+        preprocessor,
+    )
+
+
+def _noted(series: Series, problems: Problems) -> Series:
+    return replace(series, notes=(*series.notes, *problems.notes))
+
+
+def _with_known(
+    series: Series,
+    config: SeriesConfig,
+    borders: Borders,
+    season: int,
+    shape: ForecastShape,
+    preprocessor: SeriesPreprocessor,
+) -> tuple[SeriesPreprocessor, str]:
+    """The scale with what the known inputs add, and a note on what that is worth."""
+    values = series.values[: borders.validation]
+    targets_of = [series.columns[target] for target in shape.targets]
+    made = list(series.calendar.columns)
+    names = [*config.future, *made]
+    columns = [series.column(name) for name in ([] if series.panel else names)]
+    if series.panel:
+        of_series = (wide_columns([name], series.inputs, valued=False) for name in targets_of)
+        columns = _places(series, [name for own in of_series for name in (*own, *made)])
+    inputs = (values[:, columns] - preprocessor.mean[columns]) / preprocessor.deviation[columns]
+    if series.panel:
+        inputs = inputs.reshape(len(inputs), len(shape.targets), -1)
+    targets = preprocessor.standardise_targets(values[:, list(shape.targets)])
+    traits, said = None, ""
+    if config.static is not None:
+        traits, said = _traits(series, config, targets_of)
+    parts = borders.train, season, shape.horizon, traits
+    known, errors = fit_effect(targets, inputs, columns, *parts)
+    called = ", ".join(names)
+    compared = "validation mean squared error of a ridge regression"
+    if known is None:
+        return preprocessor, (
+            f"known inputs {called}: not read, as no forecast is better with them ({compared} "
+            f"without them {errors[0]:.4f}, with them no less than {CLEARLY:.0%} of that)"
+        )
+    return preprocessor.with_known(known), (
+        f"known inputs {called}: {compared} {errors[0]:.4f} without them, {errors[1]:.4f} with them"
+        + (f"; the effect is {known.whose}" if known.whose else "")
+        + said
+    )
+
+
+def _traits(
+    series: Series, config: SeriesConfig, names: Sequence[str]
+) -> tuple[np.ndarray | None, str]:
+    """Static covariates of the series, and what to say of them."""
+    assert config.static is not None
+    if not series.panel:
+        raise DataError(
+            f"--static: {series.source} has no column with the names of series; static covariates "
+            "are read of tables with a row for each series and time"
+        )
+    found = read_traits(config.static, config.id_column, names)
+    if not found.names:
+        return None, "; no static covariate varies"
+    said = f"; static covariates: {', '.join(found.names)}"
+    if found.absent:
+        said += f", not known of {len(found.absent)} series, as {found.absent[0]!r}"
+    return found.values, said
+
+
+def _columns_of_inputs(series: Series) -> list[list[int]]:
+    """Of a panel the columns of each input, of all series."""
+    columns = [name for name in series.columns if name not in series.input_columns]
+    of_input = [[input_column(name, each) for each in columns] for name in series.inputs]
+    there = set(series.columns)
+    return [_places(series, [each for each in names if each in there]) for names in of_input]
+
+
+def _places(series: Series, names: Sequence[str]) -> list[int]:
+    place = {name: number for number, name in enumerate(series.columns)}
+    return [place[name] for name in names]
+
+
+def never_negative(rows: np.ndarray, targets: tuple[int, ...]) -> np.ndarray:
+    """(C,) bool: the columns that are forecast and have no value below zero."""
+    found = np.zeros(rows.shape[1], bool)
+    columns = list(targets)
+    found[columns] = np.nanmin(rows[:, columns], axis=0) >= 0
+    return found

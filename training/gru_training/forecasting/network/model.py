@@ -1,0 +1,230 @@
+"""The forecasting networks: windows of standardised values in, forecasts of them out.
+
+All are GRUs of this project between a normalisation of the window and a dense layer. With
+`channel_independent` the K targets of a window become K rows of one column each.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from gru_training.forecasting.network.config import ForecasterConfig, ForecastShape
+from gru_training.forecasting.network.feedback_gru import FeedbackGRU
+from gru_training.forecasting.network.segment_gru import SegmentGRU
+from gru_training.forecasting.network.window_normalisation import WindowNormalisation
+from keras_gru import GRU
+
+__all__ = ["ForecastShape", "ForecasterConfig", "build_forecaster", "initialise_linear"]
+
+MEDIAN = 0.5
+
+
+class Channels(NamedTuple):
+    """Which columns the rows of a network are."""
+
+    known: int
+    """K."""
+    unknown: bool
+    """Whether unknown ones are told from the K."""
+    ids: Any = None
+    """(R,) which each row is; None: K consecutive ones of each window."""
+
+
+def build_forecaster(
+    config: ForecasterConfig,
+    shape: ForecastShape,
+    levels: Sequence[float] = (MEDIAN,),
+    residual: bool = False,
+    name: str | None = None,
+    ids: int | None = None,
+) -> keras.Model:
+    """A functional model from standardised windows to standardised forecasts.
+
+    Args:
+        config: Architecture, sizes, normalisation and loss.
+        shape: Look-back L, horizon H, columns C, and the K target columns.
+        levels: Of the quantiles, ascending and with .5; read only with the loss `quantile`.
+        residual: Answer with what to add to another forecast, zero at the beginning; without
+            `linear_skip`.
+        name: Of the model; by default made from the architecture.
+        ids: With `channel_embedding` K, where unknown channels have a learned vector beside the K
+            (`SegmentGRU`). If only one column is forecast, it is one of the K, and the last column
+            says which: its number, or K where it is to be taken for an unknown one.
+
+    Returns:
+        A model from `history` (B, L, C) float32 without NaN to (B, H, K, Q) float32: Q is the
+        number of levels with the loss `quantile`, else 1.
+
+    Raises:
+        ConfigError: A segment is longer than the look-back.
+        ValueError: Levels that are no ascending probabilities with .5 among them.
+    """
+    config = config.for_series(shape.lookback, shape.lookback, len(shape.targets))
+    point, outputs = 0, 1
+    if config.loss == "quantile":
+        point, outputs = _median(levels), len(levels)
+    history = keras.Input((shape.lookback, shape.channels), dtype="float32", name="history")
+    normalised, level, spread = WindowNormalisation(config.normalisation, name="normalisation")(
+        history
+    )
+    K = len(shape.targets)
+    channels = Channels(ids or K, ids is not None)
+    if ids is not None and K == 1:
+        channels = channels._replace(ids=ops.cast(history[:, -1, -1], "int32"))
+    if config.channel_independent:
+        rows = ops.reshape(
+            ops.transpose(_columns(normalised, shape.targets), (0, 2, 1)), (-1, shape.lookback, 1)
+        )
+        per_row = _network(  # (B·K, H, 1, Q)
+            config, shape, rows, 1, outputs, point, residual, channels
+        )
+        answers = ops.reshape(per_row, (-1, K, shape.horizon, outputs))
+        answers = ops.transpose(answers, (0, 2, 1, 3))
+    else:
+        answers = _network(config, shape, normalised, K, outputs, point, residual, channels)
+    answers *= ops.expand_dims(_columns(spread, shape.targets), -1)
+    if config.linear_skip:
+        last = _columns(history[:, -1:], shape.targets)  # (B, 1, K)
+        rows = ops.transpose(_columns(history, shape.targets) - last, (0, 2, 1))
+        linear = keras.layers.Dense(shape.horizon, kernel_initializer="zeros", name="linear")(rows)
+        answers += ops.expand_dims(ops.transpose(linear, (0, 2, 1)) + last, -1)
+    elif not residual:
+        answers += ops.expand_dims(_columns(level, shape.targets), -1)
+    return keras.Model(history, answers, name=name or f"{config.architecture}_forecaster")
+
+
+def initialise_linear(
+    model: keras.Model, coefficients: np.ndarray, intercept: np.ndarray | None = None
+) -> None:
+    """Set the linear skip, for instance to the ridge baseline's solution.
+
+    Args:
+        model: Built with `linear_skip`.
+        coefficients: (L, H), from windows with their last value subtracted to forecasts likewise.
+        intercept: (H,), zeros by default.
+
+    Raises:
+        ValueError: A shape does not fit, or the model has no linear skip.
+    """
+    layer = model.get_layer("linear")
+    kernel, bias = layer.get_weights()
+    intercept = np.zeros_like(bias) if intercept is None else intercept
+    for name, value, wanted in (
+        ("coefficients", coefficients, kernel.shape),
+        ("intercept", intercept, bias.shape),
+    ):
+        if np.shape(value) != wanted:
+            raise ValueError(f"{name} must have shape {wanted}, got {np.shape(value)}")
+    layer.set_weights([coefficients, intercept])
+
+
+def _median(levels: Sequence[float]) -> int:
+    ascending = all(low < high for low, high in itertools.pairwise(levels))
+    if not ascending or MEDIAN not in levels or not 0 < levels[0] <= levels[-1] < 1:
+        raise ValueError(
+            f"levels must ascend, lie between 0 and 1 and contain {MEDIAN}, got {tuple(levels)}"
+        )
+    return list(levels).index(MEDIAN)
+
+
+def _columns(x: Any, targets: tuple[int, ...]) -> Any:
+    """The target columns of (B, T, C)."""
+    if targets == tuple(range(x.shape[-1])):
+        return x
+    return ops.take(x, np.array(targets, np.int32), axis=-1)
+
+
+def _network(
+    config: ForecasterConfig,
+    shape: ForecastShape,
+    x: Any,
+    values: int,
+    outputs: int,
+    point: int,
+    residual: bool,
+    channels: Channels,
+) -> Any:
+    """(R, L, D) to (R, H, values, outputs), on normalised values."""
+    config = replace(config, linear_skip=config.linear_skip or residual)  # for the last layer
+    if config.architecture == "segment":
+        return _segment(config, shape, x, values, outputs, channels)
+    build = {"one_shot": _one_shot, "seq2seq": _seq2seq}
+    return build[config.architecture](config, shape, x, values, outputs, point)
+
+
+def _segment(
+    config: ForecasterConfig,
+    shape: ForecastShape,
+    x: Any,
+    values: int,
+    outputs: int,
+    channels: Channels,
+) -> Any:
+    w = config.segment
+    assert w is not None
+    config.require_lookback(shape.lookback)
+    inputs, made = shape.lookback // w, math.ceil(shape.horizon / w)
+    independent = bool(config.channel_independent and config.channel_embedding)
+    x = ops.reshape(x[:, -inputs * w :], (-1, inputs, w * x.shape[-1]))
+    x = _lower_layers(config, keras.layers.Dense(config.units, "relu", name="embedding")(x))
+    gru = SegmentGRU(
+        config.units,
+        made,
+        channels.known if independent else 1,
+        channels.unknown and independent,
+        name="segment_gru",
+    )
+    states = gru(x) if channels.ids is None or not independent else gru(x, channels.ids)
+    answers = _head(config, w * values * outputs)(_dropout(config)(states))
+    return ops.reshape(answers, (-1, made * w, values, outputs))[:, : shape.horizon]
+
+
+def _one_shot(
+    config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, _: int
+) -> Any:
+    state = GRU(config.units, name="gru")(_lower_layers(config, x))
+    answers = _head(config, shape.horizon * values * outputs)(_dropout(config)(state))
+    return ops.reshape(answers, (-1, shape.horizon, values, outputs))
+
+
+def _seq2seq(
+    config: ForecasterConfig, shape: ForecastShape, x: Any, values: int, outputs: int, point: int
+) -> Any:
+    state = GRU(config.units, name="gru")(_lower_layers(config, x))
+    # Relative to the level, as the forecasts are that follow; with differences x is not.
+    last = x[:, -1] if config.channel_independent else _columns(x, shape.targets)[:, -1]
+    first = ops.zeros_like(last) if config.normalisation == "difference" else last
+    return FeedbackGRU(
+        config.units,
+        shape.horizon,
+        values,
+        outputs,
+        point,
+        config.dropout,
+        zero_head=config.linear_skip,
+        name="decoder",
+    )(state, first)
+
+
+def _lower_layers(config: ForecasterConfig, x: Any) -> Any:
+    """What the top GRU reads: (R, N, D), or the outputs (R, N, U) of the GRUs below it."""
+    for number in range(1, config.layers):
+        x = GRU(config.units, return_sequences=True, name=f"gru_{number}")(x)
+        x = keras.layers.Dropout(config.dropout, name=f"dropout_{number}")(x)
+    return x
+
+
+def _dropout(config: ForecasterConfig) -> keras.layers.Layer:
+    return keras.layers.Dropout(config.dropout, name="dropout")
+
+
+def _head(config: ForecasterConfig, size: int) -> keras.layers.Layer:
+    """The last layer; beside a linear skip it starts at zero, so that the sum starts at ridge."""
+    initial = "zeros" if config.linear_skip else "glorot_uniform"
+    return keras.layers.Dense(size, kernel_initializer=initial, name="head")

@@ -1,0 +1,300 @@
+"""From raw windows of a series to what the network reads, and its answers back to raw units.
+
+Made of TensorFlow operations alone, so that training and exported models share it.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from gru_training.errors import DataError
+from gru_training.forecasting.known.effect import KnownEffect
+from gru_training.forecasting.known.gaps import filled
+from gru_training.forecasting.known.inputs import common_scale, without_gaps
+from gru_training.forecasting.power import graph_powers, graph_roots, powers, roots
+
+_MOST_VALUES = 4_000_000
+"""Features of known inputs at a time."""
+
+
+class SeriesPreprocessor:
+    """Fills and standardises windows; restores forecasts.
+
+    Args:
+        mean: (C,) of the training rows, of transformed columns of their powers.
+        deviation: (C,) standard deviations (ddof 0) likewise, above 0.
+        targets: The K column numbers that are forecast.
+        transformed: (C,) bool: columns of which a power (`gru_training.forecasting.power`) is
+            standardised; negative values count as zero, and no forecast is negative. None by
+            default.
+        exponent: Of the power; that of 0 is log(1 + value).
+        raw: Mean and deviation (C,) of the values themselves, on which errors are measured.
+        known: What inputs that are known of the future add to the targets, which is not there for
+            the network: subtracted from what it reads, and added to what it forecasts.
+    """
+
+    def __init__(
+        self,
+        mean: np.ndarray,
+        deviation: np.ndarray,
+        targets: tuple[int, ...],
+        transformed: np.ndarray | None = None,
+        exponent: float = 0.0,
+        raw: tuple[np.ndarray, np.ndarray] | None = None,
+        known: KnownEffect | None = None,
+    ):
+        self.mean = np.asarray(mean, np.float64)
+        self.deviation = np.asarray(deviation, np.float64)
+        self.targets = tuple(targets)
+        none = np.zeros(len(self.mean), bool)
+        self.transformed = none if transformed is None else np.asarray(transformed, bool)
+        self.exponent = float(exponent)
+        raw_mean, raw_deviation = (mean, deviation) if raw is None else raw
+        self._raw = np.asarray(raw_mean, np.float64), np.asarray(raw_deviation, np.float64)
+        self.known = known
+        if not (np.isfinite(self.mean).all() and (self.deviation > 0).all()):
+            raise ValueError("mean must be finite and deviation above 0")
+
+    @classmethod
+    def fit(
+        cls,
+        rows: np.ndarray,
+        targets: tuple[int, ...],
+        transformed: np.ndarray | None = None,
+        exponent: float = 0.0,
+        inputs: Sequence[Sequence[int]] = (),
+    ) -> "SeriesPreprocessor":
+        """Mean and deviation of rows (N, C), over the values that are not NaN.
+
+        Args:
+            rows: Of the training.
+            targets: The K column numbers that are forecast.
+            transformed: Columns of which powers are standardised.
+            exponent: Of the powers.
+            inputs: Of a panel the columns of each input, of all series; they are put on one
+                scale (`gru_training.forecasting.known.inputs.common_scale`).
+        """
+        raw = _scale(rows, inputs)
+        if transformed is None or not transformed.any():
+            return cls(*raw, targets)
+        read = np.where(transformed, powers(rows, exponent), rows)
+        return cls(*_scale(read, inputs), targets, transformed, exponent, raw)
+
+    @property
+    def plain(self) -> "SeriesPreprocessor":
+        """The scale on which errors are measured: without powers and known inputs."""
+        return SeriesPreprocessor(self._raw[0], self._raw[1], self.targets)
+
+    def multiplies(self, column: int) -> bool:
+        """Whether a column is on a logarithmic scale, so that effects multiply."""
+        return bool(self.transformed[column]) and not self.exponent
+
+    @property
+    def target_scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation (K,) of the targets on the scale on which errors are measured."""
+        columns = list(self.targets)
+        return self._raw[0][columns], self._raw[1][columns]
+
+    def with_known(self, known: KnownEffect | None) -> "SeriesPreprocessor":
+        """The same with what known inputs add."""
+        return SeriesPreprocessor(
+            self.mean,
+            self.deviation,
+            self.targets,
+            self.transformed,
+            self.exponent,
+            self._raw,
+            known,
+        )
+
+    def joined(self, wider: "SeriesPreprocessor") -> "SeriesPreprocessor":
+        """The wider one with this scale for the first columns; no inputs are known."""
+        first = len(self.mean)
+        pairs = (
+            (self.mean, wider.mean),
+            (self.deviation, wider.deviation),
+            (self._raw[0], wider._raw[0]),
+            (self._raw[1], wider._raw[1]),
+        )
+        mean, deviation, *raw = (np.concatenate([a, b[first:]]) for a, b in pairs)
+        return SeriesPreprocessor(
+            mean, deviation, wider.targets, wider.transformed, self.exponent, (raw[0], raw[1])
+        )
+
+    @property
+    def future_columns(self) -> tuple[int, ...]:
+        """The F column numbers whose values of the steps ahead a forecast needs."""
+        return () if self.known is None else tuple(dict.fromkeys(self.known.columns))
+
+    @classmethod
+    def load(cls, path: Path) -> "SeriesPreprocessor":
+        """Read what `save` wrote.
+
+        Raises:
+            DataError: The file is missing or damaged.
+        """
+        try:
+            values = json.loads(path.read_text("utf-8"))
+            scale = values["mean"], values["deviation"], tuple(values["targets"])
+            known = KnownEffect.from_json(values["known"]) if "known" in values else None
+            # Called so by earlier versions, which knew the logarithm alone.
+            transformed = values.get("transformed", values.get("logarithmic"))
+            if transformed is None:
+                return cls(*scale, known=known)
+            raw = values["raw_mean"], values["raw_deviation"]
+            return cls(*scale, transformed, values.get("exponent", 0.0), raw, known)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise DataError(f"cannot read {path}: {error}") from error
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON."""
+        values: dict[str, Any] = {
+            "mean": self.mean.tolist(),
+            "deviation": self.deviation.tolist(),
+            "targets": list(self.targets),
+        }
+        if self.transformed.any():
+            values["transformed"] = self.transformed.tolist()
+            values["exponent"] = self.exponent
+            values["raw_mean"], values["raw_deviation"] = (each.tolist() for each in self._raw)
+        if self.known is not None:
+            values["known"] = self.known.to_json()
+        path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
+
+    def standardise(self, history: Any) -> tf.Tensor:
+        """Raw windows (B, T, C), NaN where a value is missing, to what the network reads.
+
+        A missing value is replaced by the last one seen before it in its window, or by the next
+        one where there is none before. A column without any value becomes zero, its mean.
+
+        Returns:
+            (B, T, C) float32 without NaN. Rows do not depend on each other.
+        """
+        scaled = self._scaled(history)
+        if self.known is None:
+            return scaled
+        effect = self.known(tf.gather(scaled, self.known.columns, axis=-1))  # (B, T, K)
+        place = np.full(len(self.mean), len(self.targets))
+        place[list(self.targets)] = np.arange(len(self.targets))
+        nothing = tf.zeros_like(effect[..., :1])
+        return scaled - tf.gather(tf.concat([effect, nothing], axis=-1), place, axis=-1)
+
+    def effects(self, history: Any, future: Any = None) -> tf.Tensor | None:
+        """What known inputs add to the standardised targets; None: there are none.
+
+        Args:
+            history: (B, T, C) raw.
+            future: (B, H, F) raw, of `future_columns` in the steps ahead. A missing value is the
+                last one known.
+
+        Returns:
+            (B, H, K) float32, or without a future (B, T, K) of the history itself.
+        """
+        if self.known is None:
+            return None
+        columns = list(self.future_columns)
+        read = tf.gather(tf.convert_to_tensor(history, tf.float32), columns, axis=-1)
+        if future is not None:
+            read = tf.concat([read, tf.convert_to_tensor(future, tf.float32)], axis=1)
+        scaled = (filled(read) - tf.constant(self.mean[columns], tf.float32)) / tf.constant(
+            self.deviation[columns], tf.float32
+        )
+        scaled = tf.where(tf.math.is_nan(scaled), 0.0, scaled)
+        if self.known.columns != self.future_columns:  # what several series share
+            places = [columns.index(column) for column in self.known.columns]
+            scaled = tf.gather(scaled, places, axis=-1)
+        effects = self.known(scaled)
+        return effects if future is None else effects[:, tf.shape(history)[1] :]
+
+    def series_effects(self, rows: np.ndarray) -> np.ndarray | None:
+        """`effects` of a whole series (rows, C) raw, (rows, K) float32, in bounded memory."""
+        if self.known is None:
+            return None
+        columns = list(self.known.columns)
+        deviation = self.deviation[columns].astype(np.float32)
+        scaled = (rows[:, columns].astype(np.float32) - self.mean[columns].astype(np.float32)) / (
+            deviation
+        )
+        scaled = without_gaps(scaled)
+        step = max(1, _MOST_VALUES // (len(self.known.coefficients) * len(columns)))
+        pieces = [
+            np.asarray(self.known(tf.constant(scaled[row : row + step])))
+            for row in range(0, len(scaled), step)
+        ]
+        return np.concatenate(pieces)
+
+    def _scaled(self, history: Any) -> tf.Tensor:
+        history = tf.convert_to_tensor(history, tf.float32)
+        missing = tf.math.is_nan(history)
+        whole = tf.cond(tf.reduce_any(missing), lambda: filled(history), lambda: history)
+        if self.transformed.any():
+            takes = tf.constant(self.transformed) & ~tf.math.is_nan(whole)
+            whole = tf.where(takes, graph_powers(whole, self.exponent), whole)
+        scaled = (whole - tf.constant(self.mean, tf.float32)) / tf.constant(
+            self.deviation, tf.float32
+        )
+        return tf.where(tf.math.is_nan(scaled), 0.0, scaled)
+
+    def standardise_targets(self, values: np.ndarray) -> np.ndarray:
+        """Raw values (..., K) of the targets on the scale of the network; NaN stays."""
+        columns = list(self.targets)
+        transformed = self.transformed[columns]
+        if transformed.any():
+            values = np.where(transformed, powers(values, self.exponent), values)
+        return np.asarray((values - self.mean[columns]) / self.deviation[columns])
+
+    def measured(self, values: np.ndarray, effects: np.ndarray | None = None) -> np.ndarray:
+        """Values (..., K) on the scale of the network on that of `plain`; NaN stays.
+
+        Args:
+            values: Any.
+            effects: What known inputs add to them, where they do.
+        """
+        if effects is not None:
+            values = values + effects
+        columns = list(self.targets)
+        transformed = self.transformed[columns]
+        if not transformed.any():
+            return values
+        read = values * self.deviation[columns] + self.mean[columns]
+        mean, deviation = (each[columns] for each in self._raw)
+        read = np.where(transformed, roots(read, self.exponent), read)
+        return np.asarray((read - mean) / deviation)
+
+    def restore(self, forecast: Any, effects: Any = None) -> tf.Tensor:
+        """Standardised forecasts (B, H, K, ...) of the targets to raw units, float32.
+
+        Args:
+            forecast: From the scale of the network.
+            effects: (B, H, K), what known inputs add, of `effects`; None: nothing.
+        """
+        forecast = tf.convert_to_tensor(forecast, tf.float32)
+        if effects is not None:
+            effects = tf.convert_to_tensor(effects, tf.float32)
+            for _ in range(len(forecast.shape) - len(effects.shape)):
+                effects = effects[..., tf.newaxis]
+            forecast += effects
+        columns = list(self.targets)
+        shape = (len(columns), *(1,) * (len(forecast.shape) - 3))
+        deviation = tf.constant(self.deviation[columns].reshape(shape), tf.float32)
+        raw = forecast * deviation + tf.constant(self.mean[columns].reshape(shape), tf.float32)
+        if not self.transformed.any():
+            return raw
+        takes = tf.constant(self.transformed[columns].reshape(shape))
+        return tf.where(takes, graph_roots(raw, self.exponent), raw)
+
+
+def _scale(rows: np.ndarray, inputs: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each column, of those of an input together."""
+    mean, deviation = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    together = [number for columns in inputs for number in columns]
+    alone = np.setdiff1d(np.arange(rows.shape[1]), together)
+    mean[alone] = np.nanmean(rows[:, alone], axis=0)
+    deviation[alone] = np.nanstd(rows[:, alone], axis=0)
+    for columns in map(list, inputs):
+        mean[columns], deviation[columns] = common_scale(rows[:, columns])
+    return mean, deviation

@@ -1,0 +1,70 @@
+"""Settings of the rows of the results table, by name; chosen on validation windows alone."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from gru_training.forecasting.combination.config import CombinationConfig
+from gru_training.forecasting.config import (
+    ForecastingConfig,
+    ForecastingTrainingConfig,
+    SeriesConfig,
+)
+from gru_training.forecasting.network.config import ForecasterConfig
+
+_ALONE = CombinationConfig(combine=False, refit=False)
+_DATA = Path("../shared/data")
+_SEGMENTS = ForecasterConfig(architecture="segment", units=256, segment=48, dropout=0.3, loss="mae")
+_TRAINING = ForecastingTrainingConfig(
+    epochs=6, patience=3, batch_size=32, learning_rate=5e-4, schedule="cosine"
+)
+# Where a series drifts between its parts the closed-form linear map is hard to beat: there the GRU
+# learns what it leaves over, with little freedom.
+_RESIDUAL = replace(_SEGMENTS, units=128, dropout=0.5, channel_embedding=False, linear_skip=True)
+_SHORT = replace(_TRAINING, epochs=4, batch_size=64, learning_rate=3e-4)
+_FAR = replace(_RESIDUAL, loss="mse")
+_CAREFUL = replace(_SHORT, learning_rate=1e-4)
+
+
+def _ett(
+    name: str,
+    horizon: int,
+    model: ForecasterConfig = _SEGMENTS,
+    training: ForecastingTrainingConfig = _TRAINING,
+    lookback: int = 720,
+) -> ForecastingConfig:
+    data = SeriesConfig(data=_DATA / "ett" / f"{name}.csv", lookback=lookback, horizon=horizon)
+    return ForecastingConfig(data=data, model=model, training=training, combination=_ALONE)
+
+
+def _weather(horizon: int) -> ForecastingConfig:
+    """The default combination; of 36,000 training windows it needs few epochs."""
+    return ForecastingConfig(
+        data=SeriesConfig(data=_DATA / "weather" / "weather.csv", horizon=horizon),
+        training=ForecastingTrainingConfig(epochs=8, schedule="cosine"),
+        combination=CombinationConfig(refit=False),
+    )
+
+
+PRESETS = {
+    "co2": ForecastingConfig(
+        # A larger validation part than usual: four years would be too few to calibrate on.
+        data=SeriesConfig(lookback=156, horizon=26, validation_fraction=0.2),
+        model=ForecasterConfig(segment=24, linear_skip=True),
+        training=ForecastingTrainingConfig(epochs=40),
+        combination=_ALONE,
+    ),
+    **{f"etth1-{horizon}": _ett("ETTh1", horizon) for horizon in (96, 192)},
+    **{
+        f"etth1-{horizon}": _ett("ETTh1", horizon, _FAR, _CAREFUL, lookback=336)
+        for horizon in (336, 720)
+    },
+    "etth2-96": _ett("ETTh2", 96, _RESIDUAL, _SHORT),
+    "ettm1-96": _ett(
+        "ETTm1",
+        96,
+        replace(_SEGMENTS, linear_skip=True),
+        replace(_TRAINING, epochs=4, learning_rate=3e-4, train_stride=4),
+        lookback=336,
+    ),
+    **{f"weather-{horizon}": _weather(horizon) for horizon in (96, 192, 336, 720)},
+}

@@ -1,0 +1,252 @@
+"""A run of the forecasting task.
+
+Besides what every run holds (`gru_training.runs.directory`):
+
+=========================  ====================================================================
+series.json                columns, targets, frequency, season, look-back, horizon, borders
+scaler.json                mean and deviation of the training rows
+calibration.npz            levels (Q,) and offsets (H, K, Q) of the quantiles
+last_window.npz            the end of the series, from which a forecast begins:
+                           `gru_training.forecasting.future.recent`
+test_windows.npz           raw histories (n, L, C) evenly from the test part, their known inputs
+                           of the steps ahead (n, H, F), the times (n,) of their last steps as
+                           texts, and the forecasts (n, H, K) and quantiles (n, H, K, Q) of them
+                           in raw units
+test_errors.npz            errors of every test window, of the model and of the baselines: see
+                           gru_training.forecasting.scores.outcomes
+delivered.keras            the model trained once more, on all rows, if it was
+combination.json           of a combination: what each part is and weighs
+pictures (.png)            forecasts, errors, coverage, residuals, learning curves, and what known
+                           inputs add
+=========================  ====================================================================
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gru_training.config import from_dict
+from gru_training.data.calendar import OLD_COLUMNS, Calendar
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
+from gru_training.forecasting.config import ForecastingConfig
+from gru_training.forecasting.network.config import ForecastShape
+from gru_training.runs.directory import TaskRun
+
+if TYPE_CHECKING:
+    import keras
+
+    from gru_training.forecasting.preprocessor import SeriesPreprocessor
+
+DELIVERED = "delivered.keras"
+"""The model trained on all rows; missing where there is but the one that was measured."""
+
+
+@dataclass(frozen=True)
+class SeriesDescription:
+    """What a run records about its series."""
+
+    name: str
+    columns: tuple[str, ...]
+    target_columns: tuple[str, ...]
+    frequency: str
+    """Pandas' name of the spacing, as `h`, `15min`, `W-SAT` or `MS`."""
+    season: int
+    lookback: int
+    horizon: int
+    borders: tuple[int, ...]
+    """Row numbers at which training, validation and test part end."""
+    first_time: str
+    last_time: str
+    published_split: bool
+    """Whether the borders are those of published results on a public set."""
+    panel: bool = False
+    """Whether it stood in long form: series that begin late or end early."""
+    future_columns: tuple[str, ...] = ()
+    """The F known inputs whose values of the steps ahead a forecast needs; of series in long form
+    a column for each series and input, as `gru_training.data.long_form.input_column`."""
+    inputs: tuple[str, ...] = ()
+    """Of series in long form: what each has beside its values."""
+    calendar: Calendar = Calendar()  # noqa: RUF009  it is frozen
+    """What the last columns are made of the times."""
+
+    @property
+    def future_inputs(self) -> tuple[str, ...]:
+        """What a caller knows the known inputs by, for messages."""
+        return self.inputs if self.panel and self.future_columns else self.future_columns
+
+
+class ForecastingRun(TaskRun):
+    """A complete run of the forecasting task."""
+
+    @cached_property
+    def config(self) -> ForecastingConfig:
+        """The settings of the run."""
+        return self._read_config("forecasting", ForecastingConfig)
+
+    @cached_property
+    def series(self) -> SeriesDescription:
+        """What it was trained on."""
+        try:
+            return from_dict(SeriesDescription, self._json("series.json"))
+        except (ConfigError, TypeError) as error:
+            raise RunDirectoryError(f"{self.path / 'series.json'}: {error}") from error
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the C columns read."""
+        return self.series.columns
+
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        """Names of the K columns forecast."""
+        return self.series.target_columns
+
+    @property
+    def frequency(self) -> str:
+        """Pandas' name of the spacing of the steps."""
+        return self.series.frequency
+
+    @cached_property
+    def shape(self) -> ForecastShape:
+        """Look-back, horizon, number of columns, target column numbers."""
+        series = self.series
+        targets = tuple(series.columns.index(name) for name in series.target_columns)
+        return ForecastShape(series.lookback, series.horizon, len(series.columns), targets)
+
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """The Q levels of the quantiles, ascending, .5 among them."""
+        return tuple(self.arrays("calibration.npz")["levels"].tolist())
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """(H, K, Q): added to standardised forecasts they give the quantiles."""
+        return np.asarray(self.arrays("calibration.npz")["offsets"], np.float32)
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """What columns are made of the times, of which no caller has any."""
+        if self.series.calendar.columns or not self.config.data.calendar:
+            return self.series.calendar
+        return Calendar(tuple(name for name in self.columns if name in OLD_COLUMNS))
+
+    def preprocessor(self) -> "SeriesPreprocessor":
+        """Raw windows to what the model reads, as in training."""
+        from gru_training.forecasting.preprocessor import SeriesPreprocessor
+
+        try:
+            return SeriesPreprocessor.load(self.path / "scaler.json")
+        except DataError as error:
+            raise RunDirectoryError(str(error)) from error
+
+    def load_model(self) -> "keras.Model":
+        """The model of the best epoch: standardised history (B, L, C) to (B, H, K, Q or 1).
+
+        Raises:
+            RunDirectoryError: The file is damaged or does not fit the series.
+        """
+        return self._fitting(super().load_model(), "model.keras")
+
+    def delivered_model(self) -> "keras.Model":
+        """What forecasts and exports use: the model trained on all rows, or else the measured one.
+
+        Raises:
+            RunDirectoryError: As `load_model`.
+        """
+        if not (self.path / DELIVERED).is_file():
+            return self.load_model()
+        return self._fitting(self._load(DELIVERED), DELIVERED)
+
+    def _fitting(self, model: "keras.Model", name: str) -> "keras.Model":
+        shape = self.shape
+        read, answered = model.input_shape[1:], model.output_shape[1:3]
+        expected = (shape.lookback, shape.channels), (shape.horizon, len(shape.targets))
+        if (read, answered) != expected:
+            raise RunDirectoryError(
+                f"{self.path}: expected a model from {expected[0]} to {expected[1]} as in "
+                f"series.json, got one from {read} to {answered} in {name}"
+            )
+        return model
+
+    @cached_property
+    def combination(self) -> dict[str, Any] | None:
+        """What each part of a combination is and weighs; None: a network stands alone."""
+        if not (self.path / "combination.json").is_file():
+            return None
+        found = self._json("combination.json")
+        try:
+            for share in found["shares"]:
+                float(share["weight"]), str(share["name"]), share["network"]
+            int(found["network_lookback"])
+        except (TypeError, KeyError, ValueError) as error:
+            raise RunDirectoryError(f"{self.path / 'combination.json'}: {error!r}") from error
+        return dict(found)
+
+    def shown_network(self, model: "keras.Model") -> "tuple[keras.Model, ForecastShape] | None":
+        """The network whose gates can be shown, and what it reads.
+
+        Args:
+            model: Of the run.
+
+        Returns:
+            Of a combination the network with the greatest weight, None where none has any.
+        """
+        combination = self.combination
+        if combination is None:
+            return model, self.shape
+        networks = [each for each in combination["shares"] if each["network"] and each["weight"]]
+        if not networks:
+            return None
+        shown = max(networks, key=lambda share: float(share["weight"]))
+        lookback = int(combination["network_lookback"])
+        return model.get_layer(shown["network"]), replace(self.shape, lookback=lookback)
+
+    def test_windows(self, count: int) -> np.ndarray:
+        """(n, L, C) float32 raw histories, evenly from the test part; at most `count`."""
+        histories = self.arrays("test_windows.npz")["histories"]
+        return np.asarray(histories[evenly(len(histories), count)])
+
+    def test_futures(self, count: int) -> np.ndarray:
+        """(n, H, F) float32 known inputs of the steps after `test_windows`."""
+        futures = self.arrays("test_windows.npz")["futures"]  # not in runs of earlier versions
+        return np.asarray(futures[evenly(len(futures), count)])
+
+    def test_times(self, count: int) -> np.ndarray:
+        """(n,) texts, the times of the last steps of `test_windows`."""
+        times = self.arrays("test_windows.npz")["times"]  # not in runs of earlier versions
+        return np.asarray(times[evenly(len(times), count)])
+
+    def test_answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Forecasts (n, H, K) and quantiles (n, H, K, Q), raw units, of `test_windows`."""
+        stored = self.arrays("test_windows.npz")
+        rows = evenly(len(stored["forecasts"]), count)
+        return stored["forecasts"][rows], stored["quantiles"][rows]
+
+    def test_errors(self) -> dict[str, Any]:
+        """What `gru_training.forecasting.scores.outcomes` stored of the test windows."""
+        if not (self.path / "test_errors.npz").is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected test_errors.npz, which runs of earlier versions do not "
+                "have; train again with this version"
+            )
+        return self.arrays("test_errors.npz")
+
+    def arrays(self, name: str) -> dict[str, Any]:
+        """The arrays of one of its .npz files.
+
+        Raises:
+            RunDirectoryError: It is missing or damaged.
+        """
+        path = self.path / name
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except Exception as error:  # a damaged file fails anywhere: zip, header, content
+            raise RunDirectoryError(f"cannot read {path}: {error}") from error
+
+
+def evenly(rows: int, count: int) -> np.ndarray:
+    """At most `count` numbers below `rows`, evenly spread, both ends among them."""
+    return np.unique(np.linspace(0, rows - 1, min(rows, count)).round().astype(int))

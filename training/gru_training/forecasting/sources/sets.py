@@ -1,0 +1,173 @@
+"""The built-in series, and public sets recognised by file name.
+
+Published borders of the ETT sets are those of Zhou et al. (2021), "Informer": 12, 4 and 4 months
+of 30 days, the rest unused. Weather and exchange rate are split 70, 10 and 20 % after Wu et al.
+(2021), "Autoformer".
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gru_training.data.calendar import HOLIDAY, make_calendar, season_length
+from gru_training.data.problems import Problems
+from gru_training.data.series import Series
+from gru_training.data.series_file import read_series
+from gru_training.errors import DataError, ForeignDataError
+from gru_training.forecasting.config import SeriesConfig
+from gru_training.forecasting.sources.m4 import m4_kind, read_m4
+
+PARTS = ("train", "validation", "test")
+_ETT_COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
+_ETT_STEPS_PER_HOUR = {"ETTh1": 1, "ETTh2": 1, "ETTm1": 4, "ETTm2": 4}
+_HORIZONS = 4
+"""Validation rows by default, at least so many horizons of them as far as a short series has room
+for: fewer would tell little, and calibrate no interval."""
+_TENTHS_ROWS = {"weather": 52_696, "exchange_rate": 7_588}
+
+
+class Borders(NamedTuple):
+    """Row numbers at which the parts of a split end; the first begins at row 0."""
+
+    train: int
+    validation: int
+    test: int
+    trained: int | None = None
+    """Rows to train on where they are others than those of the training part."""
+
+    def part(self, name: str) -> tuple[int, int]:
+        """First row of a part and the row after its last."""
+        if name == "train":
+            return 0, self.train if self.trained is None else self.trained
+        begin = {"validation": self.train, "test": self.validation}
+        return begin[name], getattr(self, name)
+
+
+def load_series(config: SeriesConfig, problems: Problems) -> Series:
+    """Read the series that the settings name, with calendar columns if wanted.
+
+    Args:
+        config: What to read.
+        problems: Told of rows and cells that cannot be used.
+
+    Raises:
+        DataError: The file cannot be used; says why.
+    """
+    series = None
+    if config.data is None:
+        series = _weekly_co2()
+    elif config.data.name.split(".")[0] in (*_ETT_STEPS_PER_HOUR, *_TENTHS_ROWS):
+        try:
+            series = read_series(config.data, config.time_column, config.time_format, True)
+        except DataError:
+            series = None
+        if series is not None and published_borders(series) is None:
+            series = None  # only called like a public set
+    if series is None and config.data is not None and (kind := m4_kind(config.data)) is not None:
+        series = read_m4(config.data, kind)
+    if series is None:
+        assert config.data is not None
+        reading = config.data, config.time_column, config.time_format
+        series = read_series(*reading, problems=problems, long=config.long, options=config.times)
+    return as_wanted(series, config)
+
+
+def as_wanted(series: Series, config: SeriesConfig) -> Series:
+    """The series, if it has the columns to forecast, with calendar columns if wanted.
+
+    Raises:
+        ForeignDataError: It has not.
+    """
+    inputs = ("--future", () if series.panel else config.future), ("--past", config.past)
+    if series.panel and config.past:
+        raise DataError(
+            f"--past: {series.source} has a row for each series and time; inputs of the past "
+            "alone are read of tables with a row for each time only"
+        )
+    for flag, names in (("--target", config.target), *inputs):
+        for name in names:
+            if name not in series.columns:
+                raise ForeignDataError(
+                    f"{flag}: {series.source} has no column {name!r}; its columns are "
+                    f"{', '.join(series.columns)}"
+                )
+    if not config.target and set(series.columns) == {*config.future, *config.past}:
+        raise DataError(
+            f"{series.source}: expected a column to forecast, got only those of --future and "
+            f"--past: {', '.join(series.columns)}"
+        )
+    return _with_calendar(series, config) if config.calendar or config.holidays else series
+
+
+def published_borders(series: Series) -> Borders | None:
+    """Where published results on a public set split it; None for any other series."""
+    rows = len(series)
+    steps = _ETT_STEPS_PER_HOUR.get(series.name)
+    if steps and series.columns[: len(_ETT_COLUMNS)] == _ETT_COLUMNS and rows >= 14_400 * steps:
+        return Borders(8_640 * steps, 11_520 * steps, 14_400 * steps)
+    if rows == _TENTHS_ROWS.get(series.name):
+        return Borders(int(0.7 * rows), rows - int(0.2 * rows), rows)
+    return None
+
+
+def borders_of(series: Series, config: SeriesConfig) -> Borders:
+    """Where to split a series: by the shares asked for, else as published, else by default."""
+    asked = config.validation_fraction is not None or config.test_fraction is not None
+    published = None if asked else published_borders(series)
+    if published:
+        return published
+    rows = len(series)
+    validation, test = (int(share * rows) for share in config.fractions)
+    if config.validation_fraction is None:
+        _, horizon, season = steps_of(series, config)
+        room = rows - test - 3 * season - 2 * horizon  # whatever the look-back that is chosen
+        validation = max(validation, min(_HORIZONS * horizon, rows // 4, room))
+    return Borders(rows - validation - test, rows - test, rows)
+
+
+def steps_of(series: Series, config: SeriesConfig) -> tuple[int, int, int]:
+    """Look-back, horizon and season: as asked for, else three, one and one seasons."""
+    kind = None if config.data is None else m4_kind(config.data)
+    season = config.season or season_length(series.frequency)
+    horizon = config.horizon or (season if kind is None else kind.horizon)
+    return config.lookback or 3 * season, horizon, season
+
+
+def longest_lookback(train: int, horizon: int) -> int:
+    """The most steps that leave at least as many training windows of so many rows."""
+    return max(1, (train - horizon) // 2)
+
+
+def _weekly_co2() -> Series:
+    from statsmodels.datasets import co2  # takes a second
+
+    table = co2.load_pandas().data
+    values = table.to_numpy(np.float64)
+    missing = int(np.isnan(values).sum())
+    return Series(
+        "co2",
+        "the built-in CO2 series",
+        tuple(table.columns),
+        values,
+        table.index.as_unit("ns"),
+        "W-SAT",
+        (f"{missing} of its weeks are missing values",),
+    )
+
+
+def _with_calendar(series: Series, config: SeriesConfig) -> Series:
+    parts = series.times, series.frequency, config.calendar
+    calendar = make_calendar(*parts, config.holidays, config.timezone)
+    taken = sorted(set(calendar.columns) & set(series.columns))
+    if taken:
+        flag = "--holidays" if taken[0] == HOLIDAY else "--calendar"
+        raise DataError(f"{flag}: {series.source} already has a column {taken[0]!r}")
+    if not calendar.columns:
+        return series
+    return replace(
+        series,
+        columns=(*series.columns, *calendar.columns),
+        values=np.column_stack([series.values, calendar.values(series.times)]),
+        calendar=calendar,
+    )

@@ -1,0 +1,207 @@
+"""Forecasting as a task; see `gru_training.task`."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rich.console import Console
+
+from gru_training.continuing.beside import print_beside
+from gru_training.continuing.config import ContinueConfig
+from gru_training.criterion import FEWEST_PARTS, Criterion, caution
+from gru_training.errors import TrainingError
+from gru_training.forecasting.backtests.config import BacktestConfig
+from gru_training.forecasting.config import ForecastingConfig
+from gru_training.forecasting.future.config import ForecastConfig
+from gru_training.forecasting.presets import PRESETS
+from gru_training.task import Command, EnsembleNames, Task, Verdict
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gru_training.data.check import DataCheck
+    from gru_training.data.series import Series
+    from gru_training.forecasting.export.servable import ForecastingServable
+    from gru_training.forecasting.future.command import ForecastJob
+    from gru_training.forecasting.run import ForecastingRun
+    from gru_training.judged import Judged
+    from gru_training.outcomes import Outcomes
+
+
+def _check_forecast(config: ForecastConfig, console: Console) -> "ForecastJob":
+    from gru_training.forecasting.future.command import check_forecast
+
+    return check_forecast(config, console)
+
+
+def _forecast(job: "ForecastJob", console: Console) -> None:
+    from gru_training.forecasting.future.command import run_forecast
+
+    run_forecast(job, console)
+
+
+def _backtest(config: BacktestConfig, console: Console) -> None:
+    from gru_training.forecasting.backtests.backtest import run_backtest
+
+    folder = run_backtest(config, console)
+    table = (folder / "backtest.md").read_text("utf-8")
+    console.print("\n".join(line for line in table.split("\n") if line.startswith("|")),
+                  markup=False, highlight=False)  # fmt: skip
+    console.print(f"\nreport  {folder / 'backtest.md'}", markup=False, highlight=False)
+
+
+_ERRORS = {"mse": "squared", "mae": "absolute"}
+
+
+class ForecastingTask(Task):
+    """A series in, its next steps with intervals out."""
+
+    config_type = ForecastingConfig
+    presets = PRESETS
+    commands = (
+        Command("forecast", ForecastConfig, _forecast, _check_forecast),
+        Command("backtest", BacktestConfig, _backtest),
+    )
+    scored_columns: Mapping[str, Sequence[str]] = {}
+
+    def check(self, config: ForecastingConfig) -> "DataCheck":
+        """Read the series, and look at times, gaps and columns."""
+        from gru_training.forecasting.check import check_forecasting
+
+        return check_forecasting(config)
+
+    def train(
+        self,
+        config: ForecastingConfig,
+        console: Console,
+        resume: bool,
+        data: "Series | None" = None,
+    ) -> "ForecastingRun | None":
+        """Train a forecaster."""
+        from gru_training.forecasting.pipeline import train_forecasting
+
+        return train_forecasting(config, console, resume, data)
+
+    def continuation(self, run: "ForecastingRun", wanted: ContinueConfig) -> ForecastingConfig:
+        """Old rows and newer ones, the networks of the run at a lower learning rate."""
+        from gru_training.forecasting.continuing.settings import continuation
+
+        return continuation(run, wanted)
+
+    def train_like(
+        self, run: "ForecastingRun", config: ForecastingConfig, console: Console, resume: bool
+    ) -> "ForecastingRun | None":
+        """Train by the plan of a run."""
+        from gru_training.forecasting.ensembles.members import plan_of
+        from gru_training.forecasting.pipeline import train_forecasting
+
+        with console.status("reading the series and fitting simple forecasters ..."):
+            plan = replace(plan_of(run), config=config)
+        return train_forecasting(config, console, resume, plan=plan)
+
+    def average(
+        self, runs: "Sequence[ForecastingRun]", names: EnsembleNames, console: Console
+    ) -> "list[ForecastingRun]":
+        """Average forecasters of one series."""
+        from gru_training.forecasting.ensembles.pipeline import average_runs
+
+        return average_runs(runs, names, console)
+
+    def criterion(self, config: ForecastingConfig, data: "Series") -> Criterion:
+        """The squared or absolute error, by the loss, of standardised values."""
+        from gru_training.forecasting.sources.sets import borders_of, steps_of
+
+        measure = config.model.measure
+        begin, end = borders_of(data, config.data).part("validation")
+        apart = (end - begin) // steps_of(data, config.data)[1]
+        enough = data.panel or apart >= FEWEST_PARTS
+        few = "" if enough else caution(f"only {apart} validation windows do not overlap")
+        return Criterion(f"mean {_ERRORS[measure]} error", False, ".4f", measure, few)
+
+    def contents(self, data: "Series") -> "Iterable[str | np.ndarray]":
+        """Columns, times and values."""
+        return data.contents()
+
+    def try_settings(
+        self,
+        config: ForecastingConfig,
+        data: "Series",
+        criterion: Criterion,
+        after_epoch: Callable[[int, float], None],
+    ) -> "Judged":
+        """Train a forecaster and measure it on the validation windows."""
+        from gru_training.forecasting.trial import try_settings
+
+        return try_settings(config, data, criterion.measure, after_epoch)
+
+    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+        """Print the errors of the model and of the baselines, and the coverage of the intervals."""
+        from gru_training.forecasting.reports.report import coverage_remarks, not_better_than_naive
+
+        results = {metrics["model"]["name"]: metrics["model"], **metrics["baselines"]}
+        measure = metrics.get("measure", "mse")  # absent in runs of earlier versions
+        heading = f"mean {_ERRORS[measure]} error"
+        width = max(map(len, [*results, heading]))
+        console.print(f"\n{heading:{width}}  validation    test", style="bold")
+        for name, result in results.items():
+            validation, test = result["validation"][measure], result["test"][measure]
+            console.print(f"{name:{width}}  {validation:>10.4f}  {test:>6.4f}", highlight=False)
+        for interval in metrics["intervals"]:
+            console.print(
+                f"{interval['nominal']:.0%} interval: {interval['coverage']:.1%} of the test "
+                "values inside",
+                highlight=False,
+            )
+        for remark in coverage_remarks(metrics):
+            console.print(remark, style="yellow", highlight=False)
+        warning = not_better_than_naive(metrics)
+        if warning:
+            console.print(f"\n{warning}", style="bold red", highlight=False)
+        if "continued" in metrics:
+            print_beside(metrics["continued"], console)
+
+    def verdict(self, run: "ForecastingRun") -> Verdict | None:
+        """That a baseline has a lower error on the validation part, squared unless by the loss."""
+        measure = run.config.model.measure
+        own = run.metrics["model"]["validation"][measure]
+        floors = run.metrics["baselines"]
+        name = min(floors, key=lambda name: float(floors[name]["validation"][measure]))
+        best = floors[name]["validation"][measure]
+        if best >= own:
+            return None
+        problem = (
+            f"{name} does better on the validation part: a mean {_ERRORS[measure]} error of "
+            f"{best:.4f} against {own:.4f}"
+        )
+        best_already = run.metrics.get("combination") or run.config.model.linear_skip
+        return Verdict(problem, () if best_already else ("--linear-skip",))
+
+    def open_run(self, path: Path) -> "ForecastingRun":
+        """Open a run directory."""
+        from gru_training.forecasting.run import ForecastingRun
+
+        return ForecastingRun.open(path)
+
+    def servable(self, run: "ForecastingRun") -> "ForecastingServable":
+        """The forecaster with its signatures."""
+        from gru_training.forecasting.export.servable import ForecastingServable
+
+        return ForecastingServable(run)
+
+    def scorer(self, run: "ForecastingRun") -> NoReturn:
+        """None: a forecaster reads a series, not rows."""
+        raise TrainingError(
+            f"{run.path}: expected a run that answers rows, got a forecaster, which reads a series"
+        )
+
+    def outcomes(
+        self, run: "ForecastingRun", data: Path | None, like: "ForecastingRun"
+    ) -> "Outcomes":
+        """Errors of whole windows."""
+        from gru_training.forecasting.scores.outcomes import file_outcomes, held_out_outcomes
+
+        return held_out_outcomes(run, like) if data is None else file_outcomes(run, data, like)
+
+
+TASK: Task = ForecastingTask()

@@ -1,0 +1,264 @@
+"""Windows of a series, and batches of them."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from gru_training.forecasting.count_losses import with_scale
+from gru_training.forecasting.preprocessor import SeriesPreprocessor
+from gru_training.loop.batches import NOT_DRAWN, Batch, Drawn
+
+TEACHER_SHARE = 0.5
+"""Of a teacher's forecast in what a network learns, beside what came."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Some windows of a series: what is read of each, and what follows it.
+
+    Args:
+        values: (rows, C) float32, raw, NaN where a value is missing.
+        targets: (rows, K) float32, standardised values of the columns to forecast, NaN likewise.
+        origins: (N,) row numbers of the first step to forecast, at least `lookback`.
+        lookback: L, steps read.
+        horizon: H, steps forecast.
+        effects: (rows, K) float32, what known inputs add to each row, which the targets are
+            without; None: there are none.
+        taught: (N, H, K) float32, forecasts of a teacher, standardised, NaN where there is none;
+            None: there is no teacher.
+    """
+
+    values: np.ndarray
+    targets: np.ndarray
+    origins: np.ndarray
+    lookback: int
+    horizon: int
+    effects: np.ndarray | None = None
+    taught: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+    def histories(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """(B, L, C) float32 raw histories of the windows with these numbers."""
+        return self.values[self.origins[rows][:, np.newaxis] + np.arange(-self.lookback, 0)]
+
+    def futures(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """(B, H, K) float32 standardised targets of the windows with these numbers."""
+        return self.targets[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
+
+    def learned(
+        self, rows: np.ndarray | slice, futures: np.ndarray, columns: np.ndarray | None = None
+    ) -> np.ndarray:
+        """What a network is to learn: the futures, drawn to the teacher's if there is one.
+
+        Args:
+            rows: Numbers of the windows.
+            futures: What came, (B, H, K), or (B, H) of a column of each; NaN stays.
+            columns: (B,), the columns.
+        """
+        if self.taught is None:
+            return futures
+        taught = self.taught[rows] if columns is None else self.taught[rows, :, columns]
+        drawn = TEACHER_SHARE * taught + (1 - TEACHER_SHARE) * futures
+        return np.where(np.isnan(taught), futures, drawn)
+
+    def effects_ahead(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray | None:
+        """(B, H, K) float32, what known inputs add to `futures`; None: there are none."""
+        if self.effects is None:
+            return None
+        return self.effects[self.origins[rows][:, np.newaxis] + np.arange(self.horizon)]
+
+    def chunks(self, size: int) -> Iterator[slice]:
+        """All window numbers in order, `size` at a time."""
+        for start in range(0, len(self), size):
+            yield slice(start, min(start + size, len(self)))
+
+
+class Learned(NamedTuple):
+    """What a network has learned from already, of which each epoch reads a share."""
+
+    windows: Drawn
+    columns: int
+    """The first so many of those to forecast; all windows of the others are new."""
+
+
+class WindowBatches:
+    """Batches of standardised windows.
+
+    The order of an epoch follows from seed and epoch number alone, and no window is left out but
+    by `stride`.
+
+    Args:
+        windows: Which ones.
+        preprocessor: Standardises each window by itself, as in an exported model.
+        batch_size: Windows per batch; the last one may hold fewer.
+        seed: Of the shuffling.
+        stride: Use one window in this many, drawn again for each epoch.
+        least_steps: An epoch of fewer batches passes over the windows several times.
+        scale: (2, K), added to the futures (`gru_training.forecasting.count_losses.with_scale`).
+        learned: Windows of which an epoch reads only some; none by default.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        preprocessor: SeriesPreprocessor,
+        batch_size: int,
+        seed: int = 0,
+        stride: int = 1,
+        least_steps: int = 1,
+        scale: np.ndarray | None = None,
+        learned: Learned | None = None,
+    ):
+        self._scale = scale
+        self._drawn = NOT_DRAWN if learned is None else learned.windows
+        self._windows, self._batch_size, self._seed = windows, batch_size, seed
+        self._count = max(1, (len(windows) - self._drawn.left_out) // stride)
+        self._passes = math.ceil(least_steps / math.ceil(self._count / batch_size))
+        spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
+        self._standardise = tf.function(
+            preprocessor.standardise, input_signature=[spec], autograph=False
+        )
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return self._passes * math.ceil(self._count / self._batch_size)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch."""
+        rng = np.random.default_rng((self._seed, number))
+        for _ in range(self._passes):
+            order = rng.permutation(self._drawn.drawn(len(self._windows), rng))[: self._count]
+            for start in range(0, self._count, self._batch_size):
+                yield self._batch(order[start : start + self._batch_size])
+
+    def in_order(self) -> Iterator[Batch]:
+        """All windows, for evaluation."""
+        for chunk in self._windows.chunks(self._batch_size):
+            yield self._batch(chunk)
+
+    def _batch(self, rows: np.ndarray | slice) -> Batch:
+        histories = self._standardise(self._windows.histories(rows))
+        futures = self._windows.learned(rows, self._windows.futures(rows))
+        if self._scale is not None:
+            futures = with_scale(futures, self._scale, self._windows.effects_ahead(rows))
+        return Batch(histories, futures)
+
+
+UNKNOWN = 0.1
+"""Share of the rows whose series is not told in training, so that unknown ones can be forecast."""
+
+
+class SeriesBatches:
+    """Batches of single series, drawn over series and times.
+
+    A row is a window of one column, standardised and filled as `SeriesPreprocessor.standardise`
+    does it. Every window and column with any value to compare with is as likely as any other.
+
+    Args:
+        windows: Which ones.
+        preprocessor: Of all columns.
+        batch_size: Rows per batch.
+        steps: Batches per epoch.
+        seed: Of the drawing.
+        scale: (2, K), of which that of its column is added to each row's future
+            (`gru_training.forecasting.count_losses.with_scale`).
+        with_ids: Add a column with the number of the series, 0 to K - 1. Of some rows of an epoch
+            it is K, which stands for any series.
+        learned: Windows that are less likely, by its share; none by default.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        preprocessor: SeriesPreprocessor,
+        batch_size: int,
+        steps: int,
+        seed: int = 0,
+        scale: np.ndarray | None = None,
+        with_ids: bool = False,
+        learned: Learned | None = None,
+    ):
+        self._scale, self._with_ids, self._learned = scale, with_ids, learned
+        self._windows, self._batch_size = windows, batch_size
+        self._steps, self._seed = steps, seed
+        columns = list(preprocessor.targets)
+        self._read = preprocessor.standardise_targets(
+            windows.values[:, columns].astype(np.float64)
+        ).astype(np.float32)
+        if windows.effects is not None:
+            self._read = self._read - windows.effects
+        self._pairs, self._known = np.flatnonzero(self._forecastable()), np.empty(0, int)
+        if learned is not None:
+            rows, numbers = np.divmod(self._pairs, len(columns))
+            known = (rows < learned.windows.rows) & (numbers < learned.columns)
+            self._pairs, self._known = self._pairs[~known], self._pairs[known]
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return self._steps
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch; they follow from seed and epoch number alone."""
+        rng = np.random.default_rng((self._seed, number))
+        for _ in range(self._steps):
+            pairs = self._drawn(rng)
+            yield self._batch(pairs, rng.random(len(pairs)) < UNKNOWN if self._with_ids else None)
+
+    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
+        """Pairs of a window and a column for one batch, (R,)."""
+        pairs = self._pairs[rng.integers(len(self._pairs), size=self._batch_size)]
+        if self._learned is None or not len(self._known):
+            return pairs
+        read = self._learned.windows.share * len(self._known)
+        again = rng.random(self._batch_size) < read / (read + len(self._pairs))
+        known = self._known[rng.integers(len(self._known), size=self._batch_size)]
+        return np.where(again, known, pairs)
+
+    def in_order(self, most: int) -> Iterator[Batch]:
+        """Evenly spread rows, at most so many, for evaluation."""
+        count = min(most, len(self._pairs))
+        places = np.linspace(0, len(self._pairs) - 1, count).round().astype(int)
+        for start in range(0, count, self._batch_size):
+            yield self._batch(self._pairs[places[start : start + self._batch_size]])
+
+    def _forecastable(self) -> np.ndarray:
+        """(N, K): whether a column has a value both before and after an origin."""
+        seen = np.isfinite(self._windows.targets)
+        count = np.concatenate([np.zeros((1, seen.shape[1]), int), np.cumsum(seen, axis=0)])
+        origins, windows = self._windows.origins, self._windows
+        after = count[origins + windows.horizon] > count[origins]
+        return np.asarray(after & (count[origins] > count[origins - windows.lookback]))
+
+    def _batch(self, pairs: np.ndarray, untold: np.ndarray | None = None) -> Batch:
+        windows = self._windows
+        rows, columns = np.divmod(pairs, self._read.shape[1])
+        origins, of_column = windows.origins[rows][:, np.newaxis], columns[:, np.newaxis]
+        histories = _filled(self._read[origins + np.arange(-windows.lookback, 0), of_column])
+        ahead = origins + np.arange(windows.horizon), of_column
+        futures = windows.learned(rows, windows.targets[ahead], columns)[..., np.newaxis]
+        if self._scale is not None:
+            effects = None if windows.effects is None else windows.effects[ahead][..., np.newaxis]
+            futures = with_scale(futures, self._scale.T[columns][..., np.newaxis], effects)
+        read = histories[..., np.newaxis]
+        if self._with_ids:
+            ids = columns if untold is None else np.where(untold, self._read.shape[1], columns)
+            told = np.broadcast_to(ids[:, np.newaxis, np.newaxis], read.shape)
+            read = np.concatenate([read, told.astype(np.float32)], axis=-1)
+        return Batch(read, futures)
+
+
+def _filled(rows: np.ndarray) -> np.ndarray:
+    """(B, L) with NaN replaced by the value before, or by the first one; each row has one."""
+    seen = np.isfinite(rows)
+    if seen.all():
+        return rows
+    places = np.where(seen, np.arange(rows.shape[1]), -1)
+    before = np.maximum.accumulate(places, axis=1)
+    before = np.where(before < 0, seen.argmax(axis=1)[:, np.newaxis], before)
+    return np.take_along_axis(rows, before, axis=1)

@@ -1,0 +1,147 @@
+"""Documents side by side, chunk by chunk, with the state carried from chunk to chunk.
+
+Each row of a batch reads one document after the other. A chunk holds at most so many steps of each
+row's document; at its end a row may have fewer left, and goes on with the next document in the next
+chunk only, so that each document begins with a new state at the beginning of a chunk. To waste
+little, documents of like length follow each other, and a chunk is cut where no row has any more.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gru_training.language.reading import END_ID
+from gru_training.words.vocabulary import PADDING
+
+_POOL = 50
+"""Times the rows of a batch whose documents are sorted by length: more wastes less and mixes
+less."""
+_WIDTHS = 4
+"""Lengths that chunks have: the network is compiled for each."""
+_PASSAGES = 4
+"""So many passages at least for each row, where long documents are cut."""
+
+
+class Chunk(NamedTuple):
+    """What a step reads."""
+
+    ids: np.ndarray
+    """(B, T) int32: what comes before each target, `END` at the beginning of a document; padded
+    with 0 at the end."""
+    goes_on: np.ndarray
+    """(B,) bool: whether the row's document began in an earlier chunk."""
+
+
+class ChunkBatch(NamedTuple):
+    """One step; N targets."""
+
+    inputs: Chunk
+    targets: np.ndarray
+    """(N,) int32: what follows each id that is not padding, row after row."""
+
+
+class Passage(NamedTuple):
+    """A part of a document, or all of it."""
+
+    ids: np.ndarray
+    """(T + 1,) int32: each but the first is a target of the one before."""
+
+
+class DocumentChunks:
+    """Batches of chunks; the order of an epoch follows from seed and epoch number alone.
+
+    Args:
+        rows: Token ids of each document, without its end.
+        batch_size: B, rows read side by side.
+        steps: T, most steps of a chunk.
+        seed: Of the order; None for that of length, with no document cut, as for evaluation.
+    """
+
+    def __init__(
+        self, rows: Sequence[np.ndarray], batch_size: int, steps: int, seed: int | None = None
+    ):
+        self._batch_size, self._steps, self._seed = batch_size, steps, seed
+        # Chunks are of few lengths, and none is much longer than the documents.
+        self._grain = max(1, math.ceil(steps / _WIDTHS))
+        total = sum(map(len, rows)) + len(rows)
+        longest = total if seed is None else max(steps, total // (_PASSAGES * batch_size))
+        self._passages = [passage for row in rows for passage in _passages(row, longest)]
+        self._lengths = np.array([len(passage.ids) - 1 for passage in self._passages])
+        self.tokens = int(self._lengths.sum())
+        self._count: int | None = None
+
+    def __len__(self) -> int:
+        """Batches of the first epoch; others may have a few more or fewer."""
+        if self._count is None:
+            self._count = sum(1 for _ in self.epoch(1))
+        return self._count
+
+    def epoch(self, number: int) -> Iterator[ChunkBatch]:
+        """The chunks of one epoch."""
+        return self._chunks(self._order(number))
+
+    def __iter__(self) -> Iterator[ChunkBatch]:
+        """All chunks in the order of length."""
+        return self._chunks(np.argsort(-self._lengths, kind="stable"))
+
+    def _order(self, number: int) -> np.ndarray:
+        rng = np.random.default_rng((self._seed or 0, number))
+        order = rng.permutation(len(self._passages))
+        groups: list[np.ndarray] = []
+        size = self._batch_size * _POOL
+        for start in range(0, len(order), size):
+            pool = order[start : start + size]
+            pool = pool[np.argsort(-self._lengths[pool], kind="stable")]
+            groups += np.split(pool, range(self._batch_size, len(pool), self._batch_size))
+        return np.concatenate([groups[index] for index in rng.permutation(len(groups))])
+
+    def _chunks(self, order: np.ndarray) -> Iterator[ChunkBatch]:
+        waiting = iter(order)
+        rows = [_Row() for _ in range(self._batch_size)]
+        while True:
+            for row in rows:
+                if not row.left and (number := next(waiting, None)) is not None:
+                    row.begin(self._passages[number].ids)
+            longest = max(row.left for row in rows)
+            if not longest:
+                return
+            width = min(self._steps, self._grain * math.ceil(longest / self._grain))
+            ids = np.full((len(rows), width), PADDING, np.int32)
+            goes_on = np.array([row.place > 0 for row in rows])
+            targets = [row.read(width, into) for row, into in zip(rows, ids, strict=True)]
+            yield ChunkBatch(Chunk(ids, goes_on), np.concatenate(targets))
+
+
+class _Row:
+    """Where one row of the batch is in its document."""
+
+    def __init__(self) -> None:
+        self._ids = np.zeros(1, np.int32)
+        self.place = 0
+
+    @property
+    def left(self) -> int:
+        """Targets still to come."""
+        return len(self._ids) - 1 - self.place
+
+    def begin(self, ids: np.ndarray) -> None:
+        """Take the next document."""
+        self._ids, self.place = ids, 0
+
+    def read(self, most: int, into: np.ndarray) -> np.ndarray:
+        """Write the next ids and return their targets."""
+        end = self.place + min(most, self.left)
+        part = self._ids[self.place : end + 1]
+        into[: len(part) - 1] = part[:-1]
+        self.place = end
+        return part[1:]
+
+
+def _passages(row: np.ndarray, longest: int) -> Iterator[Passage]:
+    """A document with its ends, cut into passages of at most so many targets."""
+    ends = np.array([END_ID], np.int32)
+    ids = np.concatenate([ends, row.astype(np.int32, copy=False), ends])
+    for start in range(0, len(ids) - 1, longest):
+        yield Passage(ids[start : start + longest + 1])

@@ -1,0 +1,92 @@
+"""From documents to a run directory: the language pipeline."""
+
+import time
+
+import keras
+from rich.console import Console
+
+from gru_training.data.digest import data_digest
+from gru_training.language.config import LanguageConfig
+from gru_training.language.data import LanguageData, load_language_data, source_of
+from gru_training.language.evaluation.figures import baseline_figures
+from gru_training.language.evaluation.report import Reported, write_report
+from gru_training.language.network.training import train_model
+from gru_training.language.reading import read_tokens
+from gru_training.language.run import LanguageRun
+from gru_training.runs.summary import run_summary
+from gru_training.runs.writer import TrainingRunWriter, run_name
+from gru_training.tracking.tracked import Tracked
+from gru_training.tracking.tracker import TrackedData
+
+
+def train_language(
+    config: LanguageConfig,
+    console: Console | None = None,
+    resume: bool = False,
+    data: LanguageData | None = None,
+) -> LanguageRun:
+    """Train a language model and write its run directory.
+
+    Seeds Python's, NumPy's and Keras' global random numbers. On one machine's CPU the same
+    settings give the same weights; on a GPU, or on other processors, they may differ in the last
+    digits, and training magnifies that.
+
+    Args:
+        config: Every setting.
+        console: Where to show progress; none is shown by default.
+        resume: Go on from the checkpoint of a run of this name that was cut short, if there is one.
+        data: Of these settings where they have been read, and their notes shown.
+
+    Returns:
+        The run, complete on disk. After SIGINT it holds the best epoch until then and
+        `metrics["interrupted"]` is true.
+
+    Raises:
+        TrainingError: Settings, data or run directory cannot be used; no run is left behind.
+
+    Killed at any moment, it leaves hidden files at most: a checkpoint, from which `resume` leads
+    to the same weights, and what the next training of this name removes.
+    """
+    console = console or Console(quiet=True)
+    started = time.perf_counter()
+    name = run_name(config, "language", source_of(config.data))
+    with (
+        Tracked(config, "language", console, resume) as tracked,
+        TrainingRunWriter(config, "language", name, resume) as writer,
+    ):
+        keras.utils.set_random_seed(config.training.seed)
+        if data is None:
+            with console.status("reading the data ..."):
+                data = load_language_data(config.data, config.training.seed)
+        with console.status(f"learning {config.data.reads} ..."):
+            read = read_tokens(data, config.data)
+        counts = ", ".join(f"{part.tokens:,} {name}" for name, part in read.parts().items())
+        console.print(
+            f"data {data.name}: {counts} {read.unit}; {len(read.vocabulary) - 2:,} different ones",
+            markup=False,
+            highlight=False,
+        )
+        digest = data_digest([*data.contents(), *read.vocabulary.tokens])
+        sizes = {part: len(rows) for part, rows in data.parts().items()}
+        trained = train_model(
+            read,
+            config,
+            console,
+            checkpoint=lambda variables: writer.checkpoint(variables, digest),
+            followers=tracked.begin(
+                writer.final, TrackedData(data.name, data_digest(data.contents()), sizes)
+            ),
+        )
+        with console.status("counting n-grams ..."):
+            baselines = baseline_figures(read)
+        read.vocabulary.save(writer.path / "vocabulary.txt")
+        writer.write_model(trained.model, trained.result)
+        with console.status("writing the report ..."):
+            write_report(
+                writer,
+                Reported(data, read, trained, baselines, config),
+                run_summary(trained.result, config.training.seed, started),
+            )
+        run = LanguageRun.open(writer.publish())
+        tracked.complete(run.path)
+        return run

@@ -1,0 +1,107 @@
+"""Documents as numbers of words or characters."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gru_training.language.baselines.spelling import Spelling
+from gru_training.language.config import LanguageDataConfig, Unit
+from gru_training.language.data import LanguageData
+from gru_training.words.vocabulary import (
+    RESERVED,
+    UNKNOWN,
+    TokenIndex,
+    Vocabulary,
+    build_vocabulary,
+    index_tokens,
+)
+
+END = "[END]"
+"""What the end of a document is called, which is also what a document begins behind."""
+END_ID = len(RESERVED)
+
+
+@dataclass(frozen=True)
+class TokenPart:
+    """The documents of one part, as the model reads them."""
+
+    rows: Sequence[np.ndarray]
+    """Token ids of each document, each (T_i,) int32, none of them padding or the end."""
+    characters: int
+    """Of the text that the tokens stand for: those of each word and a blank behind it, and one for
+    the end of each document; of characters themselves no blanks."""
+    unknown: Mapping[str, int]
+    """How often each token occurs that the vocabulary lacks."""
+
+    @property
+    def tokens(self) -> int:
+        """How many are predicted, the ends of the documents among them."""
+        return sum(map(len, self.rows)) + len(self.rows)
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of the tokens that the vocabulary lacks."""
+        return sum(self.unknown.values()) / self.tokens
+
+
+@dataclass(frozen=True)
+class ReadDocuments:
+    """All parts, with the vocabulary learned of the training part."""
+
+    unit: Unit
+    vocabulary: Vocabulary
+    """Its first token, number 2, is `END`."""
+    train: TokenPart
+    validation: TokenPart
+    test: TokenPart
+    spelling: Spelling
+    """What the letters of a word cost that the vocabulary lacks."""
+
+    def parts(self) -> dict[str, TokenPart]:
+        """The parts by name: train, validation, test."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+
+def read_tokens(data: LanguageData, config: LanguageDataConfig) -> ReadDocuments:
+    """Learn the vocabulary of the training documents, and read all documents.
+
+    Raises:
+        DataError: No word is left.
+    """
+    trained = index_tokens(data.train, reading=config.reads)
+    kept = build_vocabulary(trained, config.max_vocabulary, config.min_count)
+    vocabulary = Vocabulary((END, *kept.tokens[len(RESERVED) :]))
+    train = _part(trained, vocabulary, config.reads, None)
+    validation, test = (
+        _part(
+            index_tokens(documents, reading=config.reads),
+            vocabulary,
+            config.reads,
+            config.held_out_tokens,
+        )
+        for documents in (data.validation, data.test)
+    )
+    rare = Counter(train.unknown)
+    rare.update(token for token, n in zip(trained.tokens, trained.counts, strict=True) if n == 1)
+    spelling = Spelling.of(rare)
+    return ReadDocuments(config.reads, vocabulary, train, validation, test, spelling)
+
+
+def _part(index: TokenIndex, vocabulary: Vocabulary, unit: Unit, most: int | None) -> TokenPart:
+    """The documents as ids, those behind the first `most` tokens left out."""
+    numbers = {token: number for number, token in enumerate(vocabulary.tokens)}
+    ids = np.array([numbers.get(token, UNKNOWN) for token in index.tokens], np.int32)
+    rows = index.rows
+    if most is not None:
+        lengths = np.cumsum([len(row) + 1 for row in rows])
+        rows = rows[: 1 + int(np.searchsorted(lengths, most))]
+    counts = np.bincount(np.concatenate([np.zeros(0, np.int32), *rows]), minlength=len(ids))
+    sizes = np.array([1 if unit == "characters" else len(token) + 1 for token in index.tokens])
+    missing = np.flatnonzero((ids == UNKNOWN) & (counts > 0))
+    return TokenPart(
+        [ids[row] for row in rows],
+        int(sizes @ counts) + len(rows) if len(ids) else len(rows),
+        {index.tokens[number]: int(counts[number]) for number in missing},
+    )

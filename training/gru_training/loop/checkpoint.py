@@ -1,0 +1,204 @@
+"""Checkpoints, with which a killed training continues as if it had never stopped.
+
+A checkpoint is one file, `.<name>.checkpoint` beside the place of the run: an .npz archive of the
+model's and the optimizer's variables, random number generators among them, and of the best
+epoch's weights, with everything else as JSON. It is replaced as a whole, so that there is always
+a complete one.
+"""
+
+import json
+import os
+import shlex
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gru_training.errors import CheckpointError
+from gru_training.loop.fit_state import EpochRecord, FitState, Totals
+
+SECONDS_BETWEEN = 30.0
+
+
+def checkpoint_path(run: Path) -> Path:
+    """The path of a run's checkpoint."""
+    return run.parent / f".{run.name}.checkpoint"
+
+
+def run_of(path: Path) -> Path:
+    """The inverse of `checkpoint_path`."""
+    return path.parent / path.name[1:].removesuffix(".checkpoint")
+
+
+def existing_checkpoint(run: Path) -> Path:
+    """The checkpoint of an interrupted run.
+
+    Args:
+        run: The run's intended path.
+
+    Raises:
+        CheckpointError: There is none; says if the run is complete, or which runs were cut short.
+    """
+    path = checkpoint_path(run)
+    if path.exists():
+        return path
+    others = [str(other) for folder in (run.parent, run) for other in cut_short(folder)]
+    if others:
+        reason = f"the interrupted runs here are {', '.join(others)}"
+    elif run.is_dir():
+        reason = f"{run} was not interrupted"
+    else:
+        reason = f"no run in {run.parent} was interrupted"
+    raise CheckpointError(f"there is no checkpoint {path}; {reason}")
+
+
+def cut_short(folder: Path) -> list[Path]:
+    """Paths of the interrupted runs of a folder that have a checkpoint, the newest first."""
+    paths = [(path.stat().st_mtime, path) for path in folder.glob(".*.checkpoint")]
+    return [run_of(path) for _, path in sorted(paths, reverse=True)]
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings with which a checkpoint was written.
+
+    Raises:
+        CheckpointError: There is none, or it is damaged.
+    """
+    with _archive(path) as archive:
+        settings: dict[str, Any] = json.loads(str(archive["meta"]))["settings"]
+        return settings
+
+
+class Checkpoint:
+    """The checkpoint of the current training.
+
+    Args:
+        path: Its file.
+        settings: JSON values from which the run can be set up again.
+        variables: Everything that training changes: Keras variables of the model and the optimizer.
+        seconds_between: Least time between two checkpoints within an epoch.
+        data: `gru_training.data.digest.data_digest` of what is trained on; None is not compared.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: Mapping[str, Any],
+        variables: Sequence[Any],
+        seconds_between: float = SECONDS_BETWEEN,
+        data: str | None = None,
+    ):
+        self.path = path
+        self._settings, self._variables = settings, variables
+        self._seconds_between, self._data = seconds_between, data
+        self._last = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to save within an epoch."""
+        return time.monotonic() - self._last >= self._seconds_between
+
+    def save(self, state: FitState, best_weights: Sequence[np.ndarray]) -> None:
+        """Replace the checkpoint.
+
+        Raises:
+            CheckpointError: It cannot be written; the last one is still there.
+        """
+        arrays: dict[str, Any] = {
+            f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables)
+        }
+        arrays |= {f"best_{i}": weight for i, weight in enumerate(best_weights)}
+        meta = json.dumps({"settings": self._settings, "data": self._data, "state": asdict(state)})
+        aside = self.path.with_name(f"{self.path.name}.new")
+        try:
+            with aside.open("wb") as file:
+                np.savez(file, meta=np.array(meta), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(self.path)
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise CheckpointError(
+                f"cannot write the checkpoint {self.path}: {error.strerror or error}; free some "
+                f"space there, then {self._way_on()}"
+            ) from error
+        self._last = time.monotonic()
+
+    def _way_on(self) -> str:
+        if not self.path.exists():
+            return "start again: there is no earlier checkpoint"
+        run = shlex.quote(str(run_of(self.path)))
+        return f"continue from the previous one with `gru-train resume {run}`"
+
+    def restore(self) -> tuple[FitState, list[np.ndarray]] | None:
+        """Set the variables to those of the checkpoint.
+
+        Returns:
+            The state and the best epoch's weights; None if there is no checkpoint.
+
+        Raises:
+            CheckpointError: It is damaged, or belongs to other data or another model; no
+                variable is changed.
+        """
+        if not self.path.exists():
+            return None
+        with _archive(self.path) as archive:
+            meta = json.loads(str(archive["meta"]))
+            state, data = _state(meta["state"]), meta.get("data")  # earlier checkpoints have none
+            arrays = [archive[f"variable_{i}"] for i in range(_count(archive, "variable_"))]
+            best = [archive[f"best_{i}"] for i in range(_count(archive, "best_"))]
+        if data is not None and self._data is not None and data != self._data:
+            raise CheckpointError(
+                f"{self.path}: expected the data that the training started with (SHA-256 "
+                f"{data[:12]}...), got other data ({self._data[:12]}...); restore the first, or "
+                "remove the checkpoint and start again"
+            )
+        shapes = [tuple(variable.shape) for variable in self._variables]
+        if [array.shape for array in arrays] != shapes:
+            raise CheckpointError(
+                f"{self.path}: expected the checkpoint of a model with {len(shapes)} variables of "
+                "these settings, got one of another model; was the data changed since?"
+            )
+        for variable, array in zip(self._variables, arrays, strict=True):
+            variable.assign(array)
+        return state, best
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Any]:
+    """The file's arrays; errors in reading them become the package's own."""
+    try:
+        # np.load leaves a file that it cannot read open, unless it is given the open file.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            yield archive
+    except FileNotFoundError as error:
+        raise CheckpointError(f"there is no checkpoint {path}") from error
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from error
+    except (
+        EOFError, KeyError, RecursionError, TypeError, ValueError, zipfile.BadZipFile,
+    ) as error:  # fmt: skip
+        raise CheckpointError(
+            f"{path} is damaged, or is not a checkpoint of a training run"
+        ) from error
+
+
+def _state(values: dict[str, Any]) -> FitState:
+    score = values["best_score"]
+    return FitState(
+        **{
+            **values,
+            "totals": Totals(**values["totals"]),
+            "records": [EpochRecord(**record) for record in values["records"]],
+            "best_score": None if score is None else tuple(score),
+        }
+    )
+
+
+def _count(archive: Any, prefix: str) -> int:
+    return sum(name.startswith(prefix) for name in archive.files)

@@ -1,0 +1,278 @@
+"""The training loop: functions that know neither texts nor series.
+
+A *per-row function* takes targets and model outputs and returns one value per row, (B,). Losses
+and metrics are of this kind, so that means over an epoch weigh every row alike, however the rows
+fall into batches.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from types import FrameType
+from typing import Any, Protocol, cast
+
+import keras
+import tensorflow as tf
+
+from gru_training.errors import DivergenceError
+from gru_training.loop.checkpoint import Checkpoint
+from gru_training.loop.evaluation import OUTPUTS, AnyBatch, Measure, Step, evaluate
+from gru_training.loop.fit_state import EpochRecord, FitState
+from gru_training.loop.replicas import Replicas
+from gru_training.termination import check_interrupt
+
+PerRowFunction = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+Score = Callable[[Mapping[str, float]], tuple[float, ...]]
+"""What early stopping maximises, made of validation means; later entries break ties."""
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The result of `fit`; the model holds the weights of the best epoch."""
+
+    epochs: tuple[EpochRecord, ...]
+    best_epoch: int
+    interrupted: bool
+    """Stopped by SIGINT before early stopping or the last epoch."""
+    earlier_seconds: float = 0.0
+    """What training took before the break, where it went on from a checkpoint."""
+
+
+class TrainingBatches(Protocol):
+    """Batches that can be drawn again for each epoch."""
+
+    def __len__(self) -> int: ...
+
+    def epoch(self, number: int) -> Iterator[AnyBatch]:
+        """All rows once, in an order that depends on the epoch."""
+
+
+class Progress(Protocol):
+    """Notified of each step and epoch."""
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """After each step, with the mean loss of the epoch so far."""
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:
+        """After each epoch; `best` if its score is the best so far."""
+
+
+def make_train_step(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    loss: PerRowFunction,
+    metrics: Mapping[str, PerRowFunction],
+    signature: tuple[tf.TensorSpec, tf.TensorSpec],
+    clip_norm: float,
+    replicas: Replicas | None = None,
+) -> Step:
+    """One gradient step on the mean loss of a batch, as a graph.
+
+    Args:
+        model: Called with `training=True`.
+        optimizer: Applied to the trainable variables.
+        loss: Per-row function to minimise.
+        metrics: Further per-row functions to report.
+        signature: Of inputs and targets, with None for sizes that vary: the graph is traced once.
+        clip_norm: The gradients' global norm is scaled down to this.
+        replicas: Of the model, in whose scope it and the optimizer were made; one by default.
+
+    Returns:
+        The step.
+    """
+    replicas = replicas or Replicas()
+    with replicas.scope():
+        optimizer.build(model.trainable_variables)
+
+    @tf.function(input_signature=signature, autograph=False)
+    def train_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        rows = tf.shape(targets)[0]
+
+        def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+            with tf.GradientTape() as tape:
+                outputs = model(inputs, training=True)
+                row_losses = loss(targets, outputs)
+                penalties = [penalty / replicas.count for penalty in model.losses]
+                objective = tf.add_n([replicas.mean(row_losses, rows), *penalties])
+            gradients = replicas.summed(
+                [summed(each) for each in tape.gradient(objective, model.trainable_variables)]
+            )
+            gradients, _ = tf.clip_by_global_norm(gradients, clip_norm)
+            replicas.apply(optimizer, gradients)
+            return _sums(row_losses, metrics, targets, outputs)
+
+        return replicas.run(step, inputs, targets)
+
+    return cast(Step, train_step)
+
+
+def make_eval_step(
+    model: keras.Model,
+    loss: PerRowFunction,
+    metrics: Mapping[str, PerRowFunction],
+    signature: tuple[tf.TensorSpec, tf.TensorSpec],
+    replicas: Replicas | None = None,
+    outputs: bool = False,
+) -> Step:
+    """Loss and metrics of a batch without dropout, as a graph; arguments as for training.
+
+    With `outputs` those of the model are among what it returns, which one replica can do.
+    """
+    replicas = replicas or Replicas()
+
+    def step(inputs: tf.Tensor, targets: tf.Tensor) -> dict[str, tf.Tensor]:
+        answers = model(inputs, training=False)
+        sums = _sums(loss(targets, answers), metrics, targets, answers)
+        return {**sums, OUTPUTS: answers} if outputs else sums
+
+    @tf.function(input_signature=signature, autograph=False)
+    def eval_step(inputs: tf.Tensor, targets: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        return replicas.run(step, inputs, targets)
+
+    return cast(Step, eval_step)
+
+
+def fit(
+    model: keras.Model,
+    train_step: Step,
+    eval_step: Step,
+    train_batches: TrainingBatches,
+    validation_batches: Callable[[], Iterable[AnyBatch]],
+    *,
+    epochs: int,
+    patience: int,
+    score: Score,
+    learning_rate: Callable[[], float],
+    progress: Progress,
+    checkpoint: Checkpoint | None = None,
+    measures: Mapping[str, Measure] | None = None,
+) -> FitResult:
+    """Train until the validation score has not risen for `patience` epochs.
+
+    The model ends with the weights of its best epoch. SIGINT lets the current step finish and then
+    ends in the same way (an unfinished first epoch counts as one); a second SIGINT interrupts at
+    once. With a checkpoint, training continues where the last one was written, and ends with the
+    same weights as without the interruption.
+
+    Args:
+        model: The model both steps work on.
+        train_step: From `make_train_step`.
+        eval_step: From `make_eval_step`.
+        train_batches: Drawn anew for each epoch.
+        validation_batches: Called after each epoch.
+        epochs: Most epochs.
+        patience: Epochs without a better score before stopping.
+        score: Of an epoch's validation means; higher is better.
+        learning_rate: The current learning rate, for the record.
+        progress: Notified of each step and epoch, including epochs before a resumption.
+        checkpoint: Written after each epoch and from time to time within it; none by default.
+        measures: Of all validation rows, as of `evaluate`.
+
+    Raises:
+        DivergenceError: A mean, of training or validation, is infinite or not a number.
+        CheckpointError: The checkpoint cannot be written or continued.
+    """
+    restored = checkpoint.restore() if checkpoint else None
+    state, best_weights = restored or (FitState(), model.get_weights())
+    earlier_seconds = sum(record.seconds for record in state.records) + state.seconds
+    for record in state.records:
+        progress.epoch(record, record.epoch == state.best_epoch)
+    with _deferred_interrupt() as interrupted:
+        while state.epoch <= min(epochs, state.best_epoch + patience):
+            started = time.perf_counter() - state.seconds
+            for inputs, targets in islice(train_batches.epoch(state.epoch), state.step, None):
+                state.totals.add(train_step(inputs, targets), len(targets))
+                state.step += 1
+                progress.step(state.epoch, state.step, _finite_loss(state))
+                check_interrupt()
+                if interrupted():
+                    break
+                if checkpoint and checkpoint.due:
+                    state.seconds = time.perf_counter() - started
+                    checkpoint.save(state, best_weights)
+            if interrupted() and state.records:
+                break
+            validation = evaluate(eval_step, validation_batches(), measures)
+            for name, mean in validation.items():  # the last step may have broken the weights
+                _require_finite(f"validation {name}", mean, f"after epoch {state.epoch}")
+            record = EpochRecord(
+                state.epoch,
+                state.totals.means(),
+                validation,
+                learning_rate(),
+                time.perf_counter() - started,
+            )
+            current = score(record.validation)
+            best = state.best_score is None or current > state.best_score
+            if best:
+                state.best_score, state.best_epoch = current, state.epoch
+                best_weights = model.get_weights()
+            progress.epoch(record, best)
+            state = FitState(
+                epoch=state.epoch + 1,
+                records=[*state.records, record],
+                best_epoch=state.best_epoch,
+                best_score=state.best_score,
+            )
+            if interrupted():
+                break
+            if checkpoint:
+                checkpoint.save(state, best_weights)
+        stopped_early = interrupted()
+    model.set_weights(best_weights)
+    return FitResult(tuple(state.records), state.best_epoch, stopped_early, earlier_seconds)
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[Callable[[], bool]]:
+    """In this context, a first SIGINT only makes the yielded function return True."""
+    received = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield received.is_set  # only the main thread may set signal handlers
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def handler(_signal: int, _frame: FrameType | None) -> None:
+        received.set()
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield received.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _finite_loss(state: FitState) -> float:
+    loss = state.totals.means()["loss"]
+    _require_finite("training loss", loss, f"in epoch {state.epoch}, step {state.step}")
+    return loss
+
+
+def _require_finite(name: str, mean: float, when: str) -> None:
+    if not math.isfinite(mean):
+        raise DivergenceError(f"the {name} became {mean} {when}; try a lower --learning-rate")
+
+
+def summed(gradient: Any) -> Any:
+    """Add up a sparse gradient's entries for the same row; otherwise its norm is wrong."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, place = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def _sums(
+    row_losses: tf.Tensor,
+    metrics: Mapping[str, PerRowFunction],
+    targets: tf.Tensor,
+    outputs: tf.Tensor,
+) -> dict[str, tf.Tensor]:
+    values = {"loss": row_losses, **{name: f(targets, outputs) for name, f in metrics.items()}}
+    return {name: tf.reduce_sum(tf.cast(value, tf.float32)) for name, value in values.items()}

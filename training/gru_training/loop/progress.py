@@ -1,0 +1,134 @@
+"""The progress display of a training: a bar with loss and time left, and a line per epoch."""
+
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from gru_training.loop.batches import Batch
+from gru_training.loop.fit import PerRowFunction
+from gru_training.loop.fit import Progress as FitProgress
+from gru_training.loop.fit_state import EpochRecord
+
+if TYPE_CHECKING:
+    import keras
+
+
+@runtime_checkable
+class ModelFollower(FitProgress, Protocol):
+    """Progress that also looks at the model."""
+
+    def watch(
+        self,
+        model: "keras.Model",
+        loss: PerRowFunction,
+        batches: Callable[[], Iterable[Batch]],
+    ) -> None:
+        """Before the first step: what is trained, what it minimises, and the validation batches."""
+
+
+class TrainingProgress:
+    """Shows the progress of `gru_training.loop.fit.fit`; the bar only in a terminal.
+
+    Args:
+        console: Where to write.
+        epochs: Most epochs; the time left is for all of them.
+        steps: Steps per epoch.
+        metric: The validation mean to show beside the loss.
+        style: How to write it, as in format().
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        epochs: int,
+        steps: int,
+        metric: str = "accuracy",
+        style: str = ".1%",
+    ):
+        self._console, self._epochs, self._steps = console, epochs, steps
+        self._metric, self._style = metric, style
+        self._bar = Progress(
+            TextColumn("epoch {task.fields[epoch]}/" + str(epochs)),
+            BarColumn(),
+            TextColumn("{task.fields[doing]}"),
+            TimeElapsedColumn(),
+            TextColumn("left at most"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._best = "-"
+        self._task = self._bar.add_task(
+            "", total=epochs * steps, epoch=1, doing="tracing and compiling the first steps"
+        )
+
+    def __enter__(self) -> "TrainingProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """Move the bar."""
+        done = (epoch - 1) * self._steps + step
+        doing = f"loss {loss:.4f}  best val {self._metric} {self._best}"
+        self._bar.update(self._task, completed=done, epoch=epoch, doing=doing)
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:
+        """Write a line."""
+        value = format(record.validation[self._metric], self._style)
+        self._best = value if best else self._best
+        self._console.print(
+            f"epoch {record.epoch:>{len(str(self._epochs))}}/{self._epochs}  "
+            f"loss {record.train['loss']:.4f}  "
+            f"val loss {record.validation['loss']:.4f}  val {self._metric} {value}  "
+            f"{record.seconds:.1f} s{'  *' if best else ''}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+class ProgressGroup:
+    """Passes on to several what `gru_training.loop.fit.fit` says of its progress."""
+
+    def __init__(self, members: Sequence[FitProgress]):
+        self._members = members
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """As of a member."""
+        for each in self._members:
+            each.step(epoch, step, loss)
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:
+        """As of a member."""
+        for each in self._members:
+            each.epoch(record, best)
+
+
+class EpochFollower:
+    """Passes one validation measure of each epoch on.
+
+    Args:
+        measure: Its name.
+        after_epoch: Gets the number of the epoch and the measure; may end the training by an error.
+    """
+
+    def __init__(self, measure: str, after_epoch: Callable[[int, float], None]):
+        self._measure, self._after_epoch = measure, after_epoch
+
+    def step(self, epoch: int, step: int, loss: float) -> None:
+        """Nothing: the validation rows are measured after each epoch."""
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:  # noqa: ARG002
+        """Pass it on."""
+        self._after_epoch(record.epoch, record.validation[self._measure])

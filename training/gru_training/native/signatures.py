@@ -1,0 +1,44 @@
+"""A model's signatures as graphs of ONNX, and what happens to a request before one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Step = Mapping[str, Any]
+"""One step of `gru_serving.engine.native.steps`, as JSON: `{"do": …, "from": …, "to": …}`."""
+
+
+@dataclass(frozen=True)
+class NativeSignature:
+    """One signature.
+
+    Attributes:
+        graph: Which of the graphs answers it; None where the steps make all outputs.
+        outputs: Outputs of the graph, or values of the steps, by the name that the signature gives.
+        steps: Make the graph's inputs of the signature's; inputs of the same name need none.
+        rows_per_run: Rows that the graph takes at once; None for any number.
+    """
+
+    graph: str | None
+    outputs: Mapping[str, str]
+    steps: Sequence[Step] = ()
+    rows_per_run: int | None = None
+
+
+@dataclass(frozen=True)
+class NativeModel:
+    """All that an export writes for ONNX Runtime.
+
+    Attributes:
+        graphs: `onnx.ModelProto` by name.
+        signatures: By name.
+        left: Why the other signatures are left to TensorFlow, by name.
+        texts: Files that the steps name, by file name.
+    """
+
+    graphs: Mapping[str, Any] = field(default_factory=dict)
+    signatures: Mapping[str, NativeSignature] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)

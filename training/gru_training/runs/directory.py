@@ -1,0 +1,281 @@
+"""What a training run leaves behind; needs TensorFlow only for the model and the settings.
+
+=========================  ====================================================================
+config.json                task, version and settings; `gru_training.config.from_dict` reads them
+model.keras                the model of the best epoch
+metrics.json               what it achieves, baselines, counts, versions
+history.json               one record per epoch
+report.md                  all this for people, with pictures
+report.html                the same as one page that needs no other file
+manifest.json              the run's files with their sizes; written last
+=========================  ====================================================================
+
+What else there is depends on the task: `gru_training.sentiment.run`,
+`gru_training.forecasting.run`.
+
+A run is built in `.<name>.partial-<random>` beside its final place and renamed when it is
+whole, so that under its own name there is either a complete run or none.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from gru_training.errors import RunDirectoryError
+from gru_training.runs.run_config import read_config
+
+if TYPE_CHECKING:
+    import keras
+
+MANIFEST = "manifest.json"
+
+ConfigT = TypeVar("ConfigT")
+RunT = TypeVar("RunT", bound="RunDirectory")
+WriterT = TypeVar("WriterT", bound="RunWriter")
+
+
+class RunDirectory:
+    """A complete run of any task.
+
+    Args:
+        path: Where it lies; `open` checks it.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @classmethod
+    def open(cls: type[RunT], path: str | os.PathLike[str]) -> RunT:
+        """Open a run and check that all its files are there at their full size.
+
+        Raises:
+            RunDirectoryError: There is no run, or it is not whole; names what is missing.
+        """
+        run = cls(Path(path))
+        if not run.path.is_dir():
+            raise RunDirectoryError(f"there is no run directory {path}")
+        if not (run.path / MANIFEST).is_file():
+            raise RunDirectoryError(
+                f"{path} is not a complete run: {MANIFEST} is missing (written last, so training "
+                "was "
+                "cut short, or this is another kind of folder)"
+            )
+        files = run._json(MANIFEST)
+        if not isinstance(files, dict):
+            raise RunDirectoryError(f"{run.path / MANIFEST}: expected file names with sizes")
+        for name, size in files.items():
+            file = run.path / name
+            if not file.is_file():
+                raise RunDirectoryError(f"{path} is not a complete run: {name} is missing")
+            if file.stat().st_size != size:
+                raise RunDirectoryError(
+                    f"{path} is not a complete run: {name} has {file.stat().st_size} bytes, "
+                    f"expected {size}"
+                )
+        return run
+
+    @cached_property
+    def task(self) -> str:
+        """What the run was trained for, as `sentiment`."""
+        values = self._json("config.json")
+        return str(values.get("task")) if isinstance(values, dict) else "unknown"
+
+    @cached_property
+    def given(self) -> dict[str, Any] | None:
+        """What is known of data that were given in memory; None where the settings name them."""
+        values = self._json("config.json")
+        given = values.get("given") if isinstance(values, dict) else None
+        return given if isinstance(given, dict) else None
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """What the run achieved."""
+        return cast(dict[str, Any], self._json("metrics.json"))
+
+    @cached_property
+    def history(self) -> list[dict[str, Any]]:
+        """One record per epoch."""
+        return cast(list[dict[str, Any]], self._json("history.json"))
+
+    def load_model(self) -> "keras.Model":
+        """The model of the best epoch.
+
+        Raises:
+            RunDirectoryError: The file is damaged.
+        """
+        return self._load("model.keras")
+
+    def _load(self, name: str) -> "keras.Model":
+        import keras
+
+        import keras_gru  # noqa: F401  knows the layers that the file holds
+
+        path = self.path / name
+        try:
+            # From Python 3.12 on, HDF5's way of reading goes around the archive's check sums.
+            with zipfile.ZipFile(path) as archive:
+                damaged = archive.testzip()
+            if damaged is not None:
+                raise zipfile.BadZipFile(f"{damaged} in it is damaged")
+            return keras.models.load_model(path, compile=False)
+        except Exception as error:  # a damaged file fails anywhere: zip, JSON, HDF5, the layers
+            raise RunDirectoryError(f"cannot load {path}: {error}") from error
+
+    def digest(self, names: Iterable[str]) -> str:
+        """SHA-256, in hexadecimal, of some of its files.
+
+        Raises:
+            RunDirectoryError: One cannot be read.
+        """
+        whole = hashlib.sha256()
+        for name in names:
+            try:
+                with (self.path / name).open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise RunDirectoryError(f"cannot read {self.path / name}: {error}") from error
+            whole.update(f"{name} {digest}\n".encode())
+        return whole.hexdigest()
+
+    def _json(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise RunDirectoryError(f"cannot read {self.path / name}: {error}") from error
+
+
+class TaskRun(RunDirectory, ABC):
+    """A complete run of one task."""
+
+    @property
+    @abstractmethod
+    def config(self) -> Any:
+        """The settings of the run, a dataclass of the task's."""
+
+    def _read_config(self, task: str, config_type: type[ConfigT]) -> ConfigT:
+        """The settings, of a run that must be of this task and of this major version."""
+        return cast(ConfigT, read_config(self._json("config.json"), {task: config_type}, self.path))
+
+
+class RunWriter:
+    """Builds a run aside and puts it in place when whole; a context manager.
+
+    Leaving the context without `publish` removes what was built.
+
+    Args:
+        runs_dir: Folder of the run directories; made when absent.
+        name: Name of the new run.
+    """
+
+    def __init__(self, runs_dir: Path, name: str):
+        self.final = self.path = runs_dir / name  # the latter until entered
+
+    def __enter__(self: WriterT) -> WriterT:
+        try:
+            self.final.parent.mkdir(parents=True, exist_ok=True)
+            self._begin()
+        except OSError as error:
+            self._clear()
+            raise RunDirectoryError(
+                f"cannot write to {self.final.parent}: {error.strerror or error}"
+            ) from error
+        except BaseException:
+            self._clear()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        failed = self._failed(error) if isinstance(error, OSError) else ""
+        self._clear()
+        if isinstance(error, OSError):
+            raise RunDirectoryError(f"cannot write {failed}: {error.strerror or error}") from error
+
+    def _failed(self, error: OSError) -> str:
+        """What could not be written: the file begun last where the error names none."""
+        if error.filename:
+            return str(error.filename).replace(str(self.path), str(self.final))
+        files = [] if self.path == self.final else list(self.path.iterdir())
+        if not files:
+            return f"the run {self.final}"
+        last = max(files, key=lambda file: file.stat().st_mtime_ns)
+        return str(self.final / last.name)
+
+    def _begin(self) -> None:
+        """Make the folder in which the run is built."""
+        self._require_free()
+        self.path = Path(
+            tempfile.mkdtemp(dir=self.final.parent, prefix=f".{self.final.name}.partial-")
+        )
+
+    def _clear(self) -> None:
+        """Remove what was built, unless it was published."""
+        if self.path != self.final:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file of the run, UTF-8."""
+        (self.path / name).write_text(text, "utf-8", newline="\n")
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a file of the run as JSON; NaN and infinity are refused."""
+        self.write_text(
+            name, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        )
+
+    def publish(self) -> Path:
+        """Write the manifest and rename the run into place.
+
+        Returns:
+            The run's place.
+
+        Raises:
+            RunDirectoryError: A run of this name has come into being meanwhile.
+        """
+        files = sorted(self.path.iterdir())
+        self.write_json(MANIFEST, {file.name: file.stat().st_size for file in files})
+        for file in self.path.iterdir():
+            _to_disk(file)
+        self._require_free()
+        self.path.chmod(0o777 & ~_umask())  # mkdtemp's own mode shuts others out
+        self.path.rename(self.final)
+        self.path = self.final
+        _to_disk(self.final.parent)
+        return self.final
+
+    def _require_free(self) -> None:
+        if os.path.lexists(self.final):
+            raise RunDirectoryError(
+                f"{self.final} exists already; choose another --name or remove it"
+            )
+
+
+def _to_disk(path: Path) -> None:
+    """Make a file or folder survive a power cut."""
+    if sys.platform == "win32":  # opens no folders, and syncs nothing that is open for reading
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,138 @@
+"""Builds the run directory of a training, which may be cut short and continued."""
+
+import glob
+import itertools
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from shlex import quote
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from gru_training.config import TaskConfig, to_dict
+from gru_training.errors import DivergenceError, InterruptedRun, RunDirectoryError
+from gru_training.loop.checkpoint import Checkpoint, checkpoint_path
+from gru_training.loop.fit import FitResult
+from gru_training.runs.directory import RunWriter
+from gru_training.runs.lock import RunLock
+from gru_training.runs.report_page import write_report_page
+from gru_training.runs.run_config import package_version
+from gru_training.termination import interrupted
+
+if TYPE_CHECKING:
+    import keras
+
+
+def run_name(config: TaskConfig, task: str, data: Path | str) -> str:
+    """The name that the settings give a run, else one made of task, data and time.
+
+    Args:
+        config: The settings.
+        task: What is trained for.
+        data: A file or folder, or what built-in data are called.
+    """
+    if config.run.name is not None:
+        return config.run.name
+    source = Path(data).resolve().name.split(".")[0]
+    return f"{task}-{source}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+class TrainingRunWriter(RunWriter):
+    """A `RunWriter` that writes the settings, and keeps the checkpoint of a broken run.
+
+    No two processes build a run of the same name at the same time.
+
+    Args:
+        config: The settings; where they give the run no name, `name` may get a number at its end.
+        task: What is trained for.
+        name: Name of the new run, from `run_name`.
+        resume: Whether to go on from a checkpoint; else there must be none.
+        given: What is known of data that no setting names, as JSON values.
+        asked: The settings as they were given, where `config` says what they left open: those that
+            `resume` goes on with, to decide the same again.
+    """
+
+    def __init__(
+        self,
+        config: TaskConfig,
+        task: str,
+        name: str,
+        resume: bool,
+        given: Mapping[str, Any] | None = None,
+        asked: TaskConfig | None = None,
+    ):
+        super().__init__(config.run.runs_dir, name)
+        self._settings = {"task": task, "keras_gru": package_version(), **to_dict(config)}
+        if given is not None:
+            self._settings["given"] = dict(given)
+        self._asked = self._settings if asked is None else {**self._settings, **to_dict(asked)}
+        self._named = config.run.name is not None
+        self._resume = resume
+        self._place(self.final)
+
+    def _place(self, final: Path) -> None:
+        self.final = self.path = final
+        self._checkpoint = checkpoint_path(final)
+        self._lock = RunLock(final.parent / f".{final.name}.lock")
+
+    def _begin(self) -> None:
+        first = self.final
+        for number in itertools.count(2):
+            if self._lock.acquire():
+                break
+            if self._named:
+                raise RunDirectoryError(
+                    f"{self.final} is being trained by another process; wait for it, or choose "
+                    "another --name"
+                )
+            self._place(first.with_name(f"{first.name}-{number}"))  # begun in the same second
+        if self._checkpoint.exists() and not self._resume:
+            raise RunDirectoryError(
+                f"{self.final} was begun and cut short; go on with `gru-train resume "
+                f"{quote(str(self.final))}`, choose another --name, or remove {self._checkpoint}"
+            )
+        if self._lock.holds or self._resume:  # what killed processes were building
+            for left in self.final.parent.glob(f".{glob.escape(self.final.name)}.partial-*"):
+                shutil.rmtree(left, ignore_errors=True)
+        super()._begin()
+        self.write_json("config.json", self._settings)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._lock.release()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, DivergenceError):  # it would diverge again
+            self._checkpoint.unlink(missing_ok=True)
+        super().__exit__(kind, error, trace)
+        cut_short = isinstance(error, KeyboardInterrupt) or (error is not None and interrupted())
+        if cut_short and self._checkpoint.exists():
+            raise InterruptedRun(self.final) from error
+
+    def checkpoint(self, variables: Sequence[Any], data: str) -> Checkpoint:
+        """The checkpoint of the training that is to become this run.
+
+        Args:
+            variables: All that training changes.
+            data: Digest of what is trained on.
+        """
+        return Checkpoint(self._checkpoint, self._asked, variables, data=data)
+
+    def write_model(self, model: "keras.Model", result: FitResult | None) -> None:
+        """Write the model and how its training went, epoch by epoch, if it was trained."""
+        model.save(self.path / "model.keras")
+        epochs = () if result is None else result.epochs
+        self.write_json("history.json", [to_dict(record) for record in epochs])
+
+    def publish(self) -> Path:
+        """As of the base class, with the report as a page; then the checkpoint can go."""
+        write_report_page(self.path)
+        place = super().publish()
+        self._checkpoint.unlink(missing_ok=True)
+        return place

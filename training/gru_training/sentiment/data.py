@@ -1,0 +1,197 @@
+"""Labelled texts, split into training, validation and test rows that share no text."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gru_training.data.label_cells import TargetKind
+from gru_training.data.problems import Problems
+from gru_training.data.text_table import TextTable
+from gru_training.errors import DataError
+from gru_training.sentiment.data_config import SentimentDataConfig
+from gru_training.sentiment.rows import Row, SentimentRows, target_array
+from gru_training.sentiment.sources.corpora import CLASSES, read_corpus
+from gru_training.sentiment.sources.grammar import generate_reviews
+from gru_training.sentiment.sources.label_problems import require_targets
+from gru_training.sentiment.sources.labelled_file import read_labelled_files, read_table
+from gru_training.sentiment.split import Parts, split
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """One part of a split."""
+
+    texts: tuple[str, ...]
+    labels: np.ndarray
+    """Class numbers (N,) int32; 0 and 1 for each label, (N, C) float32; or numbers (N,) float32."""
+    places: tuple[str, ...] = ()
+    """Where each row stands in its file; none where they stand in no file."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def same_rows(self, other: "LabelledTexts") -> bool:
+        """Whether texts and labels are those of another part, in the same order."""
+        return self.texts == other.texts and self.labels.tolist() == other.labels.tolist()
+
+
+@dataclass(frozen=True)
+class SentimentData:
+    """A data set ready for training."""
+
+    name: str
+    classes: tuple[str, ...]
+    """The classes or labels; of a number to estimate what it is called."""
+    train: LabelledTexts
+    validation: LabelledTexts
+    test: LabelledTexts
+    notes: tuple[str, ...] = ()
+    """What a reader of the report should know about the rows."""
+    kind: TargetKind = "class"
+    made_up: bool = False
+    """Whether the texts were generated."""
+    own: bool = False
+    """Whether they are the user's, and no known set."""
+    earlier: Mapping[str, int] = field(default_factory=dict)
+    """Of a run that goes on from another: how many rows of each part, the first ones, were in that
+    part before."""
+    replay: float = 1.0
+    """Share of the earlier training rows that the network reads in each epoch."""
+
+    def parts(self) -> dict[str, LabelledTexts]:
+        """The parts by name: train, validation, test."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+    def fresh(self, part: str) -> slice:
+        """The rows of a part that were not there before: of a first training all."""
+        return slice(self.earlier.get(part, 0), None)
+
+    def contents(self) -> Iterator[str | np.ndarray]:
+        """All that the data say, for a digest."""
+        yield from self.classes
+        for part in self.parts().values():
+            yield from part.texts
+            yield part.labels
+
+
+def load_sentiment_data(
+    config: SentimentDataConfig, seed: int, table: TextTable | None = None
+) -> SentimentData:
+    """Read or generate the rows, or take those given, and split them.
+
+    An official split, and parts that the settings name, are kept. Otherwise the split is drawn
+    under the seed, stratified by class, or is that of a fold or of the rows' times. Training rows
+    whose text also stands in another part are dropped.
+
+    Args:
+        config: Where the rows are, and how to split them.
+        seed: Of the training; also of generated reviews and of the split, where the settings name
+            no other for these.
+        table: The rows, where they are not to be read.
+
+    Raises:
+        DataError: The source cannot be used; says why.
+    """
+    name = "grammar" if table is None else table.name
+    unit = "line" if table is None else "row"
+    problems = Problems(str(config.data or name), config.drop_bad, unit=unit)
+    source = read_rows(config, seed, problems, table)
+    problems.raise_errors()
+    return split_rows(source, config, seed, problems)
+
+
+def read_rows(
+    config: SentimentDataConfig, seed: int, problems: Problems, table: TextTable | None = None
+) -> SentimentRows:
+    """Read or generate the rows, or take those given.
+
+    Args:
+        config: What to read.
+        seed: As of `load_sentiment_data`.
+        problems: Told of what is wrong with the user's own rows.
+        table: The rows, where they are not to be read.
+
+    Raises:
+        DataError: The source cannot be read.
+    """
+    if table is not None:
+        if config.data is not None or config.phrases:
+            raise DataError("--data and --phrases are for files; the rows are given as a table")
+        return read_table(table, config, problems)
+    if config.data is None:
+        reviews = generate_reviews(config.reviews, config.drawn_with(seed))
+        rows = [Row(review.text, review.label, str(review.group)) for review in reviews]
+        return SentimentRows("grammar", CLASSES, rows, made_up=True)
+    if not config.data.exists():
+        raise DataError(f"--data: there is no file or folder {config.data}")
+    if config.data.is_dir():
+        _require_plain(config)
+        corpus = read_corpus(config.data, config.phrases)
+        problems.notes += corpus.notes
+        return SentimentRows(corpus.name, CLASSES, corpus.train, corpus.validation, corpus.test)
+    if config.phrases:
+        raise DataError(f"--phrases is for a folder with SST-2, got the file {config.data}")
+    return read_labelled_files(config, problems)
+
+
+def _require_plain(config: SentimentDataConfig) -> None:
+    """Raise DataError where settings for files are given with the folder of a known set."""
+    for flag, value in (
+        ("--more-data", config.more_data),
+        ("--validation", config.validation),
+        ("--test", config.test),
+        ("--part-column", config.part_column),
+        ("--group-column", config.group_column),
+        ("--time-column", config.time_column),
+        ("--target-type", config.target_type),
+    ):
+        if value:
+            raise DataError(f"{flag} is for a file of your own, got the folder {config.data}")
+
+
+def split_rows(
+    source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
+) -> SentimentData:
+    """Split rows as `load_sentiment_data` does.
+
+    Raises:
+        DataError: Too few classes, or too few rows for each part.
+    """
+    return labelled_data(source, split_parts(source, config, seed, problems), problems)
+
+
+def split_parts(
+    source: SentimentRows, config: SentimentDataConfig, seed: int, problems: Problems
+) -> Parts:
+    """The rows of each part, of `split_rows`."""
+    where = str(config.data or source.name)
+    given = (source.validation is not None) + (source.test is not None)
+    require_targets(source.train, source, where, 3 - given if given else 3)
+    rng = np.random.default_rng(config.drawn_with(seed))
+    parts = split(source, config, rng, problems)
+    for part, rows in (("validation", parts.validation), ("test", parts.test)):
+        if not rows:
+            raise DataError(
+                f"{where}: expected at least one row for {part}, got none; are too "
+                "many texts the same, or is --text-column the wrong one?"
+            )
+    require_targets(parts.train, source, f"what is left of {where} for training", 1)
+    return parts
+
+
+def labelled_data(source: SentimentRows, parts: Parts, problems: Problems) -> SentimentData:
+    """Rows with what is known of their source, and the notes on them."""
+    name, classes = source.name, source.classes
+    train, validation, test = (
+        LabelledTexts(
+            tuple(row.text for row in rows),
+            target_array(rows, source.kind, len(classes)),
+            tuple(row.place for row in rows),
+        )
+        for rows in parts
+    )
+    notes = tuple(problems.notes)
+    return SentimentData(
+        name, classes, train, validation, test, notes, source.kind, source.made_up, source.own
+    )

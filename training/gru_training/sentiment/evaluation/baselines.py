@@ -1,0 +1,204 @@
+"""Simple models to beat.
+
+They read the same token ids as the network: the same words are known and the same texts cut.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+
+from gru_training.classification.decision import f1_threshold
+from gru_training.classification.measures import class_measures, labels_agreement, number_measures
+from gru_training.sentiment.targets.target import Target
+from gru_training.words.ngram_model import NgramModel
+from gru_training.words.token_rows import TokenRows, members_of
+from gru_training.words.vocabulary import PADDING
+
+_INVERSE_PENALTIES = (0.03, 0.3, 3.0)
+_RIDGE_PENALTIES = (1.0, 10.0, 100.0)
+_LONGEST = {2: "bigrams", 3: "trigrams"}
+"""What n-grams are called by their order."""
+
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """How well a simple model does."""
+
+    name: str
+    validation: Mapping[str, float]
+    """Its measures on the validation rows, by name."""
+    test: Mapping[str, float]
+    """Likewise on the test rows."""
+    test_predictions: np.ndarray
+    """Class numbers (N,), labels (N, C) bool, or numbers (N,)."""
+
+    @property
+    def validation_accuracy(self) -> float:
+        """Of a model that answers classes."""
+        return self.validation["accuracy"]
+
+    @property
+    def test_accuracy(self) -> float:
+        """Likewise."""
+        return self.test["accuracy"]
+
+
+def majority_class(train: TokenRows, validation: TokenRows, test: TokenRows) -> BaselineResult:
+    """Always answers the class most frequent in training."""
+    answer = int(np.bincount(train.labels).argmax())
+    always = (np.full(len(rows.labels), answer) for rows in (validation, test))
+    return _of_classes("majority class", validation, test, *always)
+
+
+def bag_of_words(
+    train: TokenRows, validation: TokenRows, test: TokenRows, target: Target | None = None
+) -> BaselineResult:
+    """Logistic regression on how often each word occurs, blind to word order.
+
+    The penalty is chosen on the validation rows, by the target's metric or by accuracy.
+    """
+    vectorizer = CountVectorizer(analyzer=_unigrams)
+    x_train = vectorizer.fit_transform(train.ids)
+    x_validation, x_test = vectorizer.transform(validation.ids), vectorizer.transform(test.ids)
+    candidates = []
+    for penalty in _INVERSE_PENALTIES:
+        model = LogisticRegression(C=penalty, solver="newton-cg", max_iter=5000)
+        model.fit(x_train, train.labels)
+        if target is None or target.metric.name == "accuracy":
+            value = float(model.score(x_validation, validation.labels))
+        else:
+            value = target.metric.score(validation.labels, _log_scores(model, x_validation))
+        candidates.append((value, model))
+    _, model = max(candidates, key=lambda candidate: candidate[0])
+    return _of_classes(
+        "bag of words, logistic regression",
+        validation,
+        test,
+        model.predict(x_validation),
+        model.predict(x_test),
+    )
+
+
+def labels_bag_of_words(
+    train: TokenRows, validation: TokenRows, test: TokenRows, target: Target
+) -> BaselineResult:
+    """TF-IDF and a logistic regression for each label, with thresholds as the network has them."""
+    features = make_pipeline(CountVectorizer(analyzer=_unigrams), TfidfTransformer())
+    x = [features.fit_transform(train.ids)]
+    x += [features.transform(rows.ids) for rows in (validation, test)]
+    best: tuple[float, list[np.ndarray]] | None = None
+    for penalty in (*_INVERSE_PENALTIES, 30.0):
+        scores = [np.zeros((len(part.labels), target.outputs)) for part in (validation, test)]
+        for k in range(target.outputs):
+            is_label = members_of(train.labels, k)
+            if is_label.all() or not is_label.any():
+                for part in scores:
+                    part[:, k] = float(is_label.all())
+                continue
+            model = LogisticRegression(C=penalty, max_iter=5000).fit(x[0], is_label)
+            for part, rows in zip(scores, x[1:], strict=True):
+                part[:, k] = model.predict_proba(rows)[:, 1]
+        logits = np.log(np.clip(scores[0], 1e-9, 1)) - np.log(np.clip(1 - scores[0], 1e-9, 1))
+        value = target.metric.score(validation.labels, logits)
+        if best is None or value > best[0]:
+            best = value, scores
+    assert best is not None
+    members = target.members(validation.labels)
+    least = np.array([f1_threshold(members[:, k], best[1][0][:, k]) for k in range(target.outputs)])
+    predicted = [scores >= least for scores in best[1]]
+    return BaselineResult(
+        "bag of words, logistic regressions",
+        labels_agreement(members, predicted[0]),
+        labels_agreement(target.members(test.labels), predicted[1]),
+        predicted[1],
+    )
+
+
+def mean_number(train: TokenRows, validation: TokenRows, test: TokenRows) -> BaselineResult:
+    """Always answers the median of training, which has the least absolute error."""
+    answer = float(np.median(train.labels))
+    always = [np.full(len(rows.labels), answer) for rows in (validation, test)]
+    return _of_numbers("always the median", validation, test, *always)
+
+
+def numbers_bag_of_words(
+    train: TokenRows, validation: TokenRows, test: TokenRows
+) -> BaselineResult:
+    """TF-IDF and a ridge regression; the penalty is chosen on the validation rows."""
+    features = make_pipeline(CountVectorizer(analyzer=_unigrams), TfidfTransformer())
+    x = [features.fit_transform(train.ids)]
+    x += [features.transform(rows.ids) for rows in (validation, test)]
+    models = [Ridge(penalty / 10).fit(x[0], train.labels) for penalty in _RIDGE_PENALTIES]
+    model = min(models, key=lambda m: np.mean(np.abs(m.predict(x[1]) - validation.labels)))
+    return _of_numbers(
+        "bag of words, ridge regression", validation, test, model.predict(x[1]), model.predict(x[2])
+    )
+
+
+def naive_bayes(
+    ngrams: NgramModel, train: TokenRows, validation: TokenRows, test: TokenRows
+) -> BaselineResult:
+    """Multinomial naive Bayes on which n-grams a text holds (Wang and Manning 2012, 2.1).
+
+    Args:
+        ngrams: Says which n-grams the training rows hold; its weights are not used.
+        train: Rows to count in; every count begins at 1.
+        validation: Held-out rows.
+        test: Held-out rows.
+    """
+    model = MultinomialNB().fit(ngrams.indicators(train.ids), train.labels)
+    predicted = (model.predict(ngrams.indicators(rows.ids)) for rows in (validation, test))
+    return _of_classes(
+        f"{_LONGEST[ngrams.order]}, multinomial naive Bayes", validation, test, *predicted
+    )
+
+
+def nb_weighted_ngrams(model: NgramModel, validation: TokenRows, test: TokenRows) -> BaselineResult:
+    """Logistic regression on n-grams weighted by naive-Bayes log-count ratios.
+
+    Args:
+        model: Of `gru_training.words.ngram_model.fit_ngrams`.
+        validation: Rows that the penalty was chosen on.
+        test: Held-out rows.
+    """
+    predicted = (model.logits(rows.ids).argmax(axis=1) for rows in (validation, test))
+    return _of_classes(
+        f"NB-weighted {_LONGEST[model.order]}, logistic regression", validation, test, *predicted
+    )
+
+
+def _unigrams(ids: np.ndarray) -> Iterator[int]:
+    return (int(i) for i in ids if i != PADDING)
+
+
+def _log_scores(model: LogisticRegression, rows: object) -> np.ndarray:
+    """Logits (N, C), of a regression that knows fewer classes than there are, too."""
+    scores = np.full((rows.shape[0], int(model.classes_.max()) + 1), -np.inf)  # type: ignore[attr-defined]
+    scores[:, model.classes_] = model.predict_log_proba(rows)
+    return scores
+
+
+def _of_classes(
+    name: str, validation: TokenRows, test: TokenRows, *predicted: np.ndarray
+) -> BaselineResult:
+    classes = int(max(validation.labels.max(), test.labels.max(), *(p.max() for p in predicted)))
+    known, tested = (
+        class_measures(rows.labels, answers, classes + 1)
+        for rows, answers in zip((validation, test), predicted, strict=True)
+    )
+    return BaselineResult(name, known, tested, predicted[1])
+
+
+def _of_numbers(
+    name: str, validation: TokenRows, test: TokenRows, *predicted: np.ndarray
+) -> BaselineResult:
+    known, tested = (
+        number_measures(rows.labels, answers)
+        for rows, answers in zip((validation, test), predicted, strict=True)
+    )
+    return BaselineResult(name, known, tested, predicted[1])

@@ -1,0 +1,209 @@
+"""What is told of a model that answers one class for each text."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gru_training.classification import pictures
+from gru_training.classification.accuracy_by_length import bin_by_length
+from gru_training.classification.doubtful import (
+    doubtful_labels,
+    doubtful_table,
+    out_of_fold_scores,
+)
+from gru_training.classification.precision_recall import draw_precision_recall
+from gru_training.classification.report import write_markdown
+from gru_training.runs.directory import RunWriter
+from gru_training.sentiment.data import SentimentData
+from gru_training.sentiment.evaluation.advice import advice
+from gru_training.sentiment.evaluation.baselines import BaselineResult
+from gru_training.sentiment.evaluation.calibrated import Calibrated
+from gru_training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
+from gru_training.sentiment.evaluation.gates import choose_rows, draw_gates, read_texts
+from gru_training.sentiment.evaluation.marked_texts import Marked, write_marked_texts
+from gru_training.sentiment.evaluation.metrics import (
+    calibration_summary,
+    class_summary,
+    length_summary,
+    part_summary,
+    same_words,
+)
+from gru_training.sentiment.evaluation.results import Results
+from gru_training.sentiment.evaluation.trained import Alone, TrainedClassifier
+from gru_training.words.token_rows import word_counts
+from gru_training.words.vocabulary import PADDING
+
+DOUBTFUL = "doubtful_labels.csv"
+_SHOWN = 10
+_MOST_DOUBTED = 20_000
+"""Training rows, of which folds are still fast."""
+
+
+def class_results(
+    writer: RunWriter,
+    trained: TrainedClassifier,
+    calibrated: Calibrated,
+    floors: Sequence[BaselineResult],
+    logits: Mapping[str, np.ndarray],
+) -> Results:
+    """Draw the pictures of a run, and make its figures.
+
+    Args:
+        writer: Of the run.
+        trained: The model and its data.
+        calibrated: Its head.
+        floors: Majority class, bag of words, and any further simple models.
+        logits: (N, C) of the validation and the test rows.
+    """
+    data, test = trained.data, trained.rows["test"]
+    labels = {part: trained.rows[part].labels for part in logits}
+    assert calibrated.temperature is not None
+    assert calibrated.decision is not None
+    scores = {part: calibrated.head.scores(logits[part]).numpy() for part in logits}
+    answered = {part: calibrated.decision.classes(scores[part]) for part in logits}
+    predicted = answered["test"]
+    right = {
+        "gru": predicted == test.labels,
+        "bag_of_words": floors[1].test_predictions == test.labels,
+    }
+    lengths = np.array([np.count_nonzero(ids != PADDING) for ids in test.ids])
+    bins = bin_by_length(lengths)
+    shown = choose_rows(scores["test"], test.labels, lengths)
+    metrics: dict[str, Any] = {
+        "model": {
+            **{part: part_summary(labels[part], logits[part], answered[part]) for part in labels},
+            "parameters": trained.model.count_params(),
+        },
+        **({} if trained.alone is None else _alone(trained.alone, labels)),
+        "decision": calibrated.decision.reason,
+        "same_words": same_words(test, predicted, floors[1].test_predictions),
+        "per_class": class_summary(data, predicted, scores["test"]),
+        "calibration": calibration_summary(calibrated.temperature, labels, logits),
+        "by_length": length_summary(bins, right),
+        "advice": advice(trained, floors, part_summary(labels["validation"],
+                         logits["validation"], answered["validation"])),
+    }  # fmt: skip
+    predictions = _predictions(data, scores["test"], predicted)
+    pictures.draw_confusion_matrix(
+        pictures.confusion_counts(test.labels, predicted, len(data.classes)),
+        data.classes,
+        writer.path / "confusion_matrix.png",
+    )
+    members = test.labels[:, np.newaxis] == np.arange(len(data.classes))
+    draw_precision_recall(
+        members, scores["test"], data.classes, writer.path / "precision_recall.png"
+    )
+    pictures.draw_calibration(
+        test.labels, logits["test"], calibrated.temperature.value, writer.path / "calibration.png"
+    )
+    pictures.draw_accuracy_by_length(bins, right, writer.path / "accuracy_by_length.png")
+    if shown:
+        texts = [predictions[row] for row in shown]
+        draw_gates(
+            read_texts(trained.model, trained.preprocessor, calibrated.temperature.value, texts),
+            data.classes,
+            writer.path / "gates.png",
+        )
+    metrics["deciding_words"] = _explain(writer, trained, calibrated, predictions, predicted)
+    doubtful = _doubtful(writer, trained)
+    metrics["doubtful_labels"] = len(doubtful)
+    markdown = partial(
+        write_markdown,
+        classes=data.classes,
+        mistakes=_surest_mistakes(predictions),
+        gates=bool(shown),
+        doubtful=doubtful[:_SHOWN],
+    )
+    return Results(metrics, predictions, markdown)
+
+
+def _explain(
+    writer: RunWriter,
+    trained: TrainedClassifier,
+    calibrated: Calibrated,
+    predictions: list[dict[str, Any]],
+    predicted: np.ndarray,
+) -> dict[str, list[str]]:
+    """Write the surest answers with their words marked; the words that decide, by class."""
+    surest = [*_surest(predictions, right=False), *_surest(predictions, right=True)]
+    fresh = range(len(predicted))[trained.data.fresh("test")] or range(len(predicted))
+    questions = [Question(row, int(predicted[row])) for row in [*surest, *fresh]]
+    explained = explain_rows(trained, calibrated.head, questions)
+    shown = []
+    for one in explained[: len(surest)]:
+        row = predictions[one.row]
+        right = row["label"] == row["predicted"]
+        verdict = "right" if right else f"wrong, it is {row['label']}"
+        shown.append(Marked(one, f"{row['predicted']} {row['scores'][one.number]:.1%}", verdict))
+    write_marked_texts(writer, shown)
+    return deciding_words(explained, trained.data.classes)
+
+
+def _surest(predictions: list[dict[str, Any]], right: bool, most: int = 6) -> list[int]:
+    """The most confident right or wrong answers, each text once."""
+    rows = [k for k, row in enumerate(predictions) if (row["label"] == row["predicted"]) == right]
+    rows.sort(key=lambda k: -max(predictions[k]["scores"]))
+    first: dict[str, int] = {}
+    for k in rows:
+        first.setdefault(predictions[k]["text"], k)
+    return list(first.values())[:most]
+
+
+def _doubtful(writer: RunWriter, trained: TrainedClassifier) -> list[dict[str, Any]]:
+    """Write the training rows whose label is probably wrong; those rows, too."""
+    part, rows, fresh = trained.data.train, trained.rows["train"], trained.data.fresh("train")
+    ids, labels = rows.ids[fresh], rows.labels[fresh]
+    if trained.data.made_up or len(ids) > _MOST_DOUBTED:
+        return []
+    scores = out_of_fold_scores(word_counts(ids, trained.vocabulary_size), labels)
+    if scores is None:
+        return []
+    found = doubtful_table(
+        doubtful_labels(labels, scores),
+        part.texts[fresh],
+        part.places[fresh],
+        labels,
+        trained.data.classes,
+    )
+    if found:
+        with (writer.path / DOUBTFUL).open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, list(found[0]))
+            table.writeheader()
+            table.writerows(found)
+    return found
+
+
+def _alone(alone: Alone, labels: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {
+        "gru_alone": {part: part_summary(labels[part], alone.logits[part]) for part in labels},
+        "shares": dict(zip(("gru", "ngrams"), alone.shares, strict=True)),
+    }
+
+
+def _predictions(
+    data: SentimentData, scores: np.ndarray, predicted: np.ndarray
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": text,
+            "label": data.classes[label],
+            "predicted": data.classes[answer],
+            "scores": [float(score) for score in row],
+        }
+        for text, label, row, answer in zip(
+            data.test.texts, data.test.labels, scores, predicted, strict=True
+        )
+    ]
+
+
+def _surest_mistakes(predictions: list[dict[str, Any]], most: int = 10) -> list[dict[str, Any]]:
+    wrong = [
+        {**row, "probability": max(row["scores"])}
+        for row in predictions
+        if row["label"] != row["predicted"]
+    ]
+    by_text = {row["text"]: row for row in wrong}  # a text that repeats fills one row
+    return sorted(by_text.values(), key=lambda row: -row["probability"])[:most]

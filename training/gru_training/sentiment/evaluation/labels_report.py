@@ -1,0 +1,184 @@
+"""What is told of a model that answers any number of labels for each text."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gru_training.classification.averages import mean_average_precision, per_class
+from gru_training.classification.measures import labels_agreement
+from gru_training.classification.origin import curves_lines, epoch_sentence
+from gru_training.classification.precision_recall import draw_precision_recall
+from gru_training.classification.report import cell, class_table, further_lines, why_lines
+from gru_training.runs.directory import RunWriter
+from gru_training.sentiment.evaluation.baselines import BaselineResult
+from gru_training.sentiment.evaluation.calibrated import Calibrated
+from gru_training.sentiment.evaluation.explained import Question, deciding_words, explain_rows
+from gru_training.sentiment.evaluation.marked_texts import MOST, Marked, write_marked_texts
+from gru_training.sentiment.evaluation.results import Results
+from gru_training.sentiment.evaluation.trained import TrainedClassifier
+
+_SHOWN = 10
+_MEASURES = {
+    "micro_f1": "micro F1",
+    "macro_f1": "macro F1",
+    "exact_match": "all labels right",
+    "cardinality": "labels per text",
+}
+
+
+def labels_results(
+    writer: RunWriter,
+    trained: TrainedClassifier,
+    calibrated: Calibrated,
+    floors: Sequence[BaselineResult],  # noqa: ARG001
+    logits: Mapping[str, np.ndarray],
+) -> Results:
+    """Draw the pictures of a run, and make its figures; arguments as of `class_results`."""
+    data, target = trained.data, trained.target
+    assert calibrated.temperature is not None
+    assert calibrated.decision is not None
+    members = {part: target.members(trained.rows[part].labels) for part in logits}
+    scores = {part: calibrated.head.scores(logits[part]).numpy() for part in logits}
+    answered = {part: calibrated.decision.labels(scores[part]) for part in logits}
+
+    def measures(part: str, answers: np.ndarray, values: np.ndarray) -> dict[str, float]:
+        return {
+            "loss": target.mean_loss(trained.rows[part].labels, logits[part]),
+            **labels_agreement(members[part], answers),
+            "average_precision": mean_average_precision(members[part], values),
+        }
+
+    metrics: dict[str, Any] = {
+        "model": {
+            **{part: measures(part, answered[part], scores[part]) for part in logits},
+            "parameters": trained.model.count_params(),
+        },
+        "decision": calibrated.decision.reason,
+        "thresholds": dict(zip(data.classes, calibrated.decision.thresholds, strict=True)),
+        "temperature": calibrated.temperature.value,
+        "cardinality": {
+            part: float(target.members(rows.labels).sum(axis=1).mean())
+            for part, rows in trained.rows.items()
+        },
+        "per_class": per_class(members["test"], answered["test"], scores["test"], data.classes),
+    }
+    if trained.alone is not None:
+        metrics["shares"] = dict(zip(("gru", "ngrams"), trained.alone.shares, strict=True))
+    draw_precision_recall(
+        members["test"], scores["test"], data.classes, writer.path / "precision_recall.png"
+    )
+    predictions = [
+        {
+            "text": text,
+            "label": _names(data.classes, right),
+            "predicted": _names(data.classes, said),
+            "scores": [float(score) for score in row],
+        }
+        for text, right, said, row in zip(
+            data.test.texts, members["test"], answered["test"], scores["test"], strict=True
+        )
+    ]
+    metrics["deciding_words"] = _explain(
+        writer, trained, calibrated, members["test"], answered["test"], scores["test"]
+    )
+    surest = np.abs(scores["test"] - members["test"]).max(axis=1)
+    wrong = [
+        predictions[row]
+        for row in np.argsort(-surest, kind="stable")
+        if predictions[row]["label"] != predictions[row]["predicted"]
+    ]
+    return Results(metrics, predictions, partial(_markdown, mistakes=wrong[:_SHOWN]))
+
+
+def _explain(
+    writer: RunWriter,
+    trained: TrainedClassifier,
+    calibrated: Calibrated,
+    held: np.ndarray,
+    said: np.ndarray,
+    scores: np.ndarray,
+) -> dict[str, list[str]]:
+    """Write the surest mistakes with their words marked; the words that decide, by label.
+
+    Args:
+        writer: Of the run.
+        trained: The model and its data.
+        calibrated: Its head.
+        held: Which labels the test rows have, (N, C).
+        said: Which they were given.
+        scores: Their probabilities.
+    """
+    names = trained.data.classes
+    wrong = np.argwhere(held != said)
+    doubt = np.abs(scores - held)[tuple(wrong.T)]
+    first = [Question(*map(int, wrong[k])) for k in np.argsort(-doubt, kind="stable")[:MOST]]
+    given = [Question(*map(int, place)) for place in np.argwhere(said)]
+    explained = explain_rows(trained, calibrated.head, [*first, *given])
+    shown = []
+    for one in explained[: len(first)]:
+        verdict = "missing" if held[one.row, one.number] else "wrong, it does not have this label"
+        answer = f"{names[one.number]} {scores[one.row, one.number]:.1%}"
+        shown.append(Marked(one, answer, verdict))
+    write_marked_texts(writer, shown)
+    return deciding_words([one for one in explained if said[one.row, one.number]], names)
+
+
+def _names(names: Sequence[str], held: np.ndarray) -> list[str]:
+    return [name for name, is_held in zip(names, held, strict=True) if is_held]
+
+
+def _markdown(metrics: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
+    data, model = metrics["data"], metrics["model"]
+    rows, test = data["rows"], model["test"]
+    lines = [
+        f"# Labels: {data['name']}",
+        "",
+        f"**Of the labels that the model gives to new texts and of those that they have, "
+        f"{test['micro_f1']:.0%} agree (micro F1); {test['exact_match']:.0%} of the texts get all "
+        "their labels and no other.**",
+        "",
+        f"{rows['train']:,} training, {rows['validation']:,} validation and {rows['test']:,} test "
+        f"rows that share no text; {len(data['balance'])} labels, "
+        f"{metrics['cardinality']['train']:.2f} for each text; {model['parameters']:,} weights.",
+        "",
+        "| test rows | " + " | ".join(_MEASURES.values()) + " |",
+        "|---|" + "---:|" * len(_MEASURES),
+        _row("**model**", test),
+    ]
+    for name, of in metrics["baselines"].items():
+        lines.append(_row(name, {key: of[f"test_{key}"] for key in _MEASURES}))
+    lines += [
+        "",
+        f"The test rows have {metrics['cardinality']['test']:.2f} labels for each text."
+        + epoch_sentence(metrics),
+        *further_lines(metrics),
+        *curves_lines(metrics, "loss and measure"),
+        "",
+        *class_table(metrics["per_class"], data["balance"]),
+        "",
+        f"A label applies from its threshold on: {metrics['decision']}.",
+        "",
+        "| label | threshold |",
+        "|---|---:|",
+        *(f"| {cell(name)} | {value:.3f} |" for name, value in metrics["thresholds"].items()),
+        "",
+        "![precision and recall](precision_recall.png)",
+        *why_lines(metrics["deciding_words"], "label"),
+    ]
+    if mistakes:
+        lines += ["", "## The most confident mistakes", ""]
+        lines += ["| labels | predicted | text |", "|---|---|---|"]
+        for row in mistakes:
+            right, said = (cell(", ".join(row[key]) or "none") for key in ("label", "predicted"))
+            lines.append(f"| {right} | {said} | {cell(row['text'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _row(name: str, measures: Mapping[str, float]) -> str:
+    cells = [
+        f"{measures[key]:.2f}" if key == "cardinality" else f"{measures[key]:.2%}"
+        for key in _MEASURES
+    ]
+    return f"| {name} | {' | '.join(cells)} |"

@@ -1,0 +1,215 @@
+"""A run of the sentiment task.
+
+Besides what every run holds (`gru_training.runs.directory`):
+
+=========================  ====================================================================
+classes.json               class names, in the order of the model's outputs
+text_rules.json            whether texts are cleaned (`gru_training.words.cleaning`), and what their
+                           tokens are (`gru_training.words.tokens.Reading`)
+vocabulary.txt             one token per line; the line number from 0 is the id
+temperature.json           see gru_training.classification.temperature
+decision.json              thresholds and utilities of classes and labels: see
+                           gru_training.classification.decision
+scale.json                 of a number to estimate its units and intervals, in place of those two
+test_predictions.jsonl     text, label, predicted, scores of each held-out test row
+test_baselines.json        what each simple model answers to these rows, classes as numbers
+explanations.html          the most confident answers to test rows, their words marked
+marked_texts.json          the same as numbers, for the report's page
+doubtful_labels.csv        training rows whose label is probably wrong, if there are any
+curves.png                 loss and accuracy over the epochs
+confusion_matrix.png       label against prediction on the test rows
+calibration.png            confidence against accuracy on the test rows
+accuracy_by_length.png     accuracy on the test rows from short to long, and the bag of words'
+gates.png                  gates and answers along a few test rows, where any are short enough
+=========================  ====================================================================
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from gru_training.classification.decision import Decision, decision_from_json
+from gru_training.classification.temperature import Temperature
+from gru_training.config import from_dict
+from gru_training.data.label_cells import TargetKind
+from gru_training.errors import ConfigError, DataError, RunDirectoryError
+from gru_training.runs.directory import TaskRun
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.targets.scale import Scale
+
+if TYPE_CHECKING:
+    import keras
+
+    from gru_training.sentiment.served.head import Head
+    from gru_training.words.tokens import Reading
+    from gru_training.words.vocabulary import TextPreprocessor, Vocabulary
+
+TEXT_RULES = "text_rules.json"
+
+
+class LabelledPrediction(NamedTuple):
+    """A held-out row and what the model says of it."""
+
+    text: str
+    label: Any
+    """The class; the list of labels; or the number."""
+    predicted: Any
+    """Likewise."""
+    scores: list[float]
+    """Probability of each class, in the order of the classes, after temperature scaling; of a
+    number the bounds of its intervals."""
+
+
+class SentimentRun(TaskRun):
+    """A complete run of the sentiment task."""
+
+    @cached_property
+    def config(self) -> SentimentConfig:
+        """The settings of the run."""
+        return self._read_config("sentiment", SentimentConfig)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Class names in the order of the model's outputs."""
+        names = self._json("classes.json")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RunDirectoryError(
+                f"{self.path / 'classes.json'}: expected a list of names, got {names!r:.80}"
+            )
+        return tuple(names)
+
+    @cached_property
+    def temperature(self) -> Temperature:
+        """What the logits are divided by before the softmax."""
+        name = "temperature.json"
+        if not (self.path / name).is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
+                "train again with this version"
+            )
+        try:
+            return from_dict(Temperature, self._json(name))
+        except ConfigError as error:
+            raise RunDirectoryError(f"{self.path / name}: {error}") from error
+
+    @cached_property
+    def kind(self) -> TargetKind:
+        """What texts are labelled with."""
+        if (self.path / "scale.json").is_file():
+            return "number"
+        return "labels" if self.metrics.get("target") == "labels" else "class"
+
+    @cached_property
+    def decision(self) -> Decision:
+        """How classes or labels are answered; the likeliest class in runs of earlier versions."""
+        name = "decision.json"
+        if not (self.path / name).is_file():
+            return Decision()
+        try:
+            return decision_from_json(self._json(name))
+        except ConfigError as error:
+            raise RunDirectoryError(f"{self.path / name}: {error}") from error
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Of a number to estimate."""
+        try:
+            values = self._json("scale.json")
+            offsets = tuple(map(float, values["offsets"]))
+            return Scale(float(values["mean"]), float(values["deviation"]), offsets)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunDirectoryError(f"{self.path / 'scale.json'}: {error!r}") from error
+
+    def head(self) -> "Head":
+        """From the model's logits to answers."""
+        from gru_training.sentiment.served.head import ClassHead, LabelsHead, NumberHead
+
+        if self.kind == "number":
+            return NumberHead(self.classes[0], self.scale)
+        kind = LabelsHead if self.kind == "labels" else ClassHead
+        return kind(self.classes, self.temperature.value, self.decision)
+
+    @property
+    def cleaned(self) -> bool:
+        """Whether texts are cleaned before they are read; not in runs of earlier versions."""
+        return bool(self._text_rules["cleaned"])
+
+    @property
+    def reading(self) -> "Reading":
+        """What the tokens of a text are; whole words in runs of earlier versions."""
+        return cast("Reading", self._text_rules["reading"])
+
+    @cached_property
+    def _text_rules(self) -> dict[str, Any]:
+        rules: dict[str, Any] = {"cleaned": False, "reading": "words"}
+        if not (self.path / TEXT_RULES).is_file():
+            return rules
+        values = self._json(TEXT_RULES)
+        if not isinstance(values, dict) or not isinstance(values.get("cleaned"), bool):
+            raise RunDirectoryError(
+                f'{self.path / TEXT_RULES}: expected {{"cleaned": true}} or false, got '
+                f"{values!r:.60}"
+            )
+        rules |= values
+        if rules["reading"] not in ("words", "spaced", "pieces"):
+            raise RunDirectoryError(
+                f"{self.path / TEXT_RULES}: expected the reading words, spaced or pieces, got "
+                f"{rules['reading']!r:.60}"
+            )
+        return rules
+
+    @cached_property
+    def vocabulary(self) -> "Vocabulary":
+        """The words the model knows."""
+        from gru_training.words.vocabulary import load_vocabulary
+
+        try:
+            return load_vocabulary(self.path / "vocabulary.txt")
+        except (DataError, ValueError) as error:
+            raise RunDirectoryError(str(error)) from error
+
+    def preprocessor(self) -> "TextPreprocessor":
+        """Text to word ids, as in training."""
+        from gru_training.words.vocabulary import TextPreprocessor
+
+        return TextPreprocessor(
+            self.vocabulary, self.config.data.max_tokens, self.cleaned, self.reading
+        )
+
+    def load_model(self) -> "keras.Model":
+        """The model of the best epoch: word ids (B, T) int32 to logits (B, C).
+
+        Raises:
+            RunDirectoryError: The file is damaged, or the model has another number of classes
+                than the run.
+        """
+        model = super().load_model()
+        if model.output_shape[-1] != len(self.classes):
+            raise RunDirectoryError(
+                f"{self.path}: expected as many classes as outputs of model.keras, "
+                f"{model.output_shape[-1]}; got {len(self.classes)} in classes.json"
+            )
+        return model
+
+    def test_predictions(self) -> Iterator[LabelledPrediction]:
+        """The held-out test rows with the model's answers, in the order of the data."""
+        path = self.path / "test_predictions.jsonl"
+        try:
+            with path.open(encoding="utf-8", newline="\n") as lines:
+                for line in lines:
+                    yield LabelledPrediction(**json.loads(line))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise RunDirectoryError(f"cannot read {path}: {error}") from error
+
+    def baseline_predictions(self) -> dict[str, np.ndarray]:
+        """Class numbers (N,) that the simple models answer to the test rows, by their names."""
+        name = "test_baselines.json"
+        if not (self.path / name).is_file():
+            raise RunDirectoryError(
+                f"{self.path}: expected {name}, which runs of earlier versions do not have; "
+                "train again with this version, or compare on a file with --data"
+            )
+        return {floor: np.array(numbers) for floor, numbers in self._json(name).items()}

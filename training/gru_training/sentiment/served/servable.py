@@ -1,0 +1,227 @@
+"""A text classifier as an export needs it: its signatures, and requests with its answers."""
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from gru_training.config import to_dict
+from gru_training.native.signatures import NativeModel
+from gru_training.sentiment.network.attribution import POINTS
+from gru_training.sentiment.run import SentimentRun
+from gru_training.sentiment.served.native import sentiment_native
+from gru_training.sentiment.served.signatures import SentimentSignatures
+from gru_training.sentiment.targets.scale import LEVELS
+from gru_training.servable import WARMUP_BATCHES, Request, Servable, encoded
+from keras_gru import portable
+
+_GOLDEN_BATCHES = (1, 1, 2, 12, 32)
+_SHOWN_WORDS = 12
+_EXPLAINED_TEXTS = 32
+_STREAMED_TEXTS, _STREAMED_TOKENS = 32, 64
+_REFERENCE_TEXTS = 2000
+
+
+class SentimentServable(Servable):
+    """The model of a sentiment run.
+
+    Args:
+        run: Complete.
+    """
+
+    module: SentimentSignatures
+
+    def __init__(self, run: SentimentRun) -> None:
+        self._run = run
+        self._model = run.load_model()
+        self._preprocessor = run.preprocessor()
+        # As a graph: hundreds of short texts run through it, each of another length.
+        self._logits = tf.function(
+            functools.partial(self._model, training=False),
+            input_signature=[tf.TensorSpec((None, None), tf.int32)],
+            autograph=False,
+        )
+        with portable():  # else XLA would compile for many of the lengths
+            self._logits.get_concrete_function()
+        self._head = run.head()
+        module = SentimentSignatures(self._model, self._preprocessor, self._head)
+        super().__init__(module, module.by_name())
+        self._texts = ["", *(row.text for row in itertools.islice(run.test_predictions(), 200))]
+
+    def golden(self) -> list[Request]:
+        """Requests on held-out texts, with the answers of the Keras model."""
+        requests: list[Request] = []
+        start = 0
+        for size in _GOLDEN_BATCHES:
+            batch = self._texts[start : start + size] or self._texts[:size]
+            start += size
+            answers = self._answers(self._ids(batch))
+            requests.append(Request("serving_default", {"text": encoded(batch)}, answers))
+        requests.append(self._golden_examples(self._texts[:8]))
+        shown = [" ".join(text.split()[:_SHOWN_WORDS]) for text in self._texts[1:4]]
+        requests += [self._golden_gates(batch) for batch in (shown[:1], shown)]
+        requests += [self._attribution_of(batch, named) for batch, named in
+                     ((shown[:1], False), (shown, True))]  # fmt: skip
+        if "step" in self.signatures:
+            requests += self._golden_steps(shown)
+        return requests
+
+    def warmup(self) -> list[Request]:
+        """Requests with the batch sizes and text lengths in use.
+
+        Of all signatures but `attribution`: few ask it, and it would double the time of a start.
+        """
+        texts = sorted(self._texts[1:], key=len)
+        lengths = [texts[round(q * (len(texts) - 1))] for q in (0.0, 0.5, 0.95, 1.0)]
+        batches = [list(itertools.islice(itertools.cycle(lengths), n)) for n in WARMUP_BATCHES]
+        batches = [[text] for text in lengths] + batches[1:]
+        requests = [Request("serving_default", {"text": encoded(batch)}) for batch in batches]
+        api: Literal["classify", "regress"] = (
+            "regress" if self._head.kind == "number" else "classify"
+        )
+        requests += [Request(api, {"text": encoded(batch)}, method=api) for batch in batches[::3]]
+        requests.append(Request("gates", {"text": encoded(lengths[:2])}))
+        if "step" in self.signatures:
+            for size in WARMUP_BATCHES:
+                state = np.zeros((size, self.module.state_size), np.float32)
+                words = encoded(texts[0].split()[:1] * size)
+                requests.append(Request("step", {"token": words, "state": state}))
+        return requests
+
+    def streamed(self) -> Iterator[tuple[np.ndarray, np.ndarray]] | None:
+        """Scores of held-out texts token by token: the Keras model beside `step`."""
+        return self._stream() if "step" in self.signatures else None
+
+    def _stream(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        texts = self._texts[1 : _STREAMED_TEXTS + 1]
+        state = tf.zeros((len(texts), self.module.state_size))
+        ids = np.zeros((len(texts), 0), np.int32)
+        for tokens, alive in self._token_columns(texts):
+            answer = self.signatures["step"](token=tokens, state=state)
+            state = answer["state"]
+            ids = np.concatenate([ids, self.module.ids(tokens)], axis=1)
+            yield self._scores_of(ids)[alive], answer["scores"].numpy()[alive]
+
+    def reference(self) -> Request:
+        """Held-out texts with the answers that the run keeps of them."""
+        rows = list(itertools.islice(self._run.test_predictions(), _REFERENCE_TEXTS))
+        predicted = [row.predicted for row in rows]
+        scores = np.array([row.scores for row in rows], np.float32)
+        outputs: dict[str, np.ndarray]
+        if self._head.kind == "number":
+            outputs = {"value": np.array(predicted, np.float32)}
+        elif self._head.kind == "labels":
+            table = np.full((len(rows), len(self._run.classes)), b"", object)
+            places = {name: place for place, name in enumerate(self._run.classes)}
+            for row, answers in zip(rows, table, strict=True):  # as the signature orders them
+                labels = sorted(row.predicted, key=lambda name: -row.scores[places[name]])
+                answers[: len(labels)] = [label.encode() for label in labels]
+            outputs = {"labels": table, "scores": scores}
+        else:
+            outputs = {"label": encoded(predicted), "scores": scores}
+        return Request("serving_default", {"text": encoded([row.text for row in rows])}, outputs)
+
+    def native(self) -> NativeModel:
+        """The signatures as graphs of ONNX."""
+        return sentiment_native(self._model, self._preprocessor, self._run.vocabulary, self._head)
+
+    def card(self) -> dict[str, Any]:
+        """What of this task belongs on the model card."""
+        return {
+            "target": self._head.kind,
+            "classes": list(self._run.classes),
+            "parameters": self._model.count_params(),
+            **self._calibration(),
+            "vocabulary_size": len(self._run.vocabulary),
+            "attribution": self._completeness(),
+            "streaming": "step" in self.signatures,
+            "streaming_state_size": self.module.state_size if "step" in self.signatures else None,
+        }
+
+    def _calibration(self) -> dict[str, Any]:
+        run = self._run
+        if run.kind == "number":
+            return {"scale": to_dict(run.scale), "levels": list(LEVELS)}
+        return {"temperature": run.temperature.value, "decision": to_dict(run.decision)}
+
+    def _attribution_of(self, texts: Sequence[str], named: bool = False) -> Request:
+        """A request to `attribution`, with the answers of the signature's own arithmetic.
+
+        Args:
+            texts: To explain.
+            named: Whether to ask about classes by name; else about what is answered.
+        """
+        inputs = {"text": encoded(texts)}
+        if self._head.kind != "number":
+            names = itertools.cycle(self._run.classes) if named else itertools.repeat("")
+            inputs["label"] = encoded(list(itertools.islice(names, len(texts))))
+        answer = self.signatures["attribution"](**{k: tf.constant(v) for k, v in inputs.items()})
+        outputs = {name: value.numpy() for name, value in answer.items()}
+        return Request("attribution", inputs, outputs)
+
+    def _completeness(self) -> dict[str, Any]:
+        """How far attributions are from adding up to what they explain, on held-out texts."""
+        texts = self._texts[1 : _EXPLAINED_TEXTS + 1]
+        found = self._attribution_of(texts).outputs
+        explained = found["value"] - found["baseline"]
+        gap = np.abs(found["attribution"].sum(axis=1) - explained)
+        return {
+            "points": POINTS,
+            "texts": len(texts),
+            "median_gap": float(np.median(gap)),
+            "largest_gap": float(gap.max()),
+            "median_explained": float(np.median(np.abs(explained))),
+        }
+
+    def _golden_examples(self, texts: list[str]) -> Request:
+        """A request to the API of TF Serving that takes tf.Examples."""
+        scores = self._scores_of(self._ids(texts))
+        inputs = {"text": encoded(texts)}
+        if self._head.kind == "number":
+            return Request("regress", inputs, {"outputs": scores[:, 0]}, "regress")
+        classes = np.tile(encoded(self._run.classes), (len(texts), 1))
+        return Request("classify", inputs, {"classes": classes, "scores": scores}, "classify")
+
+    def _ids(self, texts: Sequence[str]) -> Any:
+        return self.module.ids(tf.constant(texts))
+
+    def _scores_of(self, token_ids: Any) -> np.ndarray:
+        scores: np.ndarray = self._head.scores(self._logits(token_ids)).numpy()
+        return scores
+
+    def _answers(self, token_ids: Any) -> dict[str, np.ndarray]:
+        answers = self._head.answers(self._logits(token_ids))
+        return {name: value.numpy() for name, value in answers.items()}
+
+    def _golden_gates(self, texts: list[str]) -> Request:
+        # The signature's own arithmetic for the gates; for the scores the model on each prefix.
+        answer = self.signatures["gates"](tf.constant(texts))
+        outputs = {name: value.numpy() for name, value in answer.items()}
+        ids = self._ids(texts).numpy()
+        for t in range(ids.shape[1]):
+            so_far = self._scores_of(ids[:, : t + 1])
+            outputs["scores"][:, t] = so_far * (ids[:, t : t + 1] != 0)
+        return Request("gates", {"text": encoded(texts)}, outputs)
+
+    def _golden_steps(self, texts: list[str]) -> list[Request]:
+        """A chain of steps; each takes the state that the Keras model's own layers lead to."""
+        requests = []
+        state = np.zeros((len(texts), self.module.state_size), np.float32)
+        ids = np.zeros((len(texts), 0), np.int32)
+        for tokens, _ in self._token_columns(texts):
+            answer = self.signatures["step"](token=tokens, state=tf.constant(state))
+            ids = np.concatenate([ids, self.module.ids(tokens)], axis=1)
+            after = answer["state"].numpy()
+            outputs = {**self._answers(ids), "state": after}
+            requests.append(Request("step", {"token": tokens.numpy(), "state": state}, outputs))
+            state = after
+        return requests
+
+    def _token_columns(self, texts: Sequence[str]) -> Iterator[tuple[Any, np.ndarray]]:
+        """The tokens of texts, one of each at a time, and which texts have one there."""
+        columns = self._preprocessor.tokens(tf.constant(texts)).to_tensor("")
+        for t in range(min(columns.shape[1], _STREAMED_TOKENS)):
+            yield columns[:, t], columns[:, t].numpy() != b""

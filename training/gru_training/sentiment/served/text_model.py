@@ -1,0 +1,77 @@
+"""A Keras model that takes texts: preprocessing, classifier and calibrated probabilities in one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from gru_training.sentiment.run import SentimentRun
+from gru_training.words.tokens import Reading
+from gru_training.words.vocabulary import RESERVED, TextPreprocessor, Vocabulary
+
+
+@keras.saving.register_keras_serializable(package="gru_training")
+class WordIds(keras.layers.Layer):
+    """Texts (B,) to padded word ids (B, T).
+
+    Args:
+        tokens: The known words, without those for padding and unknown ones.
+        max_tokens: Of longer texts the last so many tokens are kept.
+        cleaned: Whether texts are cleaned before.
+        reading: Which tokens of texts these words are.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        max_tokens: int,
+        cleaned: bool = False,
+        reading: Reading = "words",
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.words, self.max_tokens = list(tokens), max_tokens
+        self.cleaned, self.reading = cleaned, reading
+        with tf.init_scope():  # the table must outlive the graph in which the layer may be made
+            vocabulary = Vocabulary(self.words)
+            self._preprocessor = TextPreprocessor(vocabulary, max_tokens, cleaned, reading)
+        self.built = True
+
+    def call(self, text: Any) -> Any:
+        """Look up the words of texts (B,) string."""
+        return self._preprocessor(text)
+
+    def compute_output_spec(self, text: Any) -> keras.KerasTensor:
+        """(B, T) int32."""
+        return keras.KerasTensor((text.shape[0], None), "int32")
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "tokens": self.words,
+            "max_tokens": self.max_tokens,
+            "cleaned": self.cleaned,
+            "reading": self.reading,
+        }
+
+
+def build_text_model(run: SentimentRun) -> keras.Model:
+    """The model of a run, from texts (B,) string to probabilities (B, C) float32.
+
+    Of a number to estimate it answers the number, (B, 1).
+    """
+    tokens = run.vocabulary.tokens[len(RESERVED) :]
+    text = keras.Input((), dtype="string", name="text")
+    word_ids = WordIds(
+        tokens, run.config.data.max_tokens, run.cleaned, run.reading, name="word_ids"
+    )
+    logits = run.load_model()(word_ids(text))
+    if run.kind == "number":
+        scale = keras.layers.Rescaling(run.scale.deviation, run.scale.mean, name="value")
+        return keras.Model(text, scale(logits), name="text_regressor")
+    divided = keras.layers.Rescaling(1 / run.temperature.value, name="temperature")(logits)
+    function = "sigmoid" if run.kind == "labels" else "softmax"
+    scores = keras.layers.Activation(function, name="scores")(divided)
+    return keras.Model(text, scores, name="text_classifier")

@@ -1,0 +1,217 @@
+"""Sentiment as a task; see `gru_training.task`."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from gru_training.classification.origin import model_name
+from gru_training.continuing.beside import print_beside
+from gru_training.continuing.config import ContinueConfig
+from gru_training.criterion import Criterion, caution
+from gru_training.sentiment.config import SentimentConfig
+from gru_training.sentiment.presets import PRESETS
+from gru_training.tables.text_columns import TEXT_COLUMNS
+from gru_training.task import Command, EnsembleNames, Task, Verdict
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gru_training.data.check import DataCheck
+    from gru_training.judged import Judged
+    from gru_training.outcomes import Outcomes
+    from gru_training.sentiment.data import SentimentData
+    from gru_training.sentiment.run import SentimentRun
+    from gru_training.sentiment.served.scorer import SentimentScorer
+    from gru_training.sentiment.served.servable import SentimentServable
+
+_LOWER = ("mae",)
+"""Measures of which less is better."""
+_FEWEST_ROWS = 100
+"""Validation rows, below which a search says that it chooses by chance."""
+_UNEQUAL = 3
+"""Times the rows of the smallest class from which on the macro F1 is shown, too."""
+
+
+class SentimentTask(Task):
+    """Texts in, a label and its probability out."""
+
+    config_type = SentimentConfig
+    presets = PRESETS
+    commands: tuple[Command, ...] = ()
+    scored_columns: Mapping[str, Sequence[str]] = {"text": TEXT_COLUMNS}
+
+    def check(self, config: SentimentConfig) -> "DataCheck":
+        """Read the texts, and look at rows and classes."""
+        from gru_training.sentiment.check import check_sentiment
+
+        return check_sentiment(config)
+
+    def train(
+        self,
+        config: SentimentConfig,
+        console: Console,
+        resume: bool,
+        data: "SentimentData | None" = None,
+    ) -> "SentimentRun":
+        """Train a classifier."""
+        from gru_training.sentiment.pipeline import train_sentiment
+
+        return train_sentiment(config, console, resume, data)
+
+    def continuation(self, run: "SentimentRun", wanted: ContinueConfig) -> SentimentConfig:
+        """Old and new texts, the network of the run at a lower learning rate."""
+        from gru_training.sentiment.continuing.settings import continuation
+
+        return continuation(run, wanted)
+
+    def criterion(self, config: SentimentConfig, data: "SentimentData") -> Criterion:
+        """The metric that is asked for; of classes and labels else the log loss.
+
+        Of many trials the one with the most right answers to a few hundred rows is mostly the
+        luckiest. The log loss changes less from rows to rows.
+        """
+        from gru_training.classification.chosen_metric import LOG_LOSS, chosen_metric
+        from gru_training.sentiment.targets.unequal import for_unequal_classes
+
+        name = for_unequal_classes(config, data)[0].training.metric
+        if name is None and data.kind != "number":
+            name = LOG_LOSS
+        metric, rows = chosen_metric(name, data.kind, data.classes), len(data.validation.texts)
+        return Criterion(
+            metric.name.replace("log_loss", "log loss"),
+            metric.higher_is_better,
+            ".2%" if metric.higher_is_better else ".4g",
+            metric.name,
+            "" if rows >= _FEWEST_ROWS else caution(f"only {rows} validation rows"),
+        )
+
+    def contents(self, data: "SentimentData") -> "Iterable[str | np.ndarray]":
+        """Classes, texts and labels."""
+        return data.contents()
+
+    def try_settings(
+        self,
+        config: SentimentConfig,
+        data: "SentimentData",
+        criterion: Criterion,
+        after_epoch: Callable[[int, float], None],
+    ) -> "Judged":
+        """Train a classifier and measure it on the validation rows."""
+        from gru_training.sentiment.trial import try_settings
+
+        return try_settings(config, data, criterion.measure, after_epoch)
+
+    def reseeded(self, config: SentimentConfig, seed: int) -> SentimentConfig:
+        """The settings with another seed, drawing the rows as before."""
+        if seed == config.training.seed:
+            return config
+        drawn = config.data.drawn_with(config.training.seed)
+        return replace(
+            config,
+            data=replace(config.data, split_seed=drawn),
+            training=replace(config.training, seed=seed),
+        )
+
+    def held(self, config: SentimentConfig) -> Sequence[str]:
+        """What a language model decides."""
+        from gru_training.sentiment.pretrained.settings import HELD
+
+        return HELD if config.pretraining.pretrained is not None else ()
+
+    def average(
+        self, runs: "Sequence[SentimentRun]", names: EnsembleNames, console: Console
+    ) -> "list[SentimentRun]":
+        """Average classifiers of one data set and one split of it."""
+        from gru_training.sentiment.ensembles.pipeline import average_runs
+
+        return average_runs(runs, names, console)
+
+    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+        """Print how good the model and the baselines are."""
+        for key, heading, style in _shown(metrics):
+            rows = {
+                name: (parts["validation"][key], parts["test"][key])
+                for name, parts in _models(metrics).items()
+            }
+            for name, floor in metrics["baselines"].items():
+                rows[name] = (floor[f"validation_{key}"], floor[f"test_{key}"])
+            width = max(len(heading), *map(len, rows))
+            console.print(f"\n{heading:{width}}  validation    test", style="bold")
+            for name, (validation, test) in rows.items():
+                console.print(
+                    f"{name:{width}}  {validation:>10{style}}  {test:>6{style}}", highlight=False
+                )
+        if "continued" in metrics:
+            print_beside(metrics["continued"], console)
+
+    def verdict(self, run: "SentimentRun") -> Verdict | None:
+        """That a baseline does better on the validation rows."""
+        key, _, style = _shown(run.metrics)[0]
+        own = run.metrics["model"]["validation"][key]
+        sign = -1 if key in _LOWER else 1
+        floors = run.metrics["baselines"]
+        name = max(floors, key=lambda name: sign * floors[name][f"validation_{key}"])
+        best = floors[name][f"validation_{key}"]
+        if sign * best <= sign * own:
+            return None
+        problem = f"{name} does better on the validation rows: {best:{style}} against {own:{style}}"
+        combined = "gru_alone" in run.metrics or "shares" in run.metrics
+        return Verdict(problem, () if run.config.model.ngrams or combined else ("--ngrams",))
+
+    def open_run(self, path: Path) -> "SentimentRun":
+        """Open a run directory."""
+        from gru_training.sentiment.run import SentimentRun
+
+        return SentimentRun.open(path)
+
+    def servable(self, run: "SentimentRun") -> "SentimentServable":
+        """The classifier with its signatures."""
+        from gru_training.sentiment.served.servable import SentimentServable
+
+        return SentimentServable(run)
+
+    def scorer(self, run: "SentimentRun") -> "SentimentScorer":
+        """What labels the texts of a table."""
+        from gru_training.sentiment.served.scorer import SentimentScorer
+
+        return SentimentScorer(run)
+
+    def outcomes(self, run: "SentimentRun", data: Path | None, like: "SentimentRun") -> "Outcomes":
+        """Right and wrong labels, and the probabilities of the right ones."""
+        from gru_training.classification.outcomes import file_outcomes, held_out_outcomes
+
+        if data is None:
+            return held_out_outcomes(run, like)
+        return file_outcomes(run, data, like, self.scorer(run))
+
+
+def _shown(metrics: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Measures to print: key, heading and format; the first one decides."""
+    kind = metrics.get("target", "class")
+    if kind == "number":
+        return [("mae", "mean absolute error", ".4g")]
+    if kind == "labels":
+        return [("micro_f1", "micro F1", ".1%"), ("macro_f1", "macro F1", ".1%")]
+    shown = [("accuracy", "accuracy", ".1%")]
+    counts = [of["train"] for of in metrics.get("data", {}).get("balance", {}).values()]
+    if metrics.get("metric", "accuracy") != "accuracy" or (
+        counts and max(counts) > _UNEQUAL * min(counts)
+    ):
+        shown.append(("macro_f1", "macro F1", ".1%"))
+    if metrics.get("metric") == "macro_f1":
+        shown.reverse()
+    return shown
+
+
+def _models(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of what was trained, by what it is called."""
+    model = metrics["model"]
+    if "gru_alone" in metrics:
+        return {model_name(metrics): model, "GRU alone": metrics["gru_alone"]}
+    return {model_name(metrics): model}
+
+
+TASK: Task = SentimentTask()

@@ -1,0 +1,291 @@
+"""What a task is, and the one list of them.
+
+A task is a folder: `training/<name>/` with a module `task.py` that holds it as `TASK`. The
+command line, `resume` and the export ask it through `Task` and know no task by name. A
+module `task.py` imports its settings and nothing heavy: the rest is imported by the functions
+that need it, so that help is there at once.
+"""
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+
+import tyro
+from rich.console import Console
+
+from gru_training.continuing.config import ContinueConfig
+from gru_training.criterion import Criterion
+from gru_training.errors import ConfigError, TrainingError
+from gru_training.judged import Judged
+from gru_training.presets import preset_in
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gru_training.data.check import DataCheck
+    from gru_training.outcomes import Outcomes
+    from gru_training.runs.directory import TaskRun
+    from gru_training.scoring.scorer import Scorer
+    from gru_training.servable import Servable
+    from gru_training.words.text_encoder import TextEncoder
+
+TASKS = {
+    "sentiment": "gru_training.sentiment.task",
+    "forecasting": "gru_training.forecasting.task",
+    "language": "gru_training.language.task",
+}
+"""The module of each task by its name, which is also that in `config.json`."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A further command of the command line, beside those that train and resume."""
+
+    name: str
+    config_type: type
+    """A dataclass of its settings, with a field `debug`."""
+    run: Callable[[Any, Console], None]
+    """Does it and prints what came of it; TensorFlow is loaded by then."""
+    check: Callable[[Any, Console], Any] | None = None
+    """Does what can be done before, so that errors show at once; `run` gets what this returns in
+    place of the settings."""
+    needs_tensorflow: bool = True
+    """Whether TensorFlow, which takes seconds to load, is loaded before `run`."""
+
+
+class Verdict(NamedTuple):
+    """What speaks against using a run as it is."""
+
+    problem: str
+    """One line: what does better, and by how much."""
+    flags: tuple[str, ...] = ()
+    """Settings to train with again that may do better; none where there are no others."""
+
+
+class EnsembleNames(NamedTuple):
+    """Where `gru-train ensemble` writes."""
+
+    runs_dir: Path
+    average: str
+    """Name of the averaged run."""
+    distilled: str | None
+    """Name of the distilled run; None where none is wanted."""
+
+
+class Task(Protocol):
+    """What can be trained, resumed and exported; a task derives from it."""
+
+    @property
+    def config_type(self) -> type:
+        """The dataclass of its settings (`gru_training.config.TaskConfig`).
+
+        The docstring is the help of the command of the task's name.
+        """
+
+    @property
+    def presets(self) -> Mapping[str, Any]:
+        """Settings by the names that `--preset` takes."""
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """What the command line can do with its runs, training apart."""
+
+    @property
+    def scored_columns(self) -> Mapping[str, Sequence[str]]:
+        """What of a table's rows `scorer` reads: inputs, and how their columns are called.
+
+        Columns go by these names where the caller names none. Empty where runs of this task do
+        not answer rows.
+        """
+
+    def check(self, config: Any) -> "DataCheck | None":  # noqa: ARG002
+        """Read the data and look at them, without TensorFlow; None where nothing can be wrong.
+
+        Args:
+            config: The settings.
+
+        Raises:
+            ForeignDataError: The columns of the file are those of another task.
+        """
+        return None
+
+    def train(
+        self, config: Any, console: Console, resume: bool, data: Any = None
+    ) -> "TaskRun | None":
+        """Train and write a run directory.
+
+        Args:
+            config: The settings.
+            console: Where to show progress.
+            resume: Go on from the checkpoint of a run of this name that was cut short.
+            data: What `check` has read; read anew by default.
+
+        Returns:
+            The run; None in a process of several that train together which writes none.
+        """
+
+    def continuation(self, run: Any, wanted: ContinueConfig) -> Any:  # noqa: ARG002
+        """The settings of a training that goes on from a run with new rows; `train` takes them.
+
+        Args:
+            run: Of `open_run`.
+            wanted: What is asked for.
+
+        Raises:
+            TrainingError: Runs of this task, or this run, cannot be continued so.
+        """
+        raise ConfigError(
+            f"{run.path}: gru-train continue does not know runs of the task {run.task}; train anew "
+            "on all rows"
+        )
+
+    def criterion(self, config: Any, data: Any) -> Criterion:
+        """What `try_settings` returns for these settings and data, of `check`."""
+
+    def contents(self, data: Any) -> Iterable["str | np.ndarray"]:
+        """All that data of `check` say, for a digest."""
+
+    def try_settings(
+        self,
+        config: Any,
+        data: Any,
+        criterion: Criterion,
+        after_epoch: Callable[[int, float], None],
+    ) -> Judged:
+        """Train without writing a run, and judge it by its validation rows; no test row is read.
+
+        Args:
+            config: The settings.
+            data: What `check` has read.
+            criterion: Of the search, from `criterion`; the settings tried may have another one.
+            after_epoch: Told the number of each epoch and the criterion after it; may end the
+                trial by an error.
+
+        Raises:
+            TrainingError: These settings cannot be used.
+        """
+
+    def held(self, config: Any) -> Sequence[str]:  # noqa: ARG002
+        """Names of settings that no search can vary with these ones, as a run decides them."""
+        return ()
+
+    def reseeded(self, config: Any, seed: int) -> Any:
+        """The settings with another seed, and the same rows in each part of the data."""
+        return replace(config, training=replace(config.training, seed=seed))
+
+    def train_like(self, run: Any, config: Any, console: Console, resume: bool) -> "TaskRun | None":
+        """Train as a run was trained, but for what `reseeded` changes and for its place.
+
+        Args:
+            run: Of `open_run`.
+            config: Its settings, changed.
+            console: Where to show progress.
+            resume: As for `train`.
+        """
+        del run
+        found = self.check(config)
+        if found is not None:
+            found.raise_errors()
+        return self.train(config, console, resume, None if found is None else found.data)
+
+    def average(
+        self,
+        runs: Sequence[Any],
+        names: EnsembleNames,
+        console: Console,
+    ) -> Sequence["TaskRun"]:
+        """Average runs into one, and distil it into a network of the size of the first if asked.
+
+        Args:
+            runs: Of `open_run`, at least two.
+            names: Where to write.
+            console: Where to show progress.
+
+        Returns:
+            The average, and the distilled run behind it if one was asked for.
+
+        Raises:
+            TrainingError: The runs cannot be averaged; names the run and what differs.
+        """
+        del names, console
+        raise TrainingError(
+            f"{runs[0].path}: expected a run whose model can be averaged, got one of the task "
+            f"{runs[0].task}"
+        )
+
+    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+        """Print what a run achieved, from its `metrics.json`."""
+
+    def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002
+        """What speaks against using a run, as that a simple model does better; None for nothing.
+
+        Args:
+            run: That `train` returned.
+        """
+        return None
+
+    def open_run(self, path: Path) -> "TaskRun":
+        """Open a run directory of this task."""
+
+    def encoder(self, run: Any) -> "TextEncoder":
+        """What a classifier of texts can begin with; of an opened run, or ConfigError."""
+        raise ConfigError(
+            f"{run.path}: expected a run of gru-train language, got one of gru-train {run.task}"
+        )
+
+    def servable(self, run: Any) -> "Servable":
+        """What to export of a run that `open_run` opened."""
+
+    def scorer(self, run: Any) -> "Scorer":
+        """What answers the rows of tables with a run that `open_run` opened.
+
+        Raises:
+            TrainingError: Runs of this task do not answer rows.
+        """
+
+    def outcomes(self, run: Any, data: Path | None, like: Any) -> "Outcomes":
+        """What a run answers to test rows, for a comparison with other runs.
+
+        Args:
+            run: Of `open_run`.
+            data: A test file; None for the test rows that the run held out.
+            like: The run it is compared with, whose classes, scale and the like it takes over.
+
+        Raises:
+            TrainingError: The two cannot be compared, or not on these data; names the run.
+        """
+
+
+def task_settings(task: Task, flags: Sequence[str], prog: str, shown: bool = True) -> Any:
+    """The settings of a task, from flags of its training.
+
+    Args:
+        task: Whose.
+        flags: Of the command line.
+        prog: What the usage calls the command.
+        shown: Whether usage and errors are printed.
+
+    Raises:
+        SystemExit: The task does not have these settings, or help was asked for.
+    """
+    return tyro.cli(
+        task.config_type,
+        prog=prog,
+        default=preset_in(flags, task.presets, task.config_type()),
+        args=list(flags),
+        config=(tyro.conf.OmitArgPrefixes,),
+        console_outputs=shown,
+    )
+
+
+def find_task(name: str) -> Task:
+    """The task of this name.
+
+    Raises:
+        TrainingError: There is none.
+    """
+    if name not in TASKS:
+        raise TrainingError(f"expected one of the tasks {', '.join(TASKS)}, got {name!r}")
+    return cast(Task, importlib.import_module(TASKS[name]).TASK)

@@ -1,0 +1,106 @@
+"""Event files for TensorBoard, written with `tf.summary`."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from gru_training.loop.fit_state import EpochRecord
+from gru_training.tracking.embedding_table import EmbeddingTable, embedding_table
+from gru_training.tracking.tracker import Beginning, FinishedRun, Outcome, epoch_measures
+
+_TABLE, _LABELS = "word_vectors.tsv", "words.tsv"
+
+
+class TensorBoardTracker:
+    """Writes what `tensorboard --logdir` shows: scalars, settings, pictures, histograms, vectors.
+
+    Args:
+        folder: Of this training; what lies there of an earlier one of the same name is replaced.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._writer: Any = None
+
+    def start(self, beginning: Beginning) -> None:
+        """Write settings and data, as a text and for the tab HPARAMS."""
+        from tensorboard.plugins.hparams import api
+
+        for left in self._folder.glob("events.out.tfevents.*"):
+            left.unlink()
+        self._folder.mkdir(parents=True, exist_ok=True)  # else an error would come from C++, late
+        self._writer = tf.summary.create_file_writer(str(self._folder))
+        data = beginning.data
+        rows = {
+            "task": beginning.task,
+            "keras_gru": beginning.version,
+            "data.name": data.name,
+            "data.sha256": data.sha256,
+            **{f"data.{part}.rows": size for part, size in data.sizes.items()},
+            **beginning.settings,
+        }
+        with self._writer.as_default():
+            tf.summary.text("settings", _markdown(rows), step=0)
+            api.hparams(
+                {name: _simple(value) for name, value in rows.items()}, trial_id=beginning.name
+            )
+        self._writer.flush()
+
+    def epoch(self, record: EpochRecord) -> None:
+        """Write its measures as scalars."""
+        with self._writer.as_default():
+            for name, value in epoch_measures(record).items():
+                tf.summary.scalar(name, value, step=record.epoch)
+        self._writer.flush()
+
+    def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
+        """Write one for each."""
+        with self._writer.as_default():
+            for name, array in values.items():
+                tf.summary.histogram(name, array, step=epoch)
+        self._writer.flush()
+
+    def results(self, run: FinishedRun) -> None:
+        """Write measures, pictures and, of texts, word vectors for the tab PROJECTOR."""
+        with self._writer.as_default():
+            for name, value in run.measures.items():
+                tf.summary.scalar(name, value, step=run.best_epoch)
+            for picture in run.pictures:
+                image = tf.io.decode_png(picture.read_bytes(), channels=3)
+                tf.summary.image(f"report/{picture.stem}", image[tf.newaxis], step=run.best_epoch)
+        self._writer.flush()
+        table = embedding_table(run.path)
+        if table is not None:
+            self._write_vectors(table)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Write how it ended, and close the files."""
+        if self._writer is None:
+            return
+        with self._writer.as_default():
+            tf.summary.text("outcome", outcome, step=0)
+        self._writer.close()
+
+    def _write_vectors(self, table: EmbeddingTable) -> None:
+        lines = ("\t".join(f"{number:.5g}" for number in row) for row in table.vectors)
+        (self._folder / _TABLE).write_text("\n".join(lines) + "\n", "utf-8")
+        (self._folder / _LABELS).write_text("\n".join(table.words) + "\n", "utf-8")
+        (self._folder / "projector_config.pbtxt").write_text(
+            'embeddings {\n  tensor_name: "word vectors"\n'
+            f'  tensor_path: "{_TABLE}"\n  metadata_path: "{_LABELS}"\n}}\n',
+            "utf-8",
+        )
+
+
+def _markdown(rows: Mapping[str, Any]) -> str:
+    lines = [f"| {name} | {_simple(value)} |" for name, value in rows.items()]
+    return "\n".join(["| setting | value |", "|---|---|", *lines])
+
+
+def _simple(value: Any) -> bool | float | int | str:
+    """As HPARAMS takes it."""
+    return value if isinstance(value, bool | float | int | str) else json.dumps(value)

@@ -1,0 +1,195 @@
+"""A training under a tracker's eyes, which it must not lose by it."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import keras
+from rich.console import Console
+
+from gru_training.config import TaskConfig, to_dict
+from gru_training.errors import TrackingError, TrainingError
+from gru_training.loop.batches import Batch
+from gru_training.loop.fit import PerRowFunction, Progress
+from gru_training.loop.fit_state import EpochRecord
+from gru_training.runs.run_config import package_version
+from gru_training.tracking.choice import make_tracker
+from gru_training.tracking.histograms import gates_and_gradients
+from gru_training.tracking.package import require_package
+from gru_training.tracking.tracker import (
+    Beginning,
+    FinishedRun,
+    Outcome,
+    TrackedData,
+    Tracker,
+    flat,
+)
+
+_ROWS = 32
+_BATCHES = 8
+"""The first ones may be of the shortest rows."""
+
+
+class Tracked:
+    """Tells a tracker how a training goes; a context manager around the training.
+
+    A tracker that cannot be reached at the start ends the training before it has begun, as the
+    settings are likely wrong; one that is lost later does not: a line says so, and what it has not
+    been told is told again after the next epoch and at the end.
+
+    Args:
+        config: Every setting; `run.track` names the tracker, if there is to be one.
+        task: What is trained for.
+        console: Where to say that a tracker was lost.
+        resume: Whether the training goes on from a checkpoint; then it begins without the tracker,
+            too.
+
+    Raises:
+        ConfigError: The tracker's package is not installed.
+    """
+
+    def __init__(self, config: TaskConfig, task: str, console: Console, resume: bool = False):
+        require_package(config.run)
+        self._config, self._task = config, task
+        self._console, self._resume = console, resume
+        self._tracker: Tracker | None = None
+        self._watched: tuple[keras.Model, PerRowFunction, Batch] | None = None
+        self._untold: list[Callable[[Tracker], None]] = []
+        self._lost = self._stepped = False
+        self._outcome: Outcome = "failed"
+
+    def __enter__(self) -> "Tracked":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            self._outcome = "interrupted"
+        outcome = self._outcome
+
+        def finish(tracker: Tracker) -> None:
+            tracker.finish(outcome)
+
+        self._tell(finish)
+        if self._tracker is not None and self._untold[:1] not in ([], [finish]):
+            with contextlib.suppress(Exception):  # what comes before it may never be taken
+                finish(self._tracker)
+
+    def begin(self, place: Path, data: TrackedData) -> Sequence[Progress]:
+        """Start the tracker; what it returns follows the training's steps and epochs.
+
+        Args:
+            place: Where the run is to be.
+            data: What is trained on.
+
+        Raises:
+            TrackingError: The tracker cannot be reached.
+        """
+        tracker = make_tracker(self._config.run, place.name)
+        if tracker is None:
+            return ()
+        beginning = Beginning(
+            place.name,
+            place.absolute(),
+            self._task,
+            flat(to_dict(self._config)),
+            package_version(),
+            data,
+            self._resume,
+        )
+        if not self._resume:
+            try:
+                tracker.start(beginning)
+            except Exception as error:
+                raise TrackingError(
+                    f"--track {self._config.run.track}: cannot start: {_in_a_line(error)}"
+                ) from error
+        self._tracker = tracker
+        if self._resume:
+            self._tell(lambda tracker: tracker.start(beginning))
+        return (self,)
+
+    def watch(
+        self, model: keras.Model, loss: PerRowFunction, batches: Callable[[], Iterable[Batch]]
+    ) -> None:
+        """Be shown what is trained, and on what it is measured."""
+        if self._config.run.track_histograms:
+            *_, batch = islice(batches(), _BATCHES)
+            self._watched = model, loss, Batch(batch.inputs[:_ROWS], batch.targets[:_ROWS])
+
+    def step(self, epoch: int, step: int, loss: float) -> None:  # noqa: ARG002
+        """Nothing is told of single steps."""
+        self._stepped = True
+
+    def epoch(self, record: EpochRecord, best: bool) -> None:  # noqa: ARG002
+        """Tell the measures of an epoch, and what gates and gradients did."""
+        self._tell(lambda tracker: tracker.epoch(record))
+        if self._watched is not None and self._stepped:  # not of epochs before a resumption
+            values = gates_and_gradients(*self._watched)
+            self._tell(lambda tracker: tracker.histograms(record.epoch, values))
+
+    def complete(self, run: Path) -> None:
+        """Tell what came of it.
+
+        Args:
+            run: The run directory, complete.
+        """
+        metrics = json.loads((run / "metrics.json").read_text("utf-8"))
+        self._outcome = "interrupted" if metrics["interrupted"] else "finished"
+        if self._tracker is None:
+            return
+        finished = FinishedRun(
+            run,
+            self._task,
+            _measures(metrics),
+            metrics["best_epoch"],
+            sorted(run.glob("*.png")),
+            metrics["interrupted"],
+        )
+        self._tell(lambda tracker: tracker.results(finished))
+
+    def _tell(self, what: Callable[[Tracker], None]) -> None:
+        """Tell the tracker this, after all that it has not been told yet."""
+        if self._tracker is None:
+            return
+        self._untold.append(what)
+        try:
+            while self._untold:
+                self._untold[0](self._tracker)
+                del self._untold[0]
+        except Exception as error:
+            if not self._lost:
+                self._console.print(
+                    f"warning: {self._config.run.track} cannot be told of this training, which "
+                    f"goes on without it: {_in_a_line(error)}",
+                    style="yellow",
+                    markup=False,
+                    highlight=False,
+                )
+            self._lost = True
+        else:
+            self._lost = False
+
+
+def _measures(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers that say how good the delivered model is."""
+    found = {
+        f"final/{part}/{name}": float(value)
+        for part in ("validation", "test")
+        for name, value in metrics["model"].get(part, {}).items()
+        if isinstance(value, int | float)
+    }
+    return {**found, "final/seconds": float(metrics["seconds"])}
+
+
+def _in_a_line(error: Exception) -> str:
+    text = str(error) if isinstance(error, TrainingError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:300]

@@ -1,0 +1,96 @@
+"""What a tracker is: a place that is told of a training from its start to its end."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from gru_training.loop.fit_state import EpochRecord
+
+Outcome = Literal["finished", "interrupted", "failed"]
+"""Interrupted by Ctrl-C or SIGTERM, whether or not a run was kept."""
+
+
+@dataclass(frozen=True)
+class TrackedData:
+    """What is trained on."""
+
+    name: str
+    sha256: str
+    """Of the rows, in hexadecimal."""
+    sizes: Mapping[str, int]
+    """The number of rows, by part."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A training that begins."""
+
+    name: str
+    """Of the run."""
+    place: Path
+    """Where the run is to be."""
+    task: str
+    settings: Mapping[str, Any]
+    """JSON values, by names such as `training.learning_rate`."""
+    version: str
+    """Of keras_gru."""
+    data: TrackedData
+    resumed: bool
+    """Whether it goes on from a checkpoint; then the epochs before it are told again."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A complete run."""
+
+    path: Path
+    task: str
+    measures: Mapping[str, float]
+    """Of the delivered model, by names such as `final/test/accuracy`."""
+    best_epoch: int
+    pictures: Sequence[Path]
+    """PNG files of the report."""
+    interrupted: bool
+
+
+class Tracker(Protocol):
+    """Told of one training; what fails may raise any error, and is then told again."""
+
+    def start(self, beginning: Beginning) -> None:
+        """Before the first step."""
+
+    def epoch(self, record: EpochRecord) -> None:
+        """After each epoch."""
+
+    def histograms(self, epoch: int, values: Mapping[str, np.ndarray]) -> None:
+        """Gates and gradients after an epoch, by names such as `gates/gru_1/update`."""
+
+    def results(self, run: FinishedRun) -> None:
+        """Once the run is complete."""
+
+    def finish(self, outcome: Outcome) -> None:
+        """At the end, whatever it was; the last call."""
+
+
+def epoch_measures(record: EpochRecord) -> dict[str, float]:
+    """The numbers of an epoch by the names that trackers show them under."""
+    return {
+        **{f"train/{name}": value for name, value in record.train.items()},
+        **{f"validation/{name}": value for name, value in record.validation.items()},
+        "learning_rate": record.learning_rate,
+        "epoch_seconds": record.seconds,
+    }
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested objects as one, with names joined by dots."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found

@@ -1,0 +1,127 @@
+"""`gru-train tune`; imports nothing heavy before its arguments are checked."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from gru_training.errors import ConfigError
+from gru_training.loop.checkpoint import checkpoint_path
+from gru_training.task import Task, task_settings
+from gru_training.tune.config import TuneConfig
+from gru_training.tune.run import conclude, search_space, tune
+
+if TYPE_CHECKING:
+    from gru_training.tune.report import FinalRun
+
+_FLAG = re.compile(r"--(?:no-)?([a-z][a-z-]*)")
+
+
+def run_tune(
+    config: TuneConfig, flags: Sequence[str], tasks: Mapping[str, Task], console: Console
+) -> None:
+    """Search, train with what did best, and write the report of the study.
+
+    Args:
+        config: Of the search.
+        flags: Settings of the training, which the search leaves as they are.
+        tasks: By name.
+        console: Where to show progress.
+
+    Raises:
+        TrainingError: A setting, the data or the study cannot be used.
+    """
+    if config.task not in tasks:
+        raise ConfigError(f"expected one of the tasks {', '.join(tasks)}, got {config.task!r}")
+    task = tasks[config.task]
+    settings = task_settings(task, flags, "gru-train tune TASK")
+    settings = replace(settings, run=replace(settings.run, debug=config.debug))
+    given = [match[1] for match in map(_FLAG.match, flags) if match]
+    fixed = [*(each.replace("-", "_") for each in given), *task.held(settings)]
+    space = search_space(config, settings, fixed)
+    with console.status("checking the data ..."):
+        found = task.check(settings)
+    if found is None:
+        raise ConfigError(f"there is nothing to search for in the task {config.task}")
+    found.raise_errors()
+    found.print_notes(console)
+    folder = config.study or settings.run.runs_dir / f"tune-{config.task}-{found_name(settings)}"
+    study = tune(config, space, found.data, folder, console)
+    from gru_training.tune.pick import pick
+
+    picked = pick(study, space.defaults())
+    if picked is None:
+        return
+    settings = space.with_values(picked.trial.settings)
+    finals = _train_picked(config, task, settings, found.data, folder, console)
+    again = _again(config.task, flags, picked.best.settings)
+    conclude(space, study, picked, folder, finals, again, console)
+
+
+def found_name(settings: Any) -> str:
+    """What the data of these settings are called in the name of a folder."""
+    data = getattr(settings.data, "data", None)
+    return "built-in" if data is None else Path(data).resolve().name.split(".")[0]
+
+
+def _train_picked(
+    config: TuneConfig,
+    task: Task,
+    settings: Any,
+    data: Any,
+    folder: Path,
+    console: Console,
+) -> list["FinalRun"]:
+    """Runs with the settings that the search ends with, one for each seed."""
+    from gru_training.quiet import quiet
+    from gru_training.tune.report import FinalRun
+
+    if not config.seeds:
+        return []
+    with console.status("loading TensorFlow ..."), quiet(not config.debug):
+        import tensorflow  # noqa: F401
+    name = config.name or settings.run.name or f"{folder.name}-best"
+    finals = []
+    for number in range(config.seeds):
+        seed = settings.training.seed + number
+        of_seed = name if config.seeds == 1 else f"{name}-seed{seed}"
+        console.print(f"\nfinal training {number + 1} of {config.seeds}, seed {seed}")
+        chosen = replace(
+            task.reseeded(settings, seed),
+            run=replace(settings.run, name=_free(settings.run.runs_dir, of_seed)),
+        )
+        run = task.train(chosen, console, False, data)
+        if run is None:
+            continue
+        task.print_results(run.metrics, console)
+        measure = task.outcomes(run, None, run).model.measures[0]
+        finals.append(FinalRun(run.path, seed, measure.name, measure.value, measure.style))
+        if run.metrics["interrupted"]:
+            break
+    return finals
+
+
+def _free(folder: Path, name: str) -> str:
+    """The name, with a number at its end where such a run is there or was cut short."""
+    taken, number = name, 1
+    while (folder / taken).exists() or checkpoint_path(folder / taken).exists():
+        number += 1
+        taken = f"{name}-{number}"
+    return taken
+
+
+def _again(task: str, flags: Sequence[str], values: Mapping[str, Any]) -> str:
+    """The command of a training with these values beside the flags."""
+    own = [word for name, value in values.items() for word in _as_flags(name, value)]
+    return join(["gru-train", task, *flags, *own])
+
+
+def _as_flags(name: str, value: Any) -> list[str]:
+    name = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{'' if value else 'no-'}{name}"]
+    return [f"--{name}", str(value)]

@@ -1,0 +1,119 @@
+"""Word vectors: those learned in training, beside those learned before from unlabelled texts."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from gru_training.words.pieces import BUCKETS
+from gru_training.words.vocabulary import PADDING, UNKNOWN
+
+
+@keras.saving.register_keras_serializable(package="gru_training")
+class WordEmbedding(keras.layers.Layer):
+    """A fixed vector for every word, and one that is trained for the first words.
+
+    After the two channels of Kim (2014), "Convolutional Neural Networks for Sentence
+    Classification", section 3.1: words that occur in no training text keep a meaning, and the
+    trained part learns what the task needs.
+
+    With pieces, the trained vector of a word has those of its pieces added, divided by the square
+    root of their number, so that it is about as large however many they are.
+
+    Args:
+        vocabulary_size: V, number of ids, padding and unknown included.
+        fixed_size: Numbers in a fixed vector; 0 for none.
+        trained_words: Ids below it have a trained vector; the others share the unknown word's.
+        trained_size: Numbers in a trained vector; 0 for none.
+        most_pieces: P, pieces of the word with the most; 0 for none.
+        train_fixed: Whether training changes the fixed vectors, too.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        fixed_size: int,
+        trained_words: int,
+        trained_size: int,
+        most_pieces: int = 0,
+        train_fixed: bool = False,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.vocabulary_size, self.fixed_size = vocabulary_size, fixed_size
+        self.trained_words, self.trained_size = trained_words, trained_size
+        self.most_pieces, self.train_fixed = most_pieces, train_fixed
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:  # noqa: ARG002
+        """Make the tables (V, fixed_size), (trained_words, trained_size), (V, P)."""
+        self.fixed = self.trained = self.pieces = None
+        if self.fixed_size:
+            shape = (self.vocabulary_size, self.fixed_size)
+            self.fixed = self.add_weight(shape, "zeros", trainable=self.train_fixed, name="fixed")
+        if self.trained_size:
+            shape = (self.trained_words, self.trained_size)
+            self.trained = self.add_weight(shape, "uniform", name="trained")
+        if self.trained_size and self.most_pieces:
+            shape = (self.vocabulary_size, self.most_pieces)
+            self.pieces = self.add_weight(shape, "zeros", "int32", trainable=False, name="pieces")
+            shape = (BUCKETS + 1, self.trained_size)
+            self.piece_vectors = self.add_weight(shape, "uniform", name="piece_vectors")
+
+    def set_tables(self, fixed: np.ndarray | None, pieces: np.ndarray | None) -> None:
+        """Set the fixed vectors, (V, fixed_size), and the words' pieces, (V, P)."""
+        if self.fixed is not None:
+            self.fixed.assign(fixed)
+        if self.pieces is not None:
+            self.pieces.assign(pieces)
+
+    def call(self, token_ids: Any) -> Any:
+        """Map ids (B, T) to vectors (B, T, fixed_size + trained_size)."""
+        parts = []
+        if self.fixed is not None:
+            parts.append(ops.take(self.fixed, token_ids, axis=0))
+        if self.trained is not None:
+            trained = ops.take(self.trained, self._trained_ids(token_ids), axis=0)
+            parts.append(trained if self.pieces is None else trained + self._of_pieces(token_ids))
+        return parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1)
+
+    def _trained_ids(self, token_ids: Any) -> Any:
+        if self.trained_words == self.vocabulary_size:
+            return token_ids
+        return ops.where(
+            token_ids < self.trained_words, token_ids, ops.full_like(token_ids, UNKNOWN)
+        )
+
+    def _of_pieces(self, token_ids: Any) -> Any:
+        """Sums of the pieces' vectors, (B, T, trained_size)."""
+        words, places = tf.unique(tf.reshape(token_ids, [-1]))  # a batch repeats most of its words
+        pieces = ops.take(self.pieces, words, axis=0)
+        there = ops.cast(ops.not_equal(pieces, 0), self.compute_dtype)
+        vectors = ops.take(self.piece_vectors, pieces, axis=0) * there[..., None]
+        count = ops.maximum(ops.sum(there, axis=1, keepdims=True), 1)
+        summed = ops.sum(vectors, axis=1) / ops.sqrt(count)
+        return ops.reshape(
+            ops.take(summed, places, axis=0), (*ops.shape(token_ids), self.trained_size)
+        )
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:  # noqa: ARG002
+        """Padding is masked."""
+        return ops.not_equal(inputs, PADDING)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """(B, T) becomes (B, T, fixed_size + trained_size)."""
+        return (*input_shape, self.fixed_size + self.trained_size)
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "fixed_size": self.fixed_size,
+            "trained_words": self.trained_words,
+            "trained_size": self.trained_size,
+            "most_pieces": self.most_pieces,
+            "train_fixed": self.train_fixed,
+        }

@@ -1,0 +1,101 @@
+"""Word vectors from unlabelled texts: factorised co-occurrence counts.
+
+Positive pointwise mutual information of words and the words around them, cut to its largest
+singular vectors, with the settings that Levy, Goldberg and Dagan (2015), "Improving Distributional
+Similarity with Lessons Learned from Word Embeddings", found to hold up: counts of frequent words
+are thinned (by their expected number, not by chance), context counts smoothed with the power 3/4,
+singular values taken to the power 1/2. The same texts give the same vectors.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.extmath import randomized_svd
+
+from gru_training.words.latent_semantics import unit_rows
+from gru_training.words.vocabulary import PADDING, UNKNOWN
+
+_CHUNK = 1_000_000  # tokens whose pairs are counted at once
+_THIN_ABOVE = 1e-4  # share of all tokens above which a word counts less
+_CONTEXT_POWER = 0.75
+_SINGULAR_POWER = 0.5
+
+
+def word_vectors(
+    rows: Sequence[np.ndarray],
+    vocabulary_size: int,
+    size: int,
+    window: int = 5,
+    progress: Callable[[str], None] = lambda _: None,
+) -> np.ndarray:
+    """Vectors of all words of a vocabulary.
+
+    Args:
+        rows: The word ids of each text, without padding.
+        vocabulary_size: V, the reserved ids included.
+        size: D, at most the number of words.
+        window: Words on either side that count as context.
+        progress: Told what is being done.
+
+    Returns:
+        (V, D) float32, each with root mean square 1; zeros for the reserved ids and for words that
+        occur next to no other.
+    """
+    counts = np.zeros(vocabulary_size)
+    for row in rows:
+        counts += np.bincount(row, minlength=vocabulary_size)
+    counts[[PADDING, UNKNOWN]] = 0
+    progress("counting neighbours")
+    pairs = _co_occurrences(rows, counts, window)
+    progress("factorising")
+    return _factors(_positive_information(pairs), size)
+
+
+def _co_occurrences(rows: Sequence[np.ndarray], counts: np.ndarray, window: int) -> sp.csr_matrix:
+    """How often words stand near each other, (V, V) symmetric; nearer counts more."""
+    share = counts / max(1.0, counts.sum())
+    kept = np.sqrt(np.minimum(1.0, _THIN_ABOVE / np.maximum(share, 1e-12))) * (counts > 0)
+    total = sp.csr_matrix((len(counts), len(counts)))
+    for words in _chunks(rows, window):
+        for distance in range(1, window + 1):
+            left, right = words[:-distance], words[distance:]
+            weight = kept[left] * kept[right] * (window + 1 - distance) / window
+            known = weight > 0
+            pairs = (weight[known], (left[known], right[known]))
+            total += sp.coo_matrix(pairs, total.shape).tocsr()
+    return total + total.T
+
+
+def _chunks(rows: Sequence[np.ndarray], window: int) -> Iterator[np.ndarray]:
+    """The texts one after the other, with so much padding between that they do not meet."""
+    gap = np.full(window, PADDING, np.int32)
+    chunk: list[np.ndarray] = []
+    length = 0
+    for row in rows:
+        chunk += [row, gap]
+        length += len(row)
+        if length >= _CHUNK:
+            yield np.concatenate(chunk)
+            chunk, length = [], 0
+    if chunk:
+        yield np.concatenate(chunk)
+
+
+def _positive_information(pairs: sp.csr_matrix) -> sp.csr_matrix:
+    """Log of how much more often than by chance a word has a context; 0 where less often."""
+    words = np.asarray(pairs.sum(axis=1)).ravel()
+    contexts = words**_CONTEXT_POWER
+    contexts /= max(contexts.sum(), 1e-12)
+    coo = pairs.tocoo()
+    information = np.log(coo.data / (words[coo.row] * contexts[coo.col]))
+    positive = information > 0
+    kept = (information[positive].astype(np.float32), (coo.row[positive], coo.col[positive]))
+    return sp.coo_matrix(kept, pairs.shape).tocsr()
+
+
+def _factors(matrix: sp.csr_matrix, size: int) -> np.ndarray:
+    """The words' coordinates along the largest singular vectors, (V, D) float32."""
+    u, singular, _ = randomized_svd(matrix, size, n_iter=3, random_state=0)
+    # Without neighbours the factorisation leaves rounding errors.
+    return unit_rows(u * singular**_SINGULAR_POWER, matrix.getnnz(axis=1) > 0)

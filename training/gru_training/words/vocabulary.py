@@ -1,0 +1,217 @@
+"""The known words, and texts as their ids inside the TensorFlow graph.
+
+Only lookup and ragged operations are used, all of which a stock TensorFlow Serving has.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import tensorflow as tf
+
+from gru_training.errors import DataError
+from gru_training.words.tokens import SPLITS, Reading, without_marks
+from gru_training.words.word_pieces import PieceCutter
+
+PADDING = 0
+UNKNOWN = 1
+RESERVED = ("[PAD]", "[UNK]")
+"""What ids 0 and 1 are called in files; no text yields such a token, brackets stand alone."""
+
+_CHUNK = 1024  # texts tokenized at once
+
+
+class Vocabulary:
+    """The known words; a word's place is its id.
+
+    Args:
+        tokens: Distinct tokens without the two reserved ones; the first gets id 2.
+    """
+
+    def __init__(self, tokens: Sequence[str]):
+        self.tokens = RESERVED + tuple(tokens)
+        if len(set(self.tokens)) != len(self.tokens):
+            raise ValueError("tokens must be distinct and not [PAD] or [UNK]")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.tokens == other.tokens
+
+    def __hash__(self) -> int:
+        return hash(self.tokens)
+
+    def save(self, path: Path) -> None:
+        """Write one token per line, UTF-8; the line number (from 0) is the id."""
+        path.write_text("".join(f"{token}\n" for token in self.tokens), "utf-8", newline="\n")
+
+
+class TokenIndex(NamedTuple):
+    """Texts as numbers of tokens."""
+
+    tokens: list[str]
+    """The tokens, the most frequent first; equally frequent ones in the order of code points."""
+    counts: np.ndarray
+    """How often each occurs."""
+    rows: list[np.ndarray]
+    """The places in `tokens` of each text's tokens, int32."""
+
+
+def index_tokens(
+    texts: Sequence[str],
+    cleaned: bool = False,
+    reading: Reading = "words",
+) -> TokenIndex:
+    """Split texts, cleaned before or not, and number their tokens; of pieces their words."""
+    codes: dict[bytes, int] = {}
+    parts: list[np.ndarray] = []
+    lengths: list[np.ndarray] = []
+    chunks = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(_CHUNK)
+    # Not in Python's threads: TensorFlow's eager tensors are not safe there, and crash at times.
+    tokens = chunks.map(_traced_split(reading, cleaned), num_parallel_calls=tf.data.AUTOTUNE)
+    for found in tokens:
+        local, seen = pd.factorize(found.flat_values.numpy())
+        numbers = np.array([codes.setdefault(token, len(codes)) for token in seen], np.int32)
+        parts.append(numbers[local] if len(seen) else np.zeros(0, np.int32))
+        lengths.append(found.row_lengths().numpy())
+    everything = np.concatenate([np.zeros(0, np.int32), *parts])
+    counts = np.bincount(everything, minlength=len(codes))
+    # UTF-8 sorts as code points do.
+    ranked = [token for _, token in sorted(zip((-counts).tolist(), codes, strict=True))]
+    place = np.empty(len(codes), np.int32)
+    place[[codes[token] for token in ranked]] = np.arange(len(ranked))
+    ends = np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))
+    return TokenIndex(
+        [token.decode() for token in ranked],
+        np.sort(counts)[::-1],
+        np.split(place[everything], ends[:-1]) if len(ends) else [],
+    )
+
+
+@cache
+def _traced_split(reading: Reading, cleaned: bool) -> Callable[[tf.Tensor], tf.RaggedTensor]:
+    """Texts (B,) into tokens (B, None); to trace it takes longer than to split a thousand texts."""
+    split: Callable[[tf.Tensor], tf.RaggedTensor] = tf.function(
+        partial(SPLITS[reading], cleaned=cleaned),
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )
+    return split
+
+
+def build_vocabulary(index: TokenIndex, max_size: int, min_count: int = 1) -> Vocabulary:
+    """Take the most frequent tokens; equally frequent ones in the order of code points.
+
+    Args:
+        index: Of the training texts, nothing else.
+        max_size: Most tokens to keep, not counting padding and unknown.
+        min_count: Tokens seen less often are left out.
+
+    Raises:
+        DataError: No token is left.
+    """
+    kept = [
+        token
+        for token, n in zip(index.tokens[:max_size], index.counts, strict=False)
+        if n >= min_count
+    ]
+    if not kept:
+        raise DataError(
+            f"expected at least one word that occurs {min_count} times in the training texts "
+            f"(--min-count), got {max(index.counts, default=0)} times at most"
+        )
+    return Vocabulary(kept)
+
+
+def load_vocabulary(path: Path) -> Vocabulary:
+    """The inverse of `Vocabulary.save`.
+
+    Raises:
+        DataError: The file is unreadable or does not start with the two reserved tokens.
+    """
+    try:
+        tokens = path.read_text("utf-8").removesuffix("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the vocabulary {path}: {error}") from error
+    if tuple(tokens[:2]) != RESERVED:
+        raise DataError(f"{path}: expected the lines {' and '.join(RESERVED)}, got {tokens[:2]}")
+    return Vocabulary(tokens[2:])
+
+
+class TextPreprocessor(tf.Module):
+    """Texts in, padded word ids out; the same graph in training and in a SavedModel.
+
+    Args:
+        vocabulary: The known words.
+        max_tokens: Of longer texts the last so many tokens are kept.
+        cleaned: Whether texts are cleaned before.
+        reading: What the tokens are.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        max_tokens: int,
+        cleaned: bool = False,
+        reading: Reading = "words",
+    ):
+        super().__init__(name="text_preprocessor")
+        self.max_tokens, self.cleaned, self.reading = max_tokens, cleaned, reading
+        words = vocabulary.tokens[len(RESERVED) :]
+        ids = np.arange(len(RESERVED), len(vocabulary), dtype=np.int64)
+        self._table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(tf.constant(words, tf.string), ids),
+            default_value=UNKNOWN,
+        )
+        self._cutter = PieceCutter(words) if reading == "pieces" else None
+
+    def tokens(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
+        """The tokens that are read, (B, None) ragged string, of texts (B,) string.
+
+        As people are shown them: without the marks of those that stand behind no blank.
+        """
+        tokens = self._read(text, limit)
+        if self.reading != "spaced":
+            return tokens
+        return tokens.with_flat_values(without_marks(tokens.flat_values))
+
+    def split(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """All tokens of texts (B,) string, (B, None) ragged string."""
+        tokens = SPLITS[self.reading](text, self.cleaned)
+        return tokens if self._cutter is None else self._cutter(tokens)
+
+    def _read(self, text: tf.Tensor, limit: bool) -> tf.RaggedTensor:
+        tokens = self.split(text)
+        return tokens[:, -self.max_tokens :] if limit else tokens
+
+    def ragged_ids(self, text: tf.Tensor, limit: bool = True) -> tf.RaggedTensor:
+        """As the call, (B, None) ragged int32; empty texts have none."""
+        ids = tf.ragged.map_flat_values(self._table.lookup, self._read(text, limit))
+        return tf.cast(ids, tf.int32)
+
+    def __call__(self, text: tf.Tensor, limit: bool = True) -> tf.Tensor:
+        """Look up the words of texts.
+
+        Args:
+            text: (B,) string.
+            limit: Whether to pass over all but the last `max_tokens` tokens.
+
+        Returns:
+            (B, T) int32, padded with 0 at the end; T is the longest row's length, at least 1.
+        """
+        padded = self.ragged_ids(text, limit).to_tensor(PADDING)
+        return tf.pad(padded, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(padded)[1])]])
+
+
+def token_ids(preprocessor: TextPreprocessor, texts: Sequence[str]) -> list[np.ndarray]:
+    """Word ids of each text without padding, int32; empty texts have one padding id."""
+    rows: list[np.ndarray] = []
+    for start in range(0, len(texts), _CHUNK):
+        ids = preprocessor(tf.constant(texts[start : start + _CHUNK])).numpy()
+        lengths = np.maximum(1, (ids != PADDING).sum(axis=1))
+        rows += [row[:length].copy() for row, length in zip(ids, lengths, strict=True)]
+    return rows
