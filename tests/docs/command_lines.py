@@ -17,7 +17,6 @@ from gru_serving.errors import ServingError
 from gru_training import command_line
 from gru_training.check_command import CheckConfig
 from gru_training.compare.command import COMPARE
-from gru_training.ensemble.command import ENSEMBLE
 from gru_training.errors import TrainingError
 from gru_training.predict.command import PREDICT
 from gru_training.report_command import REPORT
@@ -156,7 +155,7 @@ def _with_examples(words):
 def _parse_training(arguments):
     tasks = {name: find_task(name) for name in TASKS}
     further = [command for task in tasks.values() for command in task.commands]
-    further += [PREDICT, COMPARE, ENSEMBLE, REPORT]
+    further += [PREDICT, COMPARE, REPORT]
     config, others = command_line._parse(arguments, tasks, further)
     if isinstance(config, TuneConfig):
         settings = task_settings(tasks[config.task], others, "gru-train tune TASK")

@@ -16,7 +16,6 @@ from rich.console import Console
 from gru_training.check_command import CheckConfig, run_check
 from gru_training.compare.command import COMPARE
 from gru_training.continuing.config import ContinueConfig
-from gru_training.ensemble.command import ENSEMBLE
 from gru_training.errors import (
     CheckpointError,
     InterruptedRun,
@@ -48,7 +47,6 @@ def run_command(arguments: Sequence[str]) -> int:
     further = [
         PREDICT,
         COMPARE,
-        ENSEMBLE,
         REPORT,
         *(command for task in tasks.values() for command in task.commands),
     ]

@@ -1,6 +1,6 @@
 """The files of a forecaster's run: model, scale, intervals, figures, pictures, report."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,7 +37,6 @@ from gru_training.forecasting.scores.metrics import (
 from gru_training.forecasting.scores.outcomes import stored_errors
 from gru_training.forecasting.stored import description, known_inputs, stored_windows
 from gru_training.plots import learning_curves
-from gru_training.runs.lineage import PARTS, Lineage
 from gru_training.runs.summary import run_summary
 from gru_training.runs.writer import TrainingRunWriter
 
@@ -53,10 +52,6 @@ class Forecaster:
     delivered: keras.Model | None
     """For forecasts and exports, trained on all rows; None: the one that is measured."""
     baselines: Baselines
-    lineage: Lineage | None = None
-    """Of an average or a distilled forecaster."""
-    epochs: int | None = None
-    """Where no network was trained: for how many those of an average were, on average, or 0."""
 
 
 def write_run_files(
@@ -113,11 +108,9 @@ def write_run_files(
             validation.errors, baselines, config.model.measure
         ),
         "measure": config.model.measure,
-        **({} if made.epochs is None else {"best_epoch": made.epochs}),
+        **({"best_epoch": 0} if result is None else {}),
         **run_summary(result, config.training.seed, started),
     }
-    if made.lineage is not None:
-        metrics[made.lineage.key] = made.lineage.figures(measured(metrics))
     if plan.start is not None:
         assert isinstance(plan.start, Start)
         metrics["continued"] = beside_the_old(plan.start, config, data, validation, test)
@@ -197,11 +190,3 @@ def _future(
     if effects is not None:
         bounds[known:] = np.nan
     return np.asarray(bounds)
-
-
-def measured(metrics: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """What an average, and what is distilled from it, are judged by; by part and name."""
-    return {
-        part: {name: float(metrics["model"][part][name]) for name in ("mse", "mae")}
-        for part in PARTS
-    }
