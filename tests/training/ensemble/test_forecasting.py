@@ -9,8 +9,9 @@ from gru_training.__main__ import main
 from gru_training.compare.command import compare_runs
 from gru_training.forecasting.ensembles.members import plan_of
 from gru_training.forecasting.ensembles.teacher import Teacher
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.run import ForecastingRun
-from gru_training.forecasting.scores.evaluation import calibrate, make_predictor
+from gru_training.forecasting.scores.evaluation import calibrate
 from gru_training.forecasting.windows import TEACHER_SHARE, SeriesBatches, WindowBatches
 from tests.made_once import made_once
 from tests.serving.conftest import running
@@ -47,15 +48,17 @@ def test_forecasts_are_the_mean_of_those_of_the_runs(runs):
     data = plan_of(members[0]).data
     histories = data.windows("test").histories()
     for load in (ForecastingRun.load_model, ForecastingRun.delivered_model):
-        each = [make_predictor(load(run), data)(histories) for run in members]
+        each = [make_predictor(load(run), data.preprocessor)(histories) for run in members]
         assert not np.allclose(each[0], each[1], atol=1e-3)
         mean = np.mean(np.asarray(each, np.float64), axis=0)
-        np.testing.assert_allclose(make_predictor(load(whole), data)(histories), mean, atol=1e-4)
+        np.testing.assert_allclose(
+            make_predictor(load(whole), data.preprocessor)(histories), mean, atol=1e-4
+        )
     names = [layer.name for layer in whole.load_model().layers]
     assert len(set(names)) == len(names)
     shares = whole.combination["shares"]
     assert sum(share["weight"] for share in shares) == pytest.approx(1)
-    predict = make_predictor(whole.load_model(), data)
+    predict = make_predictor(whole.load_model(), data.preprocessor)
     offsets = calibrate(predict, data.windows("validation"), False, whole.levels)
     np.testing.assert_allclose(whole.offsets, offsets, atol=1e-5)
 
@@ -74,7 +77,7 @@ def test_the_plan_of_a_run_is_that_of_its_training(runs):
     # Trained by it once more, the first run comes out again.
     model = first.load_model()
     errors = first.metrics["model"]["test"]["mse"]
-    predict = make_predictor(model, plan.data)
+    predict = make_predictor(model, plan.data.preprocessor)
     windows = plan.data.windows("test")
     found = (predict(windows.histories())[..., 0] - windows.futures()) ** 2
     assert np.nanmean(found) == pytest.approx(errors, rel=1e-3)
@@ -105,7 +108,7 @@ def test_networks_learn_the_mean_of_what_came_and_what_the_teacher_says(runs):
     taught = Teacher(model, model).teach(windows, data)
     late = windows.origins >= data.shape.lookback
     assert late.any()
-    answers = make_predictor(model, data)(data.windows("train").histories())[..., 0]
+    answers = make_predictor(model, data.preprocessor)(data.windows("train").histories())[..., 0]
     expected = windows.futures()
     expected[late] = TEACHER_SHARE * answers + (1 - TEACHER_SHARE) * expected[late]
     batches = WindowBatches(taught, data.preprocessor, len(windows))
@@ -136,7 +139,7 @@ def test_an_export_forecasts_as_the_run_with_both_engines(runs, folder, tmp_path
         ):
             answers[runtime] = client.predict({"history": histories}, "waves")["forecast"]
     data = plan_of(run).data
-    predicted = make_predictor(run.delivered_model(), data)(histories)
+    predicted = make_predictor(run.delivered_model(), data.preprocessor)(histories)
     wanted = data.preprocessor.restore(predicted, None).numpy()[..., 0]
     for found in answers.values():
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-2)

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from gru_training.forecasting.data import ForecastingData
+from gru_training.forecasting.predictor import make_predictor
 from gru_training.forecasting.scores.forecast_errors import CHUNK
 from gru_training.forecasting.windows import Windows
 
@@ -32,17 +32,14 @@ class Teacher:
             data: Of which they are.
         """
         lookback = int(self.model.input_shape[1])
-        answer = tf.function(
-            lambda read: self.model(data.preprocessor.standardise(read), training=False),
-            autograph=False,
-        )
+        predict = make_predictor(self.model, data.preprocessor)
         K = len(data.shape.targets)
         forecasts = np.full((len(windows), windows.horizon, K), np.nan, np.float32)
         rows = np.flatnonzero(windows.origins >= lookback)
         read = replace(windows, lookback=lookback)
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            forecasts[chunk] = np.asarray(answer(read.histories(chunk)))[..., 0]
+            forecasts[chunk] = predict(read.histories(chunk))[..., 0]
         return replace(windows, taught=forecasts)
 
     def of_all_rows(self) -> "Teacher":
