@@ -19,13 +19,14 @@ from gru_training.forecasting.data import ForecastingData
 from gru_training.forecasting.future.forecast import future_times, inputs_ahead
 from gru_training.forecasting.future.recent import FILE as LAST_WINDOW
 from gru_training.forecasting.future.recent import Recent, last_window
+from gru_training.forecasting.predictor import Predictor, make_predictor
 from gru_training.forecasting.reports import pictures as forecast_pictures
 from gru_training.forecasting.reports import report as forecasting_report
 from gru_training.forecasting.reports.future_picture import draw_future, shown_columns
 from gru_training.forecasting.reports.known_picture import draw_known_inputs
 from gru_training.forecasting.run import DELIVERED
 from gru_training.forecasting.scores.conformal import quantiles
-from gru_training.forecasting.scores.evaluation import calibrate, evaluate_forecasts, make_predictor
+from gru_training.forecasting.scores.evaluation import calibrate, evaluate_forecasts
 from gru_training.forecasting.scores.forecast_errors import ForecastErrors
 from gru_training.forecasting.scores.metrics import (
     data_summary,
@@ -70,7 +71,7 @@ def write_run_files(
     model, result, shares = trained.model, trained.result, trained.shares
     levels = config.model.levels
     with console.status("testing ..."):
-        predict = make_predictor(model, data)
+        predict = make_predictor(model, data.preprocessor)
         offsets = calibrate(predict, data.windows("validation"), data.series.panel, levels)
         validation, test = (
             evaluate_forecasts(predict, data.windows(part), offsets, data.preprocessor, levels)
@@ -142,10 +143,11 @@ def write_run_files(
     forecast_pictures.draw_all(data, predict, offsets, levels, test, baselines.results, writer.path)
     if data.preprocessor.known is not None:
         draw_known_inputs(data, writer.path / "known_inputs.png")
+    ahead = predict if delivered is None else make_predictor(delivered, data.preprocessor)
     draw_future(
         data,
         future_times(kept.times[-1], data.series.frequency, data.shape.horizon),
-        _future(data, kept, delivered or model, offsets, levels),
+        _future(data, kept, ahead, offsets, levels),
         levels,
         shown_columns(test),
         writer.path / "future.png",
@@ -171,7 +173,7 @@ def beats_seasonal_naive(
 def _future(
     data: ForecastingData,
     recent: Recent,
-    model: keras.Model,
+    predict: Predictor,
     offsets: np.ndarray,
     levels: Sequence[float],
 ) -> np.ndarray:
@@ -180,13 +182,13 @@ def _future(
     Where known inputs are not known of all of them, NaN after the last one.
     """
     history = recent.values[np.newaxis]
-    answers = model(data.preprocessor.standardise(history), training=False)
     series, columns = data.series, data.preprocessor.future_columns
     names = [series.columns[column] for column in columns]
     parts = recent, names, series.calendar, series.frequency
     known, future = inputs_ahead(*parts, data.shape.horizon)
     effects = data.preprocessor.effects(history, future[np.newaxis])
-    bounds = data.preprocessor.restore(quantiles(answers, offsets, levels), effects)[0].numpy()
+    served = quantiles(predict(history), offsets, levels)
+    bounds = data.preprocessor.restore(served, effects)[0].numpy()
     if effects is not None:
         bounds[known:] = np.nan
     return np.asarray(bounds)
