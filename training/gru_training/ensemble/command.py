@@ -8,8 +8,6 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from gru_training.compare.command import ordered
 from gru_training.config import to_dict
 from gru_training.ensemble.config import EnsembleConfig
@@ -19,10 +17,12 @@ from gru_training.runs.lineage_table import gain_sentence
 from gru_training.task import Command, EnsembleNames, Task, find_task
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gru_training.runs.directory import RunDirectory, TaskRun
 
 
-def check_ensemble(config: EnsembleConfig, _: Console) -> EnsembleConfig:
+def check_ensemble(config: EnsembleConfig, _: "Console") -> EnsembleConfig:
     """Raise TrainingError if runs or names cannot be used; needs no TensorFlow."""
     runs = _opened(config.run_paths)
     names = ensemble_names(config)
@@ -39,7 +39,7 @@ def check_ensemble(config: EnsembleConfig, _: Console) -> EnsembleConfig:
     return config
 
 
-def run_ensemble(config: EnsembleConfig, console: Console) -> None:
+def run_ensemble(config: EnsembleConfig, console: "Console") -> None:
     """Train what is missing, average, distil if asked, and print what came of it."""
     task = find_task(_opened(config.run_paths)[0].task)
     names = ensemble_names(config)
@@ -58,7 +58,7 @@ def run_ensemble(config: EnsembleConfig, console: Console) -> None:
 
 
 def _made(
-    task: Task, config: EnsembleConfig, names: EnsembleNames, console: Console
+    task: Task, config: EnsembleConfig, names: EnsembleNames, console: "Console"
 ) -> "Sequence[TaskRun]":
     """The average, and the distilled run behind it if one is wanted."""
     runs = [task.open_run(path) for path in ordered(config.run_paths, None)]
@@ -117,7 +117,7 @@ def _opened(paths: Sequence[Path]) -> "list[RunDirectory]":
     return runs
 
 
-def _of_further_seeds(task: Task, first: Any, count: int, console: Console) -> "list[TaskRun]":
+def _of_further_seeds(task: Task, first: Any, count: int, console: "Console") -> "list[TaskRun]":
     """Runs with the settings of the first one and the next seeds, beside it.
 
     Those that are there already are taken, and those that were cut short go on.

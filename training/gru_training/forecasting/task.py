@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
-
 from gru_training.continuing.beside import print_beside
 from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import FEWEST_PARTS, Criterion, caution
@@ -19,6 +17,7 @@ from gru_training.task import Command, EnsembleNames, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.console import Console
 
     from gru_training.data.check import DataCheck
     from gru_training.data.series import Series
@@ -29,19 +28,19 @@ if TYPE_CHECKING:
     from gru_training.outcomes import Outcomes
 
 
-def _check_forecast(config: ForecastConfig, console: Console) -> "ForecastJob":
+def _check_forecast(config: ForecastConfig, console: "Console") -> "ForecastJob":
     from gru_training.forecasting.future.command import check_forecast
 
     return check_forecast(config, console)
 
 
-def _forecast(job: "ForecastJob", console: Console) -> None:
+def _forecast(job: "ForecastJob", console: "Console") -> None:
     from gru_training.forecasting.future.command import run_forecast
 
     run_forecast(job, console)
 
 
-def _backtest(config: BacktestConfig, console: Console) -> None:
+def _backtest(config: BacktestConfig, console: "Console") -> None:
     from gru_training.forecasting.backtests.backtest import run_backtest
 
     folder = run_backtest(config, console)
@@ -74,7 +73,7 @@ class ForecastingTask(Task):
     def train(
         self,
         config: ForecastingConfig,
-        console: Console,
+        console: "Console",
         resume: bool,
         data: "Series | None" = None,
     ) -> "ForecastingRun | None":
@@ -90,7 +89,7 @@ class ForecastingTask(Task):
         return continuation(run, wanted)
 
     def train_like(
-        self, run: "ForecastingRun", config: ForecastingConfig, console: Console, resume: bool
+        self, run: "ForecastingRun", config: ForecastingConfig, console: "Console", resume: bool
     ) -> "ForecastingRun | None":
         """Train by the plan of a run."""
         from gru_training.forecasting.ensembles.members import plan_of
@@ -101,7 +100,7 @@ class ForecastingTask(Task):
         return train_forecasting(config, console, resume, plan=plan)
 
     def average(
-        self, runs: "Sequence[ForecastingRun]", names: EnsembleNames, console: Console
+        self, runs: "Sequence[ForecastingRun]", names: EnsembleNames, console: "Console"
     ) -> "list[ForecastingRun]":
         """Average forecasters of one series."""
         from gru_training.forecasting.ensembles.pipeline import average_runs
@@ -135,7 +134,7 @@ class ForecastingTask(Task):
 
         return try_settings(config, data, criterion.measure, after_epoch)
 
-    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""
         from gru_training.forecasting.reports.report import coverage_remarks, not_better_than_naive
 
