@@ -16,10 +16,7 @@ from gru_serving.config.flags import check
 from gru_serving.errors import ServingError
 from gru_training import command_line
 from gru_training.check_command import CheckConfig
-from gru_training.compare.command import COMPARE
 from gru_training.errors import TrainingError
-from gru_training.predict.command import PREDICT
-from gru_training.report_command import REPORT
 from gru_training.task import TASKS, find_task, task_settings
 from gru_training.tune.config import TuneConfig
 from gru_training.tune.run import search_space
@@ -153,17 +150,21 @@ def _with_examples(words):
 
 
 def _parse_training(arguments):
-    tasks = {name: find_task(name) for name in TASKS}
-    further = [command for task in tasks.values() for command in task.commands]
-    further += [PREDICT, COMPARE, REPORT]
-    config, others = command_line._parse(arguments, tasks, further)
+    name, *flags = arguments
+    command = command_line.find_command(name, flags)
+    if command is None:
+        raise SystemExit(f"no command {name}")
+    config = command_line.parse(command, flags)
     if isinstance(config, TuneConfig):
-        settings = task_settings(tasks[config.task], others, "gru-train tune TASK")
+        settings = task_settings(
+            find_task(config.task), config.training_flags, "gru-train tune TASK"
+        )
         search_space(config, settings, [])
     elif isinstance(config, CheckConfig):
-        for task in tasks.values():
+        training = ["--data", str(config.path), *config.training_flags]
+        for task in map(find_task, TASKS):
             with contextlib.suppress(SystemExit):
-                task_settings(task, ["--data", str(config.path), *others], "gru-train check")
+                task_settings(task, training, "gru-train check")
                 return
         raise SystemExit("no task takes these settings")
 

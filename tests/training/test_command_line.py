@@ -1,4 +1,5 @@
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -11,12 +12,13 @@ import numpy as np
 import pytest
 
 from gru_training.__main__ import main
-from gru_training.command_line import _parse
+from gru_training.command_line import find_command, parse
 from gru_training.loop.checkpoint import Checkpoint
 from gru_training.loop.fit_state import FitState
 from gru_training.runs.directory import RunDirectory
+from gru_training.sentiment.config import SentimentConfig
 from gru_training.sentiment.run import SentimentRun
-from gru_training.task import TASKS, find_task
+from gru_training.task import TASKS
 from tests.training.conftest import write_waves
 
 TINY = ["--reviews", "300", "--epochs", "1", "--units", "4", "--embedding-size", "4"]
@@ -110,16 +112,64 @@ def test_help_teaches(capsys):
         assert word in text
 
 
-def test_help_is_there_before_anything_heavy_is_loaded():
-    program = (
-        "import sys; from gru_training.__main__ import main; main(['--help']); "
-        "heavy = {'keras', 'matplotlib', 'pandas', 'scipy', 'sklearn', 'tensorflow'}; "
-        "sys.exit(' '.join(heavy & set(sys.modules)))"
-    )
+HEAVY = {"h5py", "keras", "matplotlib", "onnxruntime", "pandas", "pyarrow", "scipy", "sklearn",
+         "statsmodels", "tensorflow"}  # fmt: skip
+
+
+def test_help_of_each_command_is_there_before_anything_heavy_is_loaded():
+    program = f"""
+import sys
+from gru_training.__main__ import main
+from gru_training.command_line import COMMANDS
+from gru_training.task import TASKS
+for name in ["", *TASKS, *COMMANDS, "forecast", "backtest"]:
+    assert main([name, "--help"] if name else ["--help"]) == 0, name
+    assert not {HEAVY!r} & set(sys.modules), name
+"""
     done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2],
                           check=False, capture_output=True, text=True)  # fmt: skip
-    assert done.stderr.split() == []
+    assert done.returncode == 0, done.stderr
     assert "backtest" in done.stdout
+
+
+def test_the_help_lists_each_command_with_what_it_does(capsys):
+    assert main(["--help"]) == 0
+    listed = dict(
+        line.split(maxsplit=1)
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("  ")
+    )
+    for name in (*TASKS, "tune", "check", "resume", "continue", "predict", "compare", "ensemble",
+                 "report", "forecast", "backtest"):  # fmt: skip
+        assert main([name, "--help"]) == 0
+        assert listed[name].split(",")[0] in " ".join(capsys.readouterr().out.split()), name
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("--dat", "--data"), ("--unit", "--units")])
+def test_a_flag_mistyped_is_answered_with_few_flags_of_that_command(wrong, right, capsys):
+    """Those of all commands were suggested, nine with their help."""
+    assert main(["sentiment", wrong, "3"]) == 2
+    said = capsys.readouterr().err
+    suggested = re.findall(r"^\W{1,6}(--[a-z][a-z-]*)", said, re.MULTILINE)
+    assert suggested[0] == right
+    assert len(suggested) <= 5
+    flags = {f"--{name}" for name in known_flags(SentimentConfig())}
+    assert set(suggested) <= flags
+    assert re.findall(r"gru-train (\w+) --help", said) == ["sentiment"]
+
+
+def known_flags(config):
+    for name, value in vars(config).items():
+        yield from known_flags(value) if hasattr(value, "__dict__") else [name.replace("_", "-")]
+
+
+def test_a_command_mistyped_is_answered_with_the_nearest_one(capsys):
+    assert main(["sentment", "--data", "x.csv"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("gru-train: expected a command (sentiment, forecasting, language, tune")
+    assert said.endswith("got 'sentment'; did you mean sentiment?\n")
+    assert main(["nothing-like-it"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
 
 
 def test_sigterm_leaves_nothing(tmp_path, capsys, monkeypatch):
@@ -321,12 +371,7 @@ def test_what_comes_next_can_be_pasted_into_a_shell(tmp_path, capsys):
 )
 def test_a_switch_that_the_data_decide_by_default(arguments, value):
     """`--no-spacing` was refused: only `--spacing False` was known."""
-    tasks = {name: find_task(name) for name in TASKS}
-    config, _ = _parse(["sentiment", *arguments], tasks, [])
+    config = parse(find_command("sentiment", arguments), arguments)
     assert config.data.spacing is value
-    forecasting, _ = _parse(
-        ["forecasting", *[each.replace("spacing", "channel-embedding") for each in arguments]],
-        tasks,
-        [],
-    )
-    assert forecasting.model.channel_embedding is value
+    flags = [each.replace("spacing", "channel-embedding") for each in arguments]
+    assert parse(find_command("forecasting", flags), flags).model.channel_embedding is value

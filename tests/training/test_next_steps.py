@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from gru_training.__main__ import main
-from gru_training.command_line import _again, _served
 from gru_training.forecasting.config import ForecastingConfig
 from gru_training.forecasting.network.config import ForecasterConfig
 from gru_training.forecasting.run import ForecastingRun
 from gru_training.forecasting.task import TASK as FORECASTING
 from gru_training.sentiment.config import ClassifierConfig, SentimentConfig, SentimentDataConfig
 from gru_training.sentiment.task import TASK as SENTIMENT
+from gru_training.train_command import _again, _served
 from tests.training.conftest import write_waves
 
 
@@ -79,10 +79,10 @@ def test_a_model_is_called_like_the_data(tmp_path, path, served):
 
 
 def test_the_next_training_has_the_same_settings_but_the_name():
-    given = ["sentiment", "--name", "first", "--data", "a b.csv", "--units", "8"]
+    given = ["--name", "first", "--data", "a b.csv", "--units", "8"]
     wanted = ["gru-train", "sentiment", "--data", "a b.csv", "--units", "8", "--ngrams"]
     assert _again("sentiment", given, ("--ngrams",)) == wanted
-    equals = ["sentiment", "--name=first", *given[3:]]
+    equals = ["--name=first", *given[2:]]
     assert _again("sentiment", equals, ("--ngrams",)) == wanted
 
 

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         missing = (error.name or "").partition(".")[0]
         if "--debug" in arguments or missing in ("", "keras_gru", "gru_training"):
             raise
-        print(  # noqa: T201  rich may be what is missing
+        print(
             f"gru-train: error: training needs {missing}, which is not installed; install it with "
             "pip install 'keras-gru[train]'",
             file=sys.stderr,

@@ -1,18 +1,21 @@
 """`gru-train check DATA`: what is wrong with data, before anything is trained."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join, quote
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 
 from gru_training.config import OptionalName
-from gru_training.data.check import DataCheck
 from gru_training.errors import ConfigError, DataError, ForeignDataError
-from gru_training.task import Task, task_settings
+from gru_training.task import TASKS, Command, Task, find_task, task_settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gru_training.data.check import DataCheck
 
 WOULD_FAIL = 2
 
@@ -38,17 +41,15 @@ class CheckConfig:
     """What to train on it: sentiment, forecasting or language; default: what its columns suit."""
     debug: bool = False
     """Show where an error arose."""
+    training_flags: Annotated[tuple[str, ...], tyro.conf.Suppress, tyro.conf.Fixed] = ()
+    """Flags of the training."""
 
 
-def run_check(
-    config: CheckConfig, settings: Sequence[str], tasks: Mapping[str, Task], console: Console
-) -> int:
+def run_check(config: CheckConfig, console: "Console") -> int:
     """Check data and print what was found.
 
     Args:
-        config: The file and, optionally, the task.
-        settings: Flags of the training.
-        tasks: By name.
+        config: The file, the flags of the training and, optionally, the task.
         console: Where to print.
 
     Returns:
@@ -58,11 +59,12 @@ def run_check(
         DataError: No task can read the data.
         ConfigError: No such task, or a setting out of range.
     """
-    if config.task is not None and config.task not in tasks:
-        raise ConfigError(f"--task must be one of {', '.join(tasks)}, got {config.task!r}")
-    _require_no_data_flag(config, settings, tasks)
+    if config.task is not None and config.task not in TASKS:
+        raise ConfigError(f"--task must be one of {', '.join(TASKS)}, got {config.task!r}")
+    settings = config.training_flags
+    _require_no_data_flag(config, settings)
     flags = ["--data", str(config.path), *settings]
-    name, found = _check(flags, tasks if config.task is None else {config.task: tasks[config.task]})
+    name, found = _check(flags, list(TASKS) if config.task is None else [config.task])
     found.print(console)
     if found.errors:
         console.print("\ntraining would fail", style="bold red")
@@ -76,27 +78,29 @@ def run_check(
     return 0
 
 
-def _require_no_data_flag(
-    config: CheckConfig, settings: Sequence[str], tasks: Mapping[str, Task]
-) -> None:
+CHECK = Command("check", CheckConfig, run_check, needs_tensorflow=False, takes_training_flags=True)
+
+
+def _require_no_data_flag(config: CheckConfig, settings: Sequence[str]) -> None:
     """Raise ConfigError where the file follows --data, as in a training."""
     given = [number for number, flag in enumerate(settings) if flag.split("=")[0] == "--data"]
     if not given:
         return
     flag, *after = settings[given[0] :]
     path = flag.partition("=")[2] or next(iter(after), "DATA")
-    task = f" --task {config.path}" if str(config.path) in tasks else ""
+    task = f" --task {config.path}" if str(config.path) in TASKS else ""
     raise ConfigError(
         f"--data must be left out, as the first argument names the data: "
         f"gru-train check {quote(path)}{task}"
     )
 
 
-def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCheck]:
+def _check(flags: Sequence[str], names: Collection[str]) -> tuple[str, "DataCheck"]:
     """The first task that has these settings and finds its columns in the file."""
     foreign: dict[str, ForeignDataError] = {}
-    for name, task in tasks.items():
-        settings = _settings(flags, task, quiet=len(tasks) > 1)
+    for name in names:
+        task = find_task(name)
+        settings = _settings(flags, task, quiet=len(names) > 1)
         if settings is None:
             continue
         try:
@@ -112,7 +116,7 @@ def _check(flags: Sequence[str], tasks: Mapping[str, Task]) -> tuple[str, DataCh
         reasons = "".join(f"\n  {name}: {error}" for name, error in foreign.items())
         raise DataError(f"{flags[1]}: no task can be trained on it{reasons}")
     raise ConfigError(
-        f"no training takes these settings: {join(flags[2:])}; `gru-train {next(iter(tasks))} "
+        f"no training takes these settings: {join(flags[2:])}; `gru-train {next(iter(names))} "
         "--help` shows what there is"
     )
 

@@ -3,13 +3,15 @@
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from rich.console import Console
 
 from gru_training.errors import RunDirectoryError
 from gru_training.task import Command
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class ReportConfig:
     """Show the traceback of an error."""
 
 
-def run_report(config: ReportConfig, console: Console) -> None:
+def run_report(config: ReportConfig, console: "Console") -> None:
     """Print where the page is, and open it.
 
     Raises:

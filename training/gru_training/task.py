@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import tyro
-from rich.console import Console
 
 from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import Criterion
 from gru_training.errors import ConfigError, TrainingError
-from gru_training.judged import Judged
 from gru_training.presets import preset_in
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.console import Console
 
     from gru_training.data.check import DataCheck
+    from gru_training.judged import Judged
     from gru_training.outcomes import Outcomes
     from gru_training.runs.directory import TaskRun
     from gru_training.scoring.scorer import Scorer
@@ -46,13 +46,15 @@ class Command:
     name: str
     config_type: type
     """A dataclass of its settings, with a field `debug`."""
-    run: Callable[[Any, Console], None]
-    """Does it and prints what came of it; TensorFlow is loaded by then."""
-    check: Callable[[Any, Console], Any] | None = None
+    run: Callable[[Any, "Console"], int | None]
+    """Does it, prints what came of it, and returns the exit status; None stands for 0."""
+    check: Callable[[Any, "Console"], Any] | None = None
     """Does what can be done before, so that errors show at once; `run` gets what this returns in
     place of the settings."""
     needs_tensorflow: bool = True
     """Whether TensorFlow, which takes seconds to load, is loaded before `run`."""
+    takes_training_flags: bool = False
+    """Whether flags of a training may follow; they become the setting `training_flags`."""
 
 
 class Verdict(NamedTuple):
@@ -102,7 +104,7 @@ class Task(Protocol):
         return None
 
     def train(
-        self, config: Any, console: Console, resume: bool, data: Any = None
+        self, config: Any, console: "Console", resume: bool, data: Any = None
     ) -> "TaskRun | None":
         """Train and write a run directory.
 
@@ -143,7 +145,7 @@ class Task(Protocol):
         data: Any,
         criterion: Criterion,
         after_epoch: Callable[[int, float], None],
-    ) -> Judged:
+    ) -> "Judged":
         """Train without writing a run, and judge it by its validation rows; no test row is read.
 
         Args:
@@ -165,7 +167,7 @@ class Task(Protocol):
         """The settings with another seed, and the same rows in each part of the data."""
         return replace(config, training=replace(config.training, seed=seed))
 
-    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print what a run achieved, from its `metrics.json`."""
 
     def verdict(self, run: Any) -> Verdict | None:  # noqa: ARG002

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+from gru_training.sentiment.network.average import average
 from keras.src.layers.merging.base_merge import Merge
 from keras.src.ops.numpy import Add
 
@@ -29,7 +30,6 @@ from gru_training.forecasting.network import model as forecaster_models
 from gru_training.forecasting.network.config import ForecasterConfig, ForecastShape
 from gru_training.forecasting.network.model import build_forecaster
 from gru_training.forecasting.network.tensor_sum import TensorSum
-from gru_training.sentiment.network.average import average
 from gru_training.sentiment.served.text_model import build_text_model
 
 ARCHITECTURES = ("segment", "one_shot", "seq2seq")

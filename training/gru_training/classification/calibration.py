@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_softmax, softmax
 
 _MOST_BINS, _ROWS_PER_BIN = 15, 40
 
@@ -37,6 +36,8 @@ def negative_log_likelihood(labels: np.ndarray, logits: np.ndarray) -> float:
         labels: (N,) class numbers.
         logits: (N, C).
     """
+    from scipy.special import log_softmax
+
     log_probabilities = log_softmax(logits.astype(np.float64), axis=1)
     return float(-log_probabilities[np.arange(len(labels)), labels].mean())
 
@@ -53,6 +54,8 @@ def reliability(labels: np.ndarray, logits: np.ndarray, bins: int | None = None)
     count = len(labels)
     if bins is None:
         bins = int(np.clip(count // _ROWS_PER_BIN, 1, _MOST_BINS))
+    from scipy.special import softmax
+
     scores = softmax(logits.astype(np.float64), axis=1)
     confidence = scores.max(axis=1)
     right = scores.argmax(axis=1) == labels

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from gru_training.classification.calibration import negative_log_likelihood
 from gru_training.config import require_above_zero
@@ -51,6 +50,8 @@ def fit_temperature(
         return Temperature(
             1.0, f"there is no best one, as all {len(labels):,} validation rows are right"
         )
+    from scipy.optimize import minimize_scalar
+
     found = minimize_scalar(
         lambda log_t: loss(labels, logits / math.exp(log_t)),
         bounds=(math.log(LOWEST), math.log(HIGHEST)),

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from gru_training.compare.config import CompareConfig
 from gru_training.config import to_dict
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.task import Command, find_task
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gru_training.compare.comparison import Comparison
 
 
-def check_comparison(config: CompareConfig, _: Console) -> CompareConfig:
+def check_comparison(config: CompareConfig, _: "Console") -> CompareConfig:
     """Raise TrainingError if runs, data or output cannot be used; needs no TensorFlow."""
     from gru_training.runs.directory import RunDirectory
 
@@ -36,7 +36,7 @@ def check_comparison(config: CompareConfig, _: Console) -> CompareConfig:
     return config
 
 
-def run_comparison(config: CompareConfig, console: Console) -> None:
+def run_comparison(config: CompareConfig, console: "Console") -> None:
     """Compare, print the tables, and write the folder of the comparison."""
     from gru_training.compare.report import print_tables, write_comparison
 
@@ -57,7 +57,7 @@ def compare_runs(
     data: Path | None = None,
     resamples: int = CompareConfig.resamples,
     seed: int = CompareConfig.seed,
-    console: Console | None = None,
+    console: "Console | None" = None,
 ) -> "Comparison":
     """Compare runs of one task with the first of them.
 
@@ -74,7 +74,10 @@ def compare_runs(
     from gru_training.compare.comparison import compare_outcomes, on_the_same_rows
     from gru_training.runs.directory import RunDirectory
 
-    console = console or Console(quiet=True)
+    if console is None:
+        from rich.console import Console
+
+        console = Console(quiet=True)
     task = find_task(RunDirectory.open(paths[0]).task)
     names = run_names(paths)
     runs = [task.open_run(path) for path in paths]

@@ -15,9 +15,11 @@ check              of the old validation rows: rows, before, after, p_value, ver
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 LEVEL = 0.05
 """Of the test: below it a difference is more than chance."""
@@ -78,7 +80,7 @@ def warning(continued: Mapping[str, Any]) -> str | None:
     )
 
 
-def print_beside(continued: Mapping[str, Any], console: Console) -> None:
+def print_beside(continued: Mapping[str, Any], console: "Console") -> None:
     """Print both models' figures, what became of the old validation rows, and a warning."""
     style, parts = continued["style"], continued["parts"]
     heading = continued["measure"]

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from gru_training.data.problems import DataProblemsError, without_source
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _MOST_ROWS = 40
 
@@ -20,8 +19,11 @@ class DataTable:
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
-    def print(self, console: Console) -> None:
+    def print(self, console: "Console") -> None:
         """Print its first rows."""
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(box=None, pad_edge=False, header_style="bold")
         for number, name in enumerate(self.header):
             table.add_column(name, justify="right" if number else "left", overflow="fold")
@@ -56,12 +58,12 @@ class DataCheck:
         if self.errors:
             raise DataProblemsError(self.source, self.errors, self.remedies)
 
-    def print_notes(self, console: Console) -> None:
+    def print_notes(self, console: "Console") -> None:
         """Print what a reader should know."""
         for note in self.notes:
             console.print(f"note: {note}", style="yellow", markup=False, highlight=False)
 
-    def print(self, console: Console) -> None:
+    def print(self, console: "Console") -> None:
         """Print all of it."""
         console.print(f"{self.source}: {self.summary}", markup=False, highlight=False)
         if self.table is not None:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
-
 from gru_training.continuing.beside import print_beside
 from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import FEWEST_PARTS, Criterion, caution
@@ -18,6 +16,7 @@ from gru_training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.console import Console
 
     from gru_training.data.check import DataCheck
     from gru_training.data.series import Series
@@ -28,19 +27,19 @@ if TYPE_CHECKING:
     from gru_training.outcomes import Outcomes
 
 
-def _check_forecast(config: ForecastConfig, console: Console) -> "ForecastJob":
+def _check_forecast(config: ForecastConfig, console: "Console") -> "ForecastJob":
     from gru_training.forecasting.future.command import check_forecast
 
     return check_forecast(config, console)
 
 
-def _forecast(job: "ForecastJob", console: Console) -> None:
+def _forecast(job: "ForecastJob", console: "Console") -> None:
     from gru_training.forecasting.future.command import run_forecast
 
     run_forecast(job, console)
 
 
-def _backtest(config: BacktestConfig, console: Console) -> None:
+def _backtest(config: BacktestConfig, console: "Console") -> None:
     from gru_training.forecasting.backtests.backtest import run_backtest
 
     folder = run_backtest(config, console)
@@ -73,7 +72,7 @@ class ForecastingTask(Task):
     def train(
         self,
         config: ForecastingConfig,
-        console: Console,
+        console: "Console",
         resume: bool,
         data: "Series | None" = None,
     ) -> "ForecastingRun | None":
@@ -115,7 +114,7 @@ class ForecastingTask(Task):
 
         return try_settings(config, data, criterion.measure, after_epoch)
 
-    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print the errors of the model and of the baselines, and the coverage of the intervals."""
         from gru_training.forecasting.reports.report import coverage_remarks, not_better_than_naive
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
-
 from gru_training.continuing.config import ContinueConfig
 from gru_training.criterion import Criterion
 from gru_training.errors import ConfigError, TrainingError
@@ -17,6 +15,7 @@ from gru_training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.console import Console
 
     from gru_training.data.check import DataCheck
     from gru_training.judged import Judged
@@ -44,7 +43,7 @@ class LanguageTask(Task):
     def train(
         self,
         config: LanguageConfig,
-        console: Console,
+        console: "Console",
         resume: bool,
         data: "LanguageData | None" = None,
     ) -> "LanguageRun":
@@ -89,7 +88,7 @@ class LanguageTask(Task):
             training=replace(config.training, seed=seed),
         )
 
-    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print how well the model and the baselines predict."""
         models = {"GRU": metrics["model"], **metrics["baselines"]}
         for key, heading, style in (

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import Console
-
 from gru_training.predict.config import PredictConfig
 from gru_training.predict.run_kind import run_task, scored_columns
 from gru_training.task import Command, Task
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gru_training.scoring.file_job import FileJob
 
 
@@ -20,7 +20,7 @@ class PredictJob(NamedTuple):
     job: "FileJob"
 
 
-def check_prediction(config: PredictConfig, console: Console) -> PredictJob:
+def check_prediction(config: PredictConfig, console: "Console") -> PredictJob:
     """Find the task of the run and look through the file; needs no TensorFlow.
 
     Raises:
@@ -42,7 +42,7 @@ def check_prediction(config: PredictConfig, console: Console) -> PredictJob:
     return PredictJob(config, task, job)
 
 
-def run_prediction(prepared: PredictJob, console: Console) -> None:
+def run_prediction(prepared: PredictJob, console: "Console") -> None:
     """Score the file.
 
     Raises:
@@ -59,7 +59,7 @@ def run_prediction(prepared: PredictJob, console: Console) -> None:
 PREDICT = Command("predict", PredictConfig, run_prediction, check_prediction)
 
 
-def predict_file(config: PredictConfig, console: Console) -> None:
+def predict_file(config: PredictConfig, console: "Console") -> None:
     """Score a file, as `gru-train predict` does.
 
     Args:

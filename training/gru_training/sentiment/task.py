@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from gru_training.classification.origin import model_name
 from gru_training.continuing.beside import print_beside
 from gru_training.continuing.config import ContinueConfig
@@ -18,6 +16,7 @@ from gru_training.task import Command, Task, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
+    from rich.console import Console
 
     from gru_training.data.check import DataCheck
     from gru_training.judged import Judged
@@ -52,7 +51,7 @@ class SentimentTask(Task):
     def train(
         self,
         config: SentimentConfig,
-        console: Console,
+        console: "Console",
         resume: bool,
         data: "SentimentData | None" = None,
     ) -> "SentimentRun":
@@ -121,7 +120,7 @@ class SentimentTask(Task):
 
         return HELD if config.pretraining.pretrained is not None else ()
 
-    def print_results(self, metrics: Mapping[str, Any], console: Console) -> None:
+    def print_results(self, metrics: Mapping[str, Any], console: "Console") -> None:
         """Print how good the model and the baselines are."""
         for key, heading, style in _shown(metrics):
             rows = {

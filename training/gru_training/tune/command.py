@@ -7,37 +7,33 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from gru_training.errors import ConfigError
-from gru_training.loop.checkpoint import checkpoint_path
-from gru_training.task import Task, task_settings
+from gru_training.task import TASKS, Command, Task, find_task, task_settings
 from gru_training.tune.config import TuneConfig
-from gru_training.tune.run import conclude, search_space, tune
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gru_training.tune.report import FinalRun
 
 _FLAG = re.compile(r"--(?:no-)?([a-z][a-z-]*)")
 
 
-def run_tune(
-    config: TuneConfig, flags: Sequence[str], tasks: Mapping[str, Task], console: Console
-) -> None:
+def run_tune(config: TuneConfig, console: "Console") -> None:
     """Search, train with what did best, and write the report of the study.
 
     Args:
-        config: Of the search.
-        flags: Settings of the training, which the search leaves as they are.
-        tasks: By name.
+        config: Settings of the search, and flags of the training.
         console: Where to show progress.
 
     Raises:
         TrainingError: A setting, the data or the study cannot be used.
     """
-    if config.task not in tasks:
-        raise ConfigError(f"expected one of the tasks {', '.join(tasks)}, got {config.task!r}")
-    task = tasks[config.task]
+    from gru_training.tune.run import conclude, search_space, tune
+
+    if config.task not in TASKS:
+        raise ConfigError(f"expected one of the tasks {', '.join(TASKS)}, got {config.task!r}")
+    task, flags = find_task(config.task), config.training_flags
     settings = task_settings(task, flags, "gru-train tune TASK")
     settings = replace(settings, run=replace(settings.run, debug=config.debug))
     given = [match[1] for match in map(_FLAG.match, flags) if match]
@@ -62,6 +58,9 @@ def run_tune(
     conclude(space, study, picked, folder, finals, again, console)
 
 
+TUNE = Command("tune", TuneConfig, run_tune, needs_tensorflow=False, takes_training_flags=True)
+
+
 def found_name(settings: Any) -> str:
     """What the data of these settings are called in the name of a folder."""
     data = getattr(settings.data, "data", None)
@@ -74,16 +73,15 @@ def _train_picked(
     settings: Any,
     data: Any,
     folder: Path,
-    console: Console,
+    console: "Console",
 ) -> list["FinalRun"]:
     """Runs with the settings that the search ends with, one for each seed."""
-    from gru_training.quiet import quiet
+    from gru_training.quiet import load_tensorflow
     from gru_training.tune.report import FinalRun
 
     if not config.seeds:
         return []
-    with console.status("loading TensorFlow ..."), quiet(not config.debug):
-        import tensorflow  # noqa: F401
+    load_tensorflow(console, config.debug)
     name = config.name or settings.run.name or f"{folder.name}-best"
     finals = []
     for number in range(config.seeds):
@@ -107,6 +105,8 @@ def _train_picked(
 
 def _free(folder: Path, name: str) -> str:
     """The name, with a number at its end where such a run is there or was cut short."""
+    from gru_training.loop.checkpoint import checkpoint_path
+
     taken, number = name, 1
     while (folder / taken).exists() or checkpoint_path(folder / taken).exists():
         number += 1

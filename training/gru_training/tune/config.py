@@ -54,6 +54,8 @@ class TuneConfig:
     """Name of the final run; default: that of the study with -best."""
     debug: bool = False
     """Show TensorFlow's messages, and the traceback of an error."""
+    training_flags: Annotated[tuple[str, ...], tyro.conf.Suppress, tyro.conf.Fixed] = ()
+    """Settings of the training, which the search leaves as they are."""
 
     def __post_init__(self) -> None:
         if self.minutes is not None:

@@ -10,7 +10,6 @@ from gru_training.data.label_cells import LabelCells, TargetKind
 from gru_training.data.problems import Problems
 from gru_training.data.text_files import LabelledRow, read_text_rows
 from gru_training.data.text_table import TextTable
-from gru_training.data.time_axis import TimeCells, parse_times
 from gru_training.errors import DataError
 from gru_training.sentiment.data_config import SentimentDataConfig
 from gru_training.sentiment.rows import Row, SentimentRows, Target
@@ -169,6 +168,9 @@ def _with_times(
         numbers = np.array([float(cell) for cell in cells])
     except ValueError:
         lines = [row.line for row in rows]
+        # Loads pandas, which files without times do without.
+        from gru_training.data.time_axis import TimeCells, parse_times
+
         times = parse_times(TimeCells(str(path), column, cells, lines), None, problems)
         numbers = np.where(times.isna(), np.nan, times.as_unit("s").asi8)
     return [
