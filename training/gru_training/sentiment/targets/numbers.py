@@ -28,6 +28,7 @@ class NumberTarget(Target):
     def __init__(self, name: str, metric: ChosenMetric, mean: float, deviation: float):
         super().__init__((name,), metric)
         self.mean, self.deviation = mean, deviation
+        self.key = ("number", mean, deviation)
 
     def in_units(self, targets: np.ndarray) -> np.ndarray:
         """In standard units."""
