@@ -160,6 +160,12 @@ class Flags:
     rest_ssl_config_file: str = flag(
         "", "SSLConfig as text: TLS for REST; may be the file of --ssl_config_file", Honour.OURS
     )
+    rest_keep_alive_seconds: int = flag(
+        75,
+        "time that an idle REST connection stays open; longer than a proxy keeps those of its "
+        "pool, or it sends requests into connections that are about to end",
+        Honour.OURS,
+    )
     auth_token_file: str = flag(
         "",
         "file of bearer tokens, one per line; REST and gRPC requests without one are refused, "
@@ -262,6 +268,9 @@ def check(flags: Flags) -> None:
             raise InvalidArgument(
                 f"--{name} must be between 0 and 65535; got {getattr(flags, name)}"
             )
+    for name, least in (("drain_seconds", 0), ("rest_keep_alive_seconds", 1)):
+        if getattr(flags, name) < least:
+            raise InvalidArgument(f"--{name} must be at least {least}; got {getattr(flags, name)}")
     if not 1 <= flags.max_request_mib <= flags.max_requests_mib:
         raise InvalidArgument(
             "--max_request_mib must be between 1 and --max_requests_mib; got "

@@ -20,6 +20,7 @@ from gru_serving.server.byte_budget import ByteBudget
 from gru_serving.server.free_memory import give_back
 from gru_serving.server.transports import GrpcTransport, RestTransport
 from gru_serving.telemetry.metrics import DEFAULT_PATH, Metrics
+from gru_serving.telemetry.refusals import Refusals
 
 if TYPE_CHECKING:
     from gru_serving.config.files import ServedModel
@@ -65,7 +66,9 @@ class Server:
             if rest is not None:
                 closing.callback(rest.close)
             repository = self._repository(models)
-            additions = Additions(self._flags, repository, self._metrics if metrics_path else None)
+            refusals = Refusals(self._metrics.refused_count)
+            shown = self._metrics if metrics_path else None
+            additions = Additions(self._flags, repository, shown, refusals)
             closing.push_async_callback(asyncio.to_thread, additions.close)
             closing.push_async_callback(self._close, repository)
             if await self._load(repository):
@@ -114,7 +117,9 @@ class Server:
         additions: Additions,
     ) -> None:
         flags = self._flags
-        budget = ByteBudget(flags.max_request_mib << 20, flags.max_requests_mib << 20)
+        budget = ByteBudget(
+            flags.max_request_mib << 20, flags.max_requests_mib << 20, refusals=additions.refusals
+        )
         turns = Turns()
         with (
             WorkerThreads(max(1, flags.grpc_max_threads), "grpc") as grpc_threads,

@@ -189,6 +189,7 @@ class Metrics:
         self.load_attempt_count = Counter(
             ":tensorflow:cc:saved_model:load_attempt_count", ("model_path", "status")
         )
+        self.refused_count = Counter("gru_serve:refused_count", ("reason",))
         self.load_latency = Counter(":tensorflow:cc:saved_model:load_latency", ("model_path",))
 
     @contextmanager

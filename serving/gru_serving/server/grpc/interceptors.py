@@ -12,6 +12,7 @@ import grpc
 from gru_serving.errors import Code, ServingError
 from gru_serving.server.grpc.service import refuse
 from gru_serving.server.tokens import REFUSAL, Tokens
+from gru_serving.telemetry.refusals import Reason, Refusals
 from gru_serving.telemetry.request_record import CURRENT, RequestRecord
 
 _OURS = "/tensorflow.serving."
@@ -23,10 +24,12 @@ class TokenGuard(grpc.aio.ServerInterceptor):
 
     Args:
         tokens: Those that are good.
+        refusals: Counter of the calls that are refused.
     """
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, refusals: Refusals | None = None) -> None:
         self._tokens = tokens
+        self._refusals = refusals or Refusals()
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         """The handler of a call, or one that refuses it."""
@@ -36,6 +39,7 @@ class TokenGuard(grpc.aio.ServerInterceptor):
         given = dict(details.invocation_metadata or ()).get("authorization")
         if self._tokens.allow(given):
             return handler
+        self._refusals.note(Reason.NO_TOKEN, REFUSAL)
         if handler.request_streaming:
             return grpc.stream_stream_rpc_method_handler(_refuse)
         return grpc.unary_unary_rpc_method_handler(_refuse)

@@ -59,7 +59,7 @@ class Service:
             return call(request).SerializeToString()
 
         try:
-            with self._budget.hold() as held:
+            with self._budget.call(), self._budget.hold() as held:
                 await held.grow(len(raw), in_memory=True)
                 async with self._turns.take(len(raw)) as turn:
                     return await self._threads.run(answer, turn)
