@@ -135,6 +135,3 @@ class Forecaster(SeriesTraining):
     def _fitted(self, run: Any) -> None:
         super()._fitted(run)
         self._model = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_model": None}  # read again from the run
