@@ -137,6 +137,3 @@ class Forecaster(SeriesTraining):
     def _fitted(self, run: Any) -> None:
         super()._fitted(run)
         self._predictor = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_predictor": None}  # read again from the run

@@ -182,13 +182,15 @@ def test_estimators_take_and_give_lists_and_numbers(tmp_path):
     rows = labelled(200, seed=4)
     frame = pd.DataFrame(rows)
     classifier = TextClassifier(**TINY, runs_dir=tmp_path, name="labels").fit(frame)
-    answers = classifier.predict(frame["text"].head(20))
+    answers = classifier.predict_frame(frame["text"].head(20))
     assert list(answers.columns) == ["labels", *sorted(WORDS)]
     measured = classifier.evaluate(frame)
     assert measured["micro_f1"] > 0.8
     exact = [
         set(said) == set(label)
-        for said, label in zip(classifier.predict(frame)["labels"], frame["label"], strict=True)
+        for said, label in zip(
+            classifier.predict_frame(frame)["labels"], frame["label"], strict=True
+        )
     ]
     assert classifier.score(frame) == pytest.approx(np.mean(exact))
     flags = pd.DataFrame({"text": frame["text"]})
@@ -203,7 +205,7 @@ def test_estimators_take_and_give_lists_and_numbers(tmp_path):
         np.testing.assert_array_equal(one, two)
     assert other.evaluate(flags) == measured
     regressor = TextRegressor(**TINY, runs_dir=tmp_path, name="stars").fit(rated(), label="stars")
-    assert next(iter(regressor.predict(["good good"]).columns)) == "value"
+    assert next(iter(regressor.predict_frame(["good good"]).columns)) == "value"
     assert regressor.score(rated(60, seed=7)) > 0.7
     assert TextRegressor.load(tmp_path / "stars").get_params()["target_type"] == "number"
     with pytest.raises(ConfigError, match="numbers are estimated by TextRegressor"):

@@ -219,6 +219,7 @@ def _of_classes(
             row.further.get("group") or None,
             row.further.get("place") or "",
             float(row.further.get("time") or 0),
+            float(row.further.get("weight") or 1),
         )
         for row in rows
     ]

@@ -75,7 +75,7 @@ class ClassTarget(Target):
             len(self.names),
             vocabulary_size,
             score=self.metric.score,
-            row_weights=None if self.weights is None else self.weights[train.labels],
+            class_weights=None if self.weights is None else self.weights[train.labels],
             penalty=penalty,
             order=order,
         )

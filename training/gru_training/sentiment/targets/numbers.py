@@ -63,7 +63,7 @@ class NumberTarget(Target):
     ) -> NgramModel:
         """A ridge regression."""
         learned, held_out = (
-            TokenRows(part.ids, self.in_units(part.labels).astype(np.float32))
+            TokenRows(part.ids, self.in_units(part.labels).astype(np.float32), part.weights)
             for part in (train, validation)
         )
         return fit_ngram_numbers(
