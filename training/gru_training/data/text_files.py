@@ -88,6 +88,8 @@ def read_text_rows(
         path, text_column, label_column, problems, labels.columns, tuple(further.values())
     )
     labels = labels.settled([(record.cells, record.nested) for record in records], label_key)
+    for note in labels.notes([record.cells for record in records]):
+        problems.note(note)
     rows: list[LabelledRow] = []
     for record in records:
         try:

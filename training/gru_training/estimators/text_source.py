@@ -1,8 +1,9 @@
 """The rows that a text classifier is given to learn from: in memory, by path, or built in."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from gru_training.data.frames import (
 from gru_training.data.label_cells import LabelCells, TargetKind, names_in
 from gru_training.data.text_files import LabelledRow
 from gru_training.data.text_table import TextTable
-from gru_training.errors import ConfigError
+from gru_training.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,14 @@ def text_source(
         }
         given = {name: value for name, value in named.items() if value is not None}
         return TextSource(None, {**shares, **given})
-    rows, found, kind, target = _labelled(data, labels, columns, "data", settings)
+    rows, found, kind, target, notes = _labelled(data, labels, columns, "data", settings)
     held = {
         name: _labelled(*_pair(part, name), found, name, settings)[0]
         for name, part in parts.items()
     }
     given = {"text": found.text, "label": found.label, "labels": kind}
-    table = TextTable(rows, held.get("validation"), held.get("test"), kind=target, given=given)
+    parts_given = held.get("validation"), held.get("test")
+    table = TextTable(rows, *parts_given, kind=target, notes=notes, given=given)
     return TextSource(table, {**shares, "data": None, "text_column": None, "label_column": None})
 
 
@@ -116,14 +118,34 @@ def labelled(data: Any, labels: Any, columns: Columns) -> tuple[list[str], list[
         return texts_of(data, columns.text), as_values(labels, "y")
     if frame is None:
         raise ConfigError("y: expected the labels, or a table with a column of them as data")
-    return texts_of(data, columns.text), _label_values(frame, columns.label, "data")[0]
+    return texts_of(data, columns.text), _label_values(frame, columns.label, "data").values
 
 
-def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tuple[list[Any], Any]:
-    """The labels in a table, and their column or columns."""
+class _Labels(NamedTuple):
+    """The labels in a table."""
+
+    values: list[Any]
+    """One label per row, or a list of labels."""
+    column: str | list[str] | None
+    """Column or columns that hold them."""
+    notes: Sequence[str] = ()
+    """What a reader should know of how they are written."""
+
+
+def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> _Labels:
+    """The labels in a table.
+
+    Args:
+        frame: The table.
+        wanted: Column or columns; None: found by its name.
+        what: Name of the table in errors.
+
+    Raises:
+        DataError: There is no such column, or a cell cannot be read; names its row.
+    """
     if not isinstance(wanted, list):
         column = label_column(frame, wanted, what)
-        return as_values(frame[column].to_native(), f"labels of {what}"), column
+        return _Labels(as_values(frame[column].to_native(), f"labels of {what}"), column)
     cells = {
         name: as_values(frame[label_column(frame, name, what)].to_native(), what) for name in wanted
     }
@@ -134,20 +156,28 @@ def _label_values(frame: Any, wanted: str | list[str] | None, what: str) -> tupl
         }
         for row in zip(*cells.values(), strict=True)
     ]
-    form = LabelCells("labels", tuple(wanted)).settled([(row, frozenset()) for row in rows], "")
-    return [list(names_in(form.read(row, frozenset(), ""))) for row in rows], wanted
+    nothing = frozenset[str]()
+    form = LabelCells("labels", tuple(wanted)).settled([(row, nothing) for row in rows], "")
+    values = []
+    for number, row in enumerate(rows):
+        try:
+            values.append(list(names_in(form.read(row, nothing, ""))))
+        except ValueError as error:
+            raise DataError(f"{what}, row {number}: {error}") from error
+    return _Labels(values, wanted, form.notes(rows))
 
 
 def _labelled(
     data: Any, labels: Any, columns: Columns, what: str, settings: LabelSettings | None
-) -> tuple[list[LabelledRow], Columns, str, TargetKind]:
-    """The rows of a part, the columns they come from, the type and the kind of their labels."""
+) -> tuple[list[LabelledRow], Columns, str, TargetKind, Sequence[str]]:
+    """The rows of a part, their columns, the type and kind of their labels, and notes on these."""
     frame = as_frame(data)
     text, label = column_name(data), None
+    notes: Sequence[str] = ()
     if frame is not None:
         text = text_column(frame, columns.text, what)
         if labels is None:
-            labels, label = _label_values(frame, columns.label, what)
+            labels, label, notes = _label_values(frame, columns.label, what)
     if labels is None:
         raise ConfigError(
             f"{what}: expected a table with a column of labels, or texts and their labels; got "
@@ -164,7 +194,7 @@ def _labelled(
     if further:
         rows = _with_cells(rows, frame, further, what)
     kind = "text" if target == "labels" else label_kind(values)
-    return rows, Columns(text, label), kind, target
+    return rows, Columns(text, label), kind, target, notes
 
 
 def _target(values: list[Any], settings: LabelSettings | None) -> tuple[TargetKind, str | None]:
