@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gru_training.runs.lineage_table import taught_lines
 from scipy.special import softmax
 
 from gru_training.__main__ import main
+from gru_training.classification.report import taught_lines
 from gru_training.errors import ConfigError, DataError, RunDirectoryError
 from gru_training.loop.batches import LengthBucketedBatches
 from gru_training.sentiment.config import (
