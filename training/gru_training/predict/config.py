@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from gru_training.config import OptionalName
+from gru_training.config import OptionalName, OptionalText
 
 PathName = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
@@ -38,7 +38,7 @@ class PredictConfig:
     """Where the answers go; the end of the name says which kind of file."""
     text_column: OptionalName = None
     """Column with the text; detected if called text, sentence, review, ..."""
-    keep: Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")] = None
+    keep: Annotated[OptionalText, tyro.conf.arg(metavar="COLUMN,...")] = None
     """Columns of the file to copy to the output; '' for none. All by default."""
     overwrite: bool = False
     """Replace the output if it is there already."""

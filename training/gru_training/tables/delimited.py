@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from gru_training.tables.arrow_array import arrow_array
 from gru_training.tables.csv_rows import Row, csv_rows
 from gru_training.tables.lines import open_hashed, text_lines
 from gru_training.tables.table_file import Progress, TableFile, gathered
@@ -79,7 +80,7 @@ def _piece(schema: pa.Schema, places: list[int], rows: list[list[str]]) -> pa.Re
     for field, place in zip(schema, places, strict=True):
         cells = [row[place] for row in rows]
         if field.type == pa.string():
-            columns.append(pa.array(cells, pa.string()))
+            columns.append(arrow_array(cells, field.type))
         else:
             columns.append(pa.array([int(cell) if cell else None for cell in cells], field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -20,6 +20,7 @@ from gru_training.sentiment.network.average import average, networks_of
 from gru_training.sentiment.network.logits import predict_logits
 from gru_training.sentiment.pipeline import fit_baselines, train_sentiment
 from gru_training.sentiment.run import TEXT_RULES, SentimentRun
+from gru_training.sentiment.served.graph import write_graph
 from gru_training.sentiment.targets.distilled import Teacher
 from gru_training.sentiment.targets.made import make_target
 from gru_training.sentiment.targets.unequal import for_unequal_classes
@@ -70,6 +71,7 @@ def _write_average(
                 floors,
                 run_summary(None, config.training.seed, started),
             )  # fmt: skip
+        write_graph(writer, model)
         return SentimentRun.open(writer.publish())
 
 
