@@ -39,14 +39,14 @@ def write_stars(path):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder():
     def make(folder):
         data = write_stars(folder / "reviews.csv")
         common = ["--data", data, "--label-column", "stars", "--runs-dir", folder]
         assert gru_train("sentiment", *SMALL, *common, "--name", "one") == 0
         assert gru_train("ensemble", folder / "one", "--seeds", "3", "--distil") == 0
 
-    return made_once(tmp_path_factory, "ensemble_runs", make)
+    return made_once("ensemble_runs", make)
 
 
 @pytest.fixture(scope="module")

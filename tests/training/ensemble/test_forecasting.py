@@ -26,14 +26,14 @@ def gru_train(*arguments):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder():
     def make(folder):
         data = write_waves(folder / "waves.csv")
         common = ["--data", data, "--runs-dir", folder, "--name", "one"]
         assert gru_train("forecasting", *SMALL, *common) == 0
         assert gru_train("ensemble", folder / "one", "--seeds", "3", "--distil") == 0
 
-    return made_once(tmp_path_factory, "forecast_ensemble_runs", make)
+    return made_once("forecast_ensemble_runs", make)
 
 
 @pytest.fixture(scope="module")
