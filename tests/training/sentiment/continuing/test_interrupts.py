@@ -37,9 +37,9 @@ RUNS = {"old": classifier, "series": forecaster}
 
 
 @pytest.fixture
-def folder(tmp_path_factory, old):
+def folder(old):
     """Of the run of this name, which is made once."""
-    return made_once(tmp_path_factory, f"interrupted_{old}", RUNS[old])
+    return made_once(f"interrupted_{old}", RUNS[old])
 
 
 @pytest.fixture(autouse=True)

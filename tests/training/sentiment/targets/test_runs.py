@@ -24,22 +24,21 @@ from tests.training.sentiment.targets.runs import (
     config,
     labelled,
     rated,
+    target_run,
     text,
-    train_labels,
-    train_number,
 )
 
 TINY = {"epochs": 3, "units": 6, "embedding_size": 6, "batch_size": 16, "learning_rate": 0.02}
 
 
 @pytest.fixture(scope="module")
-def labels_run(tmp_path_factory):
-    return train_labels(tmp_path_factory.mktemp("labels"))
+def labels_run():
+    return target_run("labels")
 
 
 @pytest.fixture(scope="module")
-def number_run(tmp_path_factory):
-    return train_number(tmp_path_factory.mktemp("number"))
+def number_run():
+    return target_run("number")
 
 
 @pytest.fixture(scope="module")
