@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import resource
 from pathlib import Path
 
 from gru_serving.telemetry.metrics import Metrics
@@ -24,6 +23,8 @@ async def watch_descriptors(metrics: Metrics) -> None:
     """
     if not _OPEN.is_dir():  # not Linux
         return
+    import resource  # missing in Python for Windows
+
     warned = False
     while True:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
