@@ -28,7 +28,6 @@ from gru_training.language.sources import read_documents
 from gru_training.scoring.file_job import FileJob
 from gru_training.sentiment.data_config import SentimentDataConfig
 from gru_training.sentiment.sources.labelled_file import read_labelled_files
-from gru_training.sentiment.task import TASK
 from gru_training.tables.file_form import TextFormat, find_form
 from gru_training.tables.numbers import Numbers
 from gru_training.tables.rows import cell_text, read_rows, read_stream
@@ -94,8 +93,8 @@ def test_training_learns_from_the_same_rows(path):
 
 def test_check_counts_the_same_rows(path):
     said = io.StringIO()
-    settings = ["--group-column", "note"]
-    run_check(CheckConfig(path), settings, {"sentiment": TASK}, Console(file=said, width=300))
+    config = CheckConfig(path, "sentiment", training_flags=("--group-column", "note"))
+    run_check(config, Console(file=said, width=300))
     assert f"{path}: 7 texts in 2 classes" in said.getvalue()
     assert said.getvalue().count(SAID.get(path.name, "otherwise")) == (path.name in SAID)
 

@@ -18,19 +18,23 @@ def arrow_array(values: Sequence[Any] | np.ndarray, kind: pa.DataType) -> pa.Arr
         N values of that type.
     """
     if pa.types.is_string(kind):
-        return _texts([None if value is None else value.encode() for value in values])
+        return _texts(values)
     if isinstance(values, np.ndarray) and pa.from_numpy_dtype(values.dtype) == kind:
         numbers = np.ascontiguousarray(values)
         return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
     return pa.array(values, kind)
 
 
-def _texts(texts: Sequence[bytes | None]) -> pa.Array:
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text or b"") for text in texts], out=offsets[1:])
-    there = np.array([text is not None for text in texts], bool)
+def _texts(values: Sequence[str | None] | np.ndarray) -> pa.Array:
+    offsets, content = np.zeros(len(values) + 1, np.int64), bytearray()
+    there = np.ones(len(values), bool)
+    for number, value in enumerate(values):
+        if value is None:
+            there[number] = False
+        else:
+            content += value.encode()
+        offsets[number + 1] = len(content)
     known = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    content = pa.py_buffer(b"".join(text or b"" for text in texts))
-    buffers = [known, pa.py_buffer(offsets), content]
+    buffers = [known, pa.py_buffer(offsets), pa.py_buffer(content)]
     # With offsets of 64 bits, so that the cast says so where 32 do not suffice.
-    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers).cast(pa.string())
+    return pa.Array.from_buffers(pa.large_string(), len(values), buffers).cast(pa.string())
