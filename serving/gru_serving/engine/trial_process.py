@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gru_serving.errors import FailedPrecondition, ServingError
 
@@ -28,6 +28,8 @@ REFUSED = 3
 NOT_BEGUN = 4
 """Status of a trial for which there was no process."""
 
+# macOS's own libraries do not outlive a fork.
+_START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
 _PIECE = 1 << 16
 _LINE = 4096
 # Last messages of absl and glibc; a stack trace follows them.
@@ -154,20 +156,19 @@ def _outcome(number: int, trial: _Trial) -> TrialOutcome:
 def _start(control: Connection, directory: Path, options: LoadOptions) -> _Trial | None:
     """Begin a trial; None where the system has no process for it."""
     prepare(directory, options)
+    context: Any = multiprocessing.get_context(_START_METHOD)
+    inherited = control if _START_METHOD == "fork" else None
     try:
-        ours, theirs = os.pipe()
+        ours, theirs = context.Pipe(duplex=False)
     except OSError:
         return None
-    context = multiprocessing.get_context("fork")
-    process = context.Process(target=_try, args=(control, theirs, directory, options))
-    try:
-        process.start()
-    except OSError:
-        os.close(ours)
-        return None
-    finally:
-        os.close(theirs)
-    return _Trial(process, LastWords(ours))
+    with ours, theirs:
+        process = context.Process(target=_try, args=(inherited, theirs, directory, options))
+        try:
+            process.start()
+        except OSError:
+            return None
+        return _Trial(process, LastWords(os.dup(ours.fileno())))
 
 
 def prepare(directory: Path, options: LoadOptions) -> None:
@@ -187,10 +188,13 @@ def prepare(directory: Path, options: LoadOptions) -> None:
             from gru_serving.engine import session  # noqa: F401
 
 
-def _try(control: Connection, output: int, directory: Path, options: LoadOptions) -> None:
+def _try(
+    inherited: Connection | None, output: Connection, directory: Path, options: LoadOptions
+) -> None:
     """Load a version in this process, which ends with the status."""
-    control.close()
-    os.dup2(output, 2)
+    if inherited is not None:
+        inherited.close()
+    os.dup2(output.fileno(), 2)
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
