@@ -172,18 +172,21 @@ def _start(control: Connection, directory: Path, options: LoadOptions) -> _Trial
 
 
 def prepare(directory: Path, options: LoadOptions) -> None:
-    """Import what runs a version, for its trial and for those of later ones."""
+    """Import what runs a version: before its trial, for those of later ones too, and its load."""
     from gru_serving.engine import version_loader  # noqa: F401
     from gru_serving.engine.imports import import_tensorflow
     from gru_serving.engine.native.manifest import FOLDER
     from gru_serving.engine.runtime import ONNX_FILE, is_saved_model
+    from gru_serving.engine.tflite.session import MODEL_FILE
 
     native = options.runtime != "tensorflow" and (directory / FOLDER).exists()
+    lite = options.prefer_tflite and (directory / MODEL_FILE).exists()
+    graph = is_saved_model(directory) and not (native or lite or options.runtime == "onnx")
     # Without them the load has the words for what is missing.
     with contextlib.suppress(FailedPrecondition, ImportError):
         if native or (directory / ONNX_FILE).exists():
             import onnxruntime  # noqa: F401
-        if is_saved_model(directory) and not native:
+        if graph:
             import_tensorflow()
             from gru_serving.engine import session  # noqa: F401
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import resource
 import shutil
 import socket
 import time
 from collections import Counter
 from contextlib import ExitStack
+from pathlib import Path
 
 import grpc
 import httpx
@@ -140,21 +142,24 @@ def test_waiting_in_the_client_counts_towards_the_timeout(server, transport):
     assert seconds < 3  # one after the other, they would take ten
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit is not installed")
-def test_a_line_says_that_few_descriptors_are_left(tmp_path):
-    """Connections beyond the limit are reset, which no request shows."""
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory):
+    """Flags of a server of a small graph of ONNX, which needs little memory."""
+    directory = tmp_path_factory.mktemp("twice")
     graph = OnnxGraph()
     x = graph.input("x", "float32", (None, 2))
     graph.output("y", graph.add("Add", x, x), "float32", (None, 2))
-    (tmp_path / "base" / "1").mkdir(parents=True)
-    graph.write(tmp_path / "base" / "1" / "model.onnx", "twice")
-    flags = (
-        f"--model_base_path={tmp_path / 'base'}",
-        *flags_for(tmp_path, tmp_path)[1:2],
-    )
+    (directory / "base" / "1").mkdir(parents=True)
+    graph.write(directory / "base" / "1" / "model.onnx", "twice")
+    return f"--model_base_path={directory / 'base'}", flags_for(directory, directory)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit is not installed")
+def test_a_line_says_that_few_descriptors_are_left(twice, tmp_path):
+    """Connections beyond the limit are reset, which no request shows."""
     prefix = ("prlimit", "--nofile=128:128")
-    with running(tmp_path / "log", *flags, prefix=prefix) as server, ExitStack() as connections:
+    with running(tmp_path / "log", *twice, prefix=prefix) as server, ExitStack() as connections:
         page = parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
         assert page["process_max_fds"][()] == 128
         assert 10 < page["process_open_fds"][()] < 100
@@ -164,3 +169,19 @@ def test_a_line_says_that_few_descriptors_are_left(tmp_path):
                     socket.create_connection(("127.0.0.1", server.rest_port), 5)
                 )
         wait_until(lambda: "of 128 descriptors are open" in server.log.read_text(), server, 30)
+
+
+@pytest.mark.slow
+def test_a_body_for_which_there_is_no_memory_is_refused(twice, tmp_path):
+    with running(tmp_path / "log", *twice) as server:
+        url = f"{server.rest}/v1/models/default:predict"
+        good = b'{"instances": [[1, 2]]}'
+        assert httpx.post(url, content=good, trust_env=False).json() == {"predictions": [[2, 4]]}
+        pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + (16 << 20)
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (most, most))
+        with contextlib.suppress(httpx.TransportError):  # it may be refused while it is sent
+            answer = httpx.post(url, content=good + b" " * (96 << 20), timeout=60, trust_env=False)
+            assert answer.status_code == 429
+            assert answer.json()["error"].startswith("the process got no more memory")
+        assert httpx.post(url, content=good, trust_env=False).json() == {"predictions": [[2, 4]]}
