@@ -145,7 +145,7 @@ class Flags:
     trial_load: str = flag(
         "auto",
         "load a version in a separate process first: auto for versions without digests of their "
-        "files, always for all, never for none",
+        "files that have not come through such a load before, always for all, never for none",
         Honour.OURS,
     )
     runtime: str = flag(

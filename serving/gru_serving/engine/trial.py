@@ -105,16 +105,21 @@ class Trials:
             process.close(seconds)
 
     def _outcome(self, directory: Path, options: LoadOptions, watch: LoadWatch) -> TrialOutcome:
+        watch.check()
         with self._lock:
-            try:
-                if self._process is None or not self._process.is_open:
-                    self._process = _Process(self._idle_seconds)
-                number, outcome = self._process.begin(directory, options)
-                process = self._process
-            except OSError as error:
-                raise ResourceExhausted(
-                    f"cannot start a process to try {directory} in: {error}"
-                ) from None
+            process = self._process
+            begun = None if process is None else process.begin(directory, options)
+            if process is None or begun is None:
+                try:
+                    self._process = process = _Process(self._idle_seconds)
+                except OSError as error:
+                    raise ResourceExhausted(
+                        f"cannot start a process to try {directory} in: {error}"
+                    ) from None
+                begun = process.begin(directory, options)
+        if begun is None:
+            raise ResourceExhausted(f"the process to try {directory} in has ended at once")
+        number, outcome = begun
         with watch.interrupting(lambda: process.end(number)):
             return outcome.result()
 
@@ -131,7 +136,7 @@ class _Process:
         self._lock = threading.Lock()
         self._trials: dict[int, Future[TrialOutcome]] = {}
         self._count = 0
-        self.is_open = True
+        self._is_open = True
         self._control, theirs = Pipe()
         environment = {
             **os.environ,
@@ -160,11 +165,13 @@ class _Process:
         self._thread = threading.Thread(target=self._read, name="trials", daemon=True)
         self._thread.start()
 
-    def begin(self, directory: Path, options: LoadOptions) -> tuple[int, Future[TrialOutcome]]:
-        """Begin a trial; its number, and where its outcome will be."""
+    def begin(
+        self, directory: Path, options: LoadOptions
+    ) -> tuple[int, Future[TrialOutcome]] | None:
+        """Begin a trial; its number, and where its outcome will be. None once this has ended."""
         with self._lock:
-            if not self.is_open:
-                raise BrokenPipeError("it has just ended")
+            if not self._is_open:
+                return None
             self._count += 1
             number, outcome = self._count, Future[TrialOutcome]()
             self._trials[number] = outcome
@@ -203,7 +210,7 @@ class _Process:
                 elif self._is_idle():
                     break
         with self._lock:
-            self.is_open = False
+            self._is_open = False
             left, self._trials = self._trials, {}
             self._control.close()
         status = self._child.wait()
@@ -213,8 +220,8 @@ class _Process:
 
     def _is_idle(self) -> bool:
         with self._lock:
-            self.is_open = bool(self._trials)
-            return not self.is_open
+            self._is_open = bool(self._trials)
+            return not self._is_open
 
     def _listen(self) -> None:
         while self._words.is_open:

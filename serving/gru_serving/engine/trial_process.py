@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gru_serving.errors import FailedPrecondition, ServingError
 
@@ -28,6 +28,8 @@ REFUSED = 3
 NOT_BEGUN = 4
 """Status of a trial for which there was no process."""
 
+# macOS's own libraries do not outlive a fork.
+_START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
 _PIECE = 1 << 16
 _LINE = 4096
 # Last messages of absl and glibc; a stack trace follows them.
@@ -154,43 +156,48 @@ def _outcome(number: int, trial: _Trial) -> TrialOutcome:
 def _start(control: Connection, directory: Path, options: LoadOptions) -> _Trial | None:
     """Begin a trial; None where the system has no process for it."""
     prepare(directory, options)
+    context: Any = multiprocessing.get_context(_START_METHOD)
+    inherited = control if _START_METHOD == "fork" else None
     try:
-        ours, theirs = os.pipe()
+        ours, theirs = context.Pipe(duplex=False)
     except OSError:
         return None
-    context = multiprocessing.get_context("fork")
-    process = context.Process(target=_try, args=(control, theirs, directory, options))
-    try:
-        process.start()
-    except OSError:
-        os.close(ours)
-        return None
-    finally:
-        os.close(theirs)
-    return _Trial(process, LastWords(ours))
+    with ours, theirs:
+        process = context.Process(target=_try, args=(inherited, theirs, directory, options))
+        try:
+            process.start()
+        except OSError:
+            return None
+        return _Trial(process, LastWords(os.dup(ours.fileno())))
 
 
 def prepare(directory: Path, options: LoadOptions) -> None:
-    """Import what runs a version, for its trial and for those of later ones."""
+    """Import what runs a version: before its trial, for those of later ones too, and its load."""
     from gru_serving.engine import version_loader  # noqa: F401
     from gru_serving.engine.imports import import_tensorflow
     from gru_serving.engine.native.manifest import FOLDER
     from gru_serving.engine.runtime import ONNX_FILE, is_saved_model
+    from gru_serving.engine.tflite.session import MODEL_FILE
 
     native = options.runtime != "tensorflow" and (directory / FOLDER).exists()
+    lite = options.prefer_tflite and (directory / MODEL_FILE).exists()
+    graph = is_saved_model(directory) and not (native or lite or options.runtime == "onnx")
     # Without them the load has the words for what is missing.
     with contextlib.suppress(FailedPrecondition, ImportError):
         if native or (directory / ONNX_FILE).exists():
             import onnxruntime  # noqa: F401
-        if is_saved_model(directory) and not native:
+        if graph:
             import_tensorflow()
             from gru_serving.engine import session  # noqa: F401
 
 
-def _try(control: Connection, output: int, directory: Path, options: LoadOptions) -> None:
+def _try(
+    inherited: Connection | None, output: Connection, directory: Path, options: LoadOptions
+) -> None:
     """Load a version in this process, which ends with the status."""
-    control.close()
-    os.dup2(output, 2)
+    if inherited is not None:
+        inherited.close()
+    os.dup2(output.fileno(), 2)
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()

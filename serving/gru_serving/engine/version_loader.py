@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -23,6 +24,7 @@ from gru_serving.engine.predictor import Predictor
 from gru_serving.engine.runtime import ONNX_FILE, Opened, open_version
 from gru_serving.engine.tflite.session import MODEL_FILE, TfliteSession
 from gru_serving.engine.trial import Trials, TriedVersions, default_folder
+from gru_serving.engine.trial_process import prepare
 from gru_serving.engine.warmup import replay
 from gru_serving.errors import Code, ServingError, Unavailable
 from gru_serving.storage.digests import check_digests, has_digests
@@ -109,6 +111,8 @@ class VersionLoader:
             if key is not None and key in self._tried:
                 log.info("%s came through its trial before", directory)
                 return True
+        # The load needs them as well: both processes import them at the same time.
+        threading.Thread(target=prepare, args=(directory, options), name="import").start()
         loaded = _timed(
             lambda: self._trials.try_version(directory, options, watch), "Tried", directory
         )

@@ -23,12 +23,15 @@ async def watch_descriptors(metrics: Metrics) -> None:
     """
     if not _OPEN.is_dir():  # not Linux
         return
-    import resource  # missing in Python for Windows
+    import resource
 
     warned = False
     while True:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        count = len(await asyncio.to_thread(os.listdir, _OPEN))
+        try:
+            count = len(await asyncio.to_thread(os.listdir, _OPEN))
+        except OSError:  # it takes a descriptor to look
+            count = most
         metrics.process_max_fds.set(most)
         metrics.process_open_fds.set(count)
         is_full = count > _FULL * most

@@ -256,7 +256,7 @@ def test_only_unavailable_is_tried_again(transport):
 def test_calls_that_a_stopping_server_did_not_read_are_tried_again():
     # gRPC's own answer to calls that wait in its queue when a server stops.
     with rpc(grpc.StatusCode.CANCELLED, "CANCELLED") as (seen, url):
-        message = f"{url} stopped before it read the request"
+        message = f"{url} did not read the request: it stops, or too many others wait"
         with connect(url, retries=2) as client, pytest.raises(Unavailable, match=message):
             client.status("m")
         assert len(seen) == 3

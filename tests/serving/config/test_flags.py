@@ -55,7 +55,8 @@ def test_all_flags_with_their_defaults():
         "enable_playground", "isolate_models", "load_timeout_seconds", "max_request_mib",
         "max_requests_mib",
         "prediction_log_directory", "prediction_log_file_mib", "prediction_log_files",
-        "prediction_log_sampling_rate", "rest_ssl_config_file", "runtime", "trial_load",
+        "prediction_log_sampling_rate", "rest_keep_alive_seconds", "rest_ssl_config_file",
+        "runtime", "trial_load",
     }  # fmt: skip
     assert Flags().bind_address == "127.0.0.1"
 

@@ -298,13 +298,16 @@ def test_model_onnx_of_others(tmp_path):
 
 def test_a_model_onnx_that_cannot_load_is_an_error_of_onnx_runtime(tmp_path):
     """TensorFlow, which cannot run it either, is not imported for it."""
-    from keras_gru.convert.onnx_graph import OnnxGraph
+    import onnx
+    from onnx import TensorProto, helper
 
-    graph = OnnxGraph()
-    x = graph.input("x", "float32", (None, 2))
-    graph.output("y", graph.add("NoSuchOperation", x), "float32", (None, 2))
+    tensor = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])  # noqa: E731
+    node = helper.make_node("NoSuchOperation", ["x"], ["y"], domain="elsewhere")
+    graph = helper.make_graph([node], "others", [tensor("x")], [tensor("y")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("elsewhere", 1)]
     (tmp_path / "1").mkdir()
-    graph.write(tmp_path / "1" / "model.onnx", "others")
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(model, tmp_path / "1" / "model.onnx")
     code = (
         "import sys; from pathlib import Path\n"
         "from gru_serving.engine.version_loader import VersionLoader\n"

@@ -1,8 +1,14 @@
 """Thousands of calls at once on one server, by raw clients and by this project's own."""
 
 import asyncio
+import contextlib
+import resource
+import shutil
+import socket
 import time
 from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
 
 import grpc
 import httpx
@@ -15,7 +21,8 @@ from gru_serving.errors import DeadlineExceeded
 from gru_serving.protos.predict_pb2 import PredictRequest
 from gru_serving.protos.services import PREDICTION_SERVICE, Stub
 from gru_serving.telemetry.metrics import DEFAULT_PATH
-from tests.serving.conftest import flags_for, running
+from keras_gru.convert.onnx_graph import OnnxGraph
+from tests.serving.conftest import flags_for, running, wait_until
 from tests.serving.scrape import parsed
 
 ONE = {"x": np.float32([[1, 0, 0]]), "b": np.float32([[0]])}
@@ -133,3 +140,48 @@ def test_waiting_in_the_client_counts_towards_the_timeout(server, transport):
     failures, seconds = asyncio.run(ask())
     assert {type(one) for one in failures} == {DeadlineExceeded}
     assert seconds < 3  # one after the other, they would take ten
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory):
+    """Flags of a server of a small graph of ONNX, which needs little memory."""
+    directory = tmp_path_factory.mktemp("twice")
+    graph = OnnxGraph()
+    x = graph.input("x", "float32", (None, 2))
+    graph.output("y", graph.add("Add", x, x), "float32", (None, 2))
+    (directory / "base" / "1").mkdir(parents=True)
+    graph.write(directory / "base" / "1" / "model.onnx", "twice")
+    return f"--model_base_path={directory / 'base'}", flags_for(directory, directory)[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="prlimit is not installed")
+def test_a_line_says_that_few_descriptors_are_left(twice, tmp_path):
+    """Connections beyond the limit are reset, which no request shows."""
+    prefix = ("prlimit", "--nofile=128:128")
+    with running(tmp_path / "log", *twice, prefix=prefix) as server, ExitStack() as connections:
+        page = parsed(httpx.get(server.rest + DEFAULT_PATH, trust_env=False).content)
+        assert page["process_max_fds"][()] == 128
+        assert 10 < page["process_open_fds"][()] < 100
+        for _ in range(120):
+            with contextlib.suppress(OSError):
+                connections.enter_context(
+                    socket.create_connection(("127.0.0.1", server.rest_port), 5)
+                )
+        wait_until(lambda: "of 128 descriptors are open" in server.log.read_text(), server, 30)
+
+
+@pytest.mark.slow
+def test_a_body_for_which_there_is_no_memory_is_refused(twice, tmp_path):
+    with running(tmp_path / "log", *twice) as server:
+        url = f"{server.rest}/v1/models/default:predict"
+        good = b'{"instances": [[1, 2]]}'
+        assert httpx.post(url, content=good, trust_env=False).json() == {"predictions": [[2, 4]]}
+        pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + (16 << 20)
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (most, most))
+        with contextlib.suppress(httpx.TransportError):  # it may be refused while it is sent
+            answer = httpx.post(url, content=good + b" " * (96 << 20), timeout=60, trust_env=False)
+            assert answer.status_code == 429
+            assert answer.json()["error"].startswith("the process got no more memory")
+        assert httpx.post(url, content=good, trust_env=False).json() == {"predictions": [[2, 4]]}

@@ -6,6 +6,7 @@ import shutil
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import grpc
 import httpx
@@ -150,7 +151,7 @@ def test_profiler_over_grpc(optioned, tmp_path):
         request = ProfileRequest(
             duration_ms=60_000, repository_root=str(tmp_path), session_id="s", host_name="h:1"
         )
-        recording = stub.Profile.future(request, timeout=30)
+        recording = stub.Profile.future(request, timeout=120)
         while not recording.done():
             stub.Terminate(TerminateRequest(session_id="s"), timeout=60)
         assert not recording.result().empty_trace
@@ -241,22 +242,29 @@ def test_one_thread_runs_one_model_at_a_time(narrow, scheme):
     assert ended["quick"] > ended["slow"] - 0.5
 
 
+@pytest.mark.slow
 def test_idle_connections_stay_open_for_so_long(models, tmp_path):
-    """And what a client claims to be its address is not believed."""
+    """uvicorn itself ends them after five seconds. And what a client claims as its address is not
+    believed.
+    """
     flags = (
         "--model_name=affine", f"--model_base_path={models}/affine",
-        "--rest_keep_alive_seconds=3", f"--access_log={tmp_path / 'access'}",
+        "--rest_keep_alive_seconds=12", f"--access_log={tmp_path / 'access'}",
     )  # fmt: skip
-    with running(tmp_path / "log", *flags) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=30)
-        for pause in (0, 2):
+    with (
+        running(tmp_path / "log", *flags) as server,
+        closing(
+            http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=120)
+        ) as connection,
+    ):
+        for pause in (0, 6):
             time.sleep(pause)
             connection.request("GET", "/v1/models/affine", headers={"X-Forwarded-For": "6.6.6.6"})
             assert connection.getresponse().read()
         source = connection.sock.getsockname()
         started = time.monotonic()
         assert connection.sock.recv(1) == b""  # closed
-        assert 2 < time.monotonic() - started < 20
+        assert 6 < time.monotonic() - started < 60
     lines = [json.loads(line) for line in (tmp_path / "access").read_text().splitlines()]
     asked = [line for line in lines if line["route"] == "/v1/models/affine"]
     assert [line["client"] for line in asked] == ["{}:{}".format(*source)] * 2

@@ -181,7 +181,8 @@ def test_page_has_the_types_of_all_metrics_by_name():
     metrics = Metrics()
     metrics.include(Counter("a:metric", ()))
     lines = metrics.render().decode().splitlines()
-    assert lines[-2:] == ["# TYPE a:metric counter", "# TYPE gru_serve:model_runtime gauge"]
+    at = lines.index("# TYPE a:metric counter")
+    assert lines[at + 1] == "# TYPE gru_serve:model_runtime gauge"
     assert "# TYPE :tensorflow:serving:mlmd_map gauge" in lines
     assert lines == sorted(lines, key=lambda line: line.split()[2])
 
@@ -241,7 +242,8 @@ def test_running_server(server):
     for name, entrypoint in names.values():
         assert growth(f"{prefix}request_latency_count", "affine", name, entrypoint) == 3
     assert growth(f"{prefix}runtime_latency_count", "affine", "Predict", "TF1") == 3 + 3
-    loads = after[":tensorflow:cc:saved_model:load_attempt_count"]
+    attempts = after[":tensorflow:cc:saved_model:load_attempt_count"]
+    loads = {labels for labels, count in attempts.items() if count}
     assert {status for _, status in loads} == {"success"}
     assert len(loads) == 5
     with_query = httpx.get(f"{page}?x=1", trust_env=False)
@@ -295,7 +297,7 @@ def test_series_of_versions_begin_at_zero_and_go_with_them(models, tmp_path):
     ):  # fmt: skip
         client.predict({"x": np.ones((1, 3)), "b": np.ones((1, 1))}, "m")
         assert series(server, attempts) == {(f"{base}/1", "fail"): 0, (f"{base}/1", "success"): 1}
-        assert len(series(server, "gru_serve:request_count")) == 1
+        assert {key[:2] for key in series(server, "gru_serve:request_count")} == {("m", "1")}
         (tmp_path / "2").mkdir()
         (tmp_path / "2" / "saved_model.pb").write_bytes(b"\xff")
         (tmp_path / "2").rename(base / "2")

@@ -109,8 +109,11 @@ class _Channel:
                 self._url, "connection refused" if "refused" in said else details, flag
             )
         if code is Code.CANCELLED and said in ("", "cancelled"):
-            # gRPC's own word for calls that were waiting to be read when a server stopped.
-            return Unavailable(f"{self._url} stopped before it read the request")
+            # gRPC's own word for calls that were waiting to be read when a server stopped, or
+            # beyond the number that may wait.
+            return Unavailable(
+                f"{self._url} did not read the request: it stops, or too many others wait"
+            )
         if code is Code.UNIMPLEMENTED and "method" in said:
             return unexpected_answer(self._url, f"a gRPC server without this service ({details})")
         if code is Code.DEADLINE_EXCEEDED and not details.startswith("Timed out"):

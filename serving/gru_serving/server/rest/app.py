@@ -119,6 +119,8 @@ class Api:
                 body = await read_body(receive, scope["headers"], held)
             except ServingError as error:
                 body = error.with_traceback(None)  # which holds what was read
+            except MemoryError:
+                body = ResourceExhausted(NO_MEMORY)
             if body is None:
                 return
             status, answer = await self._answer(scope["method"], path, scope["headers"], body, held)
