@@ -27,7 +27,7 @@ from gru_training.errors import (
 from gru_training.loop.checkpoint import existing_checkpoint, read_settings
 from gru_training.predict.command import PREDICT
 from gru_training.presets import preset_in
-from gru_training.quiet import quiet
+from gru_training.quiet import load_tensorflow
 from gru_training.report_command import REPORT
 from gru_training.resume_config import ResumeConfig
 from gru_training.runs.directory import RunDirectory
@@ -189,12 +189,11 @@ def _continue(config: ContinueConfig, tasks: dict[str, Task], arguments: Sequenc
 
 def _load_tensorflow(console: Console, debug: bool) -> None:
     """Load it, which takes seconds, and say which one and on what it runs."""
-    with console.status("loading TensorFlow ..."), quiet(not debug):
-        import keras
-        import tensorflow as tf
+    with console.status("loading TensorFlow ..."):
+        kinds = load_tensorflow(messages=debug, programs=True)
+    import keras
+    import tensorflow as tf
 
-        devices = tf.config.list_physical_devices()
-    kinds = sorted({device.device_type for device in devices})
     console.print(
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, on {' and '.join(kinds)}",
         highlight=False,

@@ -141,9 +141,7 @@ def _steps(
         return *training(), evaluation()
     alike = (objective.key, signature)
     schedule = (type(rate), *rate.get_config().items()) if varies else None
-    optimizer, train_step = twin.function(
-        ("training", *alike, adam, schedule, clip_norm), training
-    )
+    optimizer, train_step = twin.function(("training", *alike, adam, schedule, clip_norm), training)
     if int(optimizer.iterations):  # of the training before
         for variable in optimizer.variables:
             variable.assign(np.zeros(variable.shape, variable.dtype))

@@ -136,7 +136,7 @@ def _alike(config: Any) -> Any:
 
 
 def rounded_rows(rows: int) -> int:
-    """The least of a twin's table sizes that holds so many rows: 4, 5, 6 or 7 times a power of 2."""
+    """The least size of a table with so many rows: 4, 5, 6 or 7 times a power of 2."""
     if rows <= LEAST_TABLE:
         return LEAST_TABLE
     unit = 1 << ((rows - 1).bit_length() - 3)

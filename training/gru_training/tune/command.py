@@ -77,13 +77,13 @@ def _train_picked(
     console: Console,
 ) -> list["FinalRun"]:
     """Runs with the settings that the search ends with, one for each seed."""
-    from gru_training.quiet import quiet
+    from gru_training.quiet import load_tensorflow
     from gru_training.tune.report import FinalRun
 
     if not config.seeds:
         return []
-    with console.status("loading TensorFlow ..."), quiet(not config.debug):
-        import tensorflow  # noqa: F401
+    with console.status("loading TensorFlow ..."):
+        load_tensorflow(messages=config.debug, programs=True)
     name = config.name or settings.run.name or f"{folder.name}-best"
     finals = []
     for number in range(config.seeds):
