@@ -25,7 +25,6 @@ import zlib
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
 
 if sys.platform != "win32":
     import fcntl
@@ -39,6 +38,7 @@ _LEAST_FREE = 256 << 20
 _BEING_MADE = 60.0
 """Seconds after which a process' folder without a lock was left behind."""
 _FLAG = "--tf_xla_persistent_cache_directory"
+_CPU_INFO = Path("/proc/cpuinfo")
 _CPU_FIELDS = (
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
     "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features",
@@ -124,13 +124,13 @@ class _Process:
                 _hand_on(self.folder)
 
 
-def _locked(folder: Path) -> IO[Any] | None:
+def _locked(folder: Path) -> int | None:
     """The lock of a process' folder, held until it is closed; None if its process is alive."""
-    lock = (folder / "lock").open("a")
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        lock.close()
+        os.close(lock)
         return None
     return lock
 
@@ -151,7 +151,7 @@ def _collect(root: Path) -> None:
                 lock = _locked(folder)
                 if lock is not None:
                     _hand_on(folder)
-                    lock.close()
+                    os.close(lock)
             elif time.time() - folder.stat().st_mtime > _BEING_MADE:
                 _hand_on(folder)
 
@@ -197,7 +197,7 @@ def _version(*packages: str) -> str | None:
 def _processor() -> list[str] | None:
     """Model and features of the processors, as Linux tells them."""
     try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+        lines = _CPU_INFO.read_text("utf-8", "replace").splitlines()
     except OSError:
         return None
     fields = (line.partition(":") for line in lines)
