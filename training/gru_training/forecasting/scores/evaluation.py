@@ -81,7 +81,8 @@ def make_predictor(model: keras.Model, data: ForecastingData) -> Predictor:
     def predict(histories: tf.Tensor) -> tf.Tensor:
         return model(data.preprocessor.standardise(histories), training=False)
 
-    return lambda histories: np.asarray(predict(histories).numpy())
+    traced = predict.get_concrete_function()
+    return lambda histories: np.asarray(traced(tf.constant(histories, tf.float32)).numpy())
 
 
 def support_of(windows: Windows, panel: bool, levels: Sequence[float]) -> Support:
