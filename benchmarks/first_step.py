@@ -3,6 +3,7 @@
     python -m benchmarks.first_step
     python -m benchmarks.first_step --models speech video --rounds 5
     python -m benchmarks.first_step --processor    # where other processes disturb the clock
+    python -m benchmarks.first_step --programs FOLDER    # twice: the second time they are there
 
 The model shapes of `tests/ecosystem`, once with `keras_gru.GRU` and once with `keras.layers.GRU`,
 in fresh processes that take turns. "First step" is the first `train_on_batch` of 16 rows: tracing,
@@ -25,6 +26,7 @@ import numpy as np
 
 from benchmarks.fresh_process import COMPILATIONS, ask
 from benchmarks.layer.lengths import LAYERS
+from gru_training.programs import keep_programs
 
 ROWS, STEPS = 16, 30
 
@@ -41,10 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--processor", action="store_true", help="processor seconds of all threads, not the clock's"
     )
+    parser.add_argument(
+        "--programs", metavar="FOLDER", help="keep there what XLA compiles, and use what is there"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure")
     parser.add_argument("--worker", choices=LAYERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.worker:
+        if arguments.programs:
+            keep_programs(arguments.programs)
         clock = time.process_time if arguments.processor else time.perf_counter
         print(json.dumps(_measure(arguments.worker, arguments.models[0], clock)))
         return 0
@@ -55,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         runs: dict[str, list[Any]] = {layer: [] for layer in LAYERS}
         for turn in range(arguments.rounds):
             for layer in LAYERS[:: -1 if turn % 2 else 1]:
-                runs[layer].append(_in_fresh_process(layer, model, arguments.processor))
+                runs[layer].append(_in_fresh_process(layer, model, arguments))
         found.append({"model": model, **runs})
         print(table_row(found[-1]), flush=True)
     print()
@@ -88,9 +95,11 @@ def _names() -> list[str]:
     return [shape.__name__ for shape in model_shapes.ALL]
 
 
-def _in_fresh_process(layer: str, model: str, processor: bool) -> dict[str, float]:
+def _in_fresh_process(layer: str, model: str, given: argparse.Namespace) -> dict[str, float]:
     command = ["benchmarks.first_step", "--worker", layer, "--models", model]
-    answer = ask([*command, *(["--processor"] if processor else [])], COMPILATIONS, layer)
+    command += ["--processor"] if given.processor else []
+    command += ["--programs", given.programs] if given.programs else []
+    answer = ask(command, COMPILATIONS, layer)
     return {**answer.found, "compiled": answer.compiled}
 
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from gru_training import quiet
 from gru_training.config import RunConfig
 from gru_training.errors import (
     CheckpointError,
@@ -31,7 +33,6 @@ from gru_training.estimators.temporary import (
     written_run,
 )
 from gru_training.loop.checkpoint import existing_checkpoint, read_settings
-from gru_training.quiet import quiet
 from gru_training.runs.directory import TaskRun
 from gru_training.runs.report import Report
 from gru_training.runs.run_config import read_config
@@ -331,15 +332,10 @@ def require_first(path: str | os.PathLike[str], config: Any, given: Any) -> None
         )
 
 
+@cache
 def load_tensorflow() -> None:
     """Load it, which takes seconds, without its messages."""
-    if "tensorflow" not in sys.modules:
-        with quiet():
-            import keras
-            import tensorflow as tf
-
-            del keras
-            tf.config.list_physical_devices()
+    quiet.load_tensorflow()
 
 
 def progress_console(progress: bool | None) -> Console:

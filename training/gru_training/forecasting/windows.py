@@ -101,7 +101,7 @@ class WindowBatches:
         spec = tf.TensorSpec((None, windows.lookback, windows.values.shape[1]), tf.float32)
         self._standardise = tf.function(
             preprocessor.standardise, input_signature=[spec], autograph=False
-        )
+        ).get_concrete_function()
 
     def __len__(self) -> int:
         """Batches per epoch."""

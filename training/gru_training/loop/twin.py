@@ -74,21 +74,26 @@ def twin_of(model: keras.Model, new: bool = True) -> Iterator[Twin | None]:
         new: Whether to make a twin where there is none.
 
     Yields:
-        The twin; None where there is none, another thread has it, or the model is too large.
+        The twin, one of its own where another thread has that of this architecture; None where
+        there is none, or the model is too large.
     """
     twin = None
     if model.count_params() <= MOST_PARAMETERS:
         config = _alike(keras.saving.serialize_keras_object(model))
         key = json.dumps(config, sort_keys=True, default=str)
         with _access:
-            twin = _twins.get(key)
+            twin = kept = _twins.get(key)
+            if kept is not None and not kept.lock.acquire(blocking=False):
+                twin = None
             if twin is None and new:
-                twin = _twins[key] = Twin(_built(config))
-            if twin is not None:
+                twin = Twin(_built(config))
+                twin.lock.acquire()
+                _twins.setdefault(key, twin)
+            if key in _twins:
                 _twins.move_to_end(key)
             while len(_twins) > _TWINS_KEPT:
                 _twins.popitem(last=False)
-    if twin is None or not twin.lock.acquire(blocking=False):
+    if twin is None:
         yield None
         return
     try:

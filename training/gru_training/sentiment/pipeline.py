@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import keras
+import numpy as np
 from rich.console import Console
 
 from gru_training.data.digest import data_digest
@@ -173,11 +174,17 @@ def _alone(
     config: SentimentConfig,
 ) -> Alone:
     """What the GRU answers by itself, and its share in a combined answer."""
-    logits = {part: predict_logits(model, parts[part].ids) for part in ("validation", "test")}
-    rows = parts["validation"]
-    counted = ngrams.logits(rows.ids)
-    shares = fitted_shares(rows, logits["validation"], counted, target, config)
-    return Alone(logits, shares, ngrams.penalty)
+    held_out = {part: parts[part] for part in ("validation", "test")}
+    logits = {part: predict_logits(model, rows.ids) for part, rows in held_out.items()}
+    counted = {part: ngrams.logits(rows.ids) for part, rows in held_out.items()}
+    shares = fitted_shares(
+        parts["validation"], logits["validation"], counted["validation"], target, config
+    )
+    both = {
+        part: np.float32(shares[0]) * logits[part] + np.float32(shares[1]) * counted[part]
+        for part in held_out
+    }
+    return Alone(logits, shares, both, ngrams.penalty)
 
 
 def fit_baselines(

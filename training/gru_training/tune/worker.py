@@ -17,6 +17,7 @@ import optuna
 
 from gru_training.criterion import Criterion
 from gru_training.errors import TrainingError
+from gru_training.programs import keep_programs
 from gru_training.task import find_task
 from gru_training.tune.search_space import SearchSpace
 from gru_training.tune.study import LEFT_OUT, Study
@@ -108,6 +109,7 @@ def run_trials(job: Job, count: int) -> None:
 
 
 if __name__ == "__main__":
+    keep_programs()
     with Path(sys.argv[1]).open("rb") as file:
         told = pickle.load(file)
     from gru_training.tune.worker import run_trials as run  # of the module, as Job was pickled

@@ -13,6 +13,7 @@ from scipy.special import softmax
 from gru_training.plots.picture import plain_label, save_figure
 from gru_training.sentiment.network.steps import SentimentSteps
 from gru_training.words.vocabulary import TextPreprocessor
+from keras_gru import portable
 
 _EACH, _SHORTEST, _LONGEST = 2, 3, 40
 _MOST_CURVES = 5
@@ -69,7 +70,10 @@ def read_texts(
     """
     texts = tf.constant([row["text"] for row in rows])
     tokens = preprocessor.tokens(texts).to_list()
-    shown = tf.function(SentimentSteps(model).unroll, autograph=False)(preprocessor(texts))
+    ids = preprocessor(texts)
+    with portable():  # XLA would compile for the lengths of these few texts
+        unroll = tf.function(SentimentSteps(model).unroll, autograph=False)
+        shown = unroll.get_concrete_function(tf.TensorSpec((None, None), tf.int32))(ids)
     scores = softmax(shown.logits.numpy() / np.float32(temperature), axis=-1)
     return [
         ReadText(

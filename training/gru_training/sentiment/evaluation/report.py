@@ -39,7 +39,10 @@ def write_report(
     """
     target = trained.target
     labels = {part: trained.rows[part].labels for part in ("validation", "test")}
-    logits = {part: predict_logits(trained.model, trained.rows[part].ids) for part in labels}
+    if trained.alone is not None:
+        logits = trained.alone.combined
+    else:
+        logits = {part: predict_logits(trained.model, trained.rows[part].ids) for part in labels}
     calibrated = calibrate(
         target, trained.config.decision, labels["validation"], logits["validation"]
     )

@@ -23,6 +23,8 @@ class Alone(NamedTuple):
     """Of the validation and test rows, (N, C) each."""
     shares: tuple[float, float]
     """Of the GRU and of the regression in the combined logits."""
+    combined: dict[str, np.ndarray]
+    """Logits of both of the same rows, (N, C) each, to rounding those of the combined model."""
     penalty: float | None = None
     """Of the regression."""
 

@@ -1,0 +1,228 @@
+"""Programs that XLA has compiled, kept for later processes on this machine.
+
+TensorFlow can write each program that it compiles to a folder and read it from there. By itself it
+trusts that folder: a step of training fails where a file is cut short or cannot be written, and a
+program of another processor, of other flags or of another version is loaded like any other. So each
+process gets a folder of its own, which begins as hard links to the programs of its kind that are
+whole, and hands what it compiled itself on when it ends. No process changes what another reads.
+
+    ~/.cache/keras-gru/programs/KIND/NAME.CRC     a program; KIND is a digest of `_kind`
+    ~/.cache/keras-gru/programs/KIND/.process-X/  the folder of a process, with `lock` in it
+
+Nothing here imports TensorFlow, which reads its settings once, when it starts.
+"""
+
+import atexit
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+import zlib
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+VARIABLE = "KERAS_GRU_PROGRAMS"
+"""The environment variable that names another folder, or says `off`."""
+LIMIT = 64 << 20
+"""Bytes of all programs that are kept: some 450 of them."""
+_LEAST_FREE = 256 << 20
+"""Bytes that must be free on the disk, as TensorFlow fails where it cannot write."""
+_BEING_MADE = 60.0
+"""Seconds after which a process' folder without a lock was left behind."""
+_FLAG = "--tf_xla_persistent_cache_directory"
+_CPU_INFO = Path("/proc/cpuinfo")
+_CPU_FIELDS = (
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features",
+)  # fmt: skip
+
+
+def keep_programs(folder: str | os.PathLike[str] | None = None, limit: int = LIMIT) -> Path | None:
+    """Keep what XLA compiles in this process for later ones, and use what was kept before.
+
+    Call it before TensorFlow or Keras is imported. It hides TensorFlow's messages, unless
+    `TF_CPP_MIN_LOG_LEVEL` says how many to show: TensorFlow reports each program that it reads as
+    an error.
+
+    Args:
+        folder: Where the programs are kept; by default what `KERAS_GRU_PROGRAMS` names, or
+            `keras-gru/programs` in the user's cache folder.
+        limit: Bytes of all programs that are kept; the oldest are removed first.
+
+    Returns:
+        The folder of the programs that suit this process; None where none are kept: the variable
+        is `off`, `TF_XLA_FLAGS` names a folder of its own, there is a GPU, the system is not
+        Linux, or the folder cannot be written, belongs to somebody else, or is on a full disk.
+
+    Raises:
+        RuntimeError: TensorFlow is imported already.
+    """
+    if "tensorflow" in sys.modules:
+        raise RuntimeError(
+            "keep_programs: expected a process that has not imported TensorFlow; call it first, "
+            "before tensorflow, keras and keras_gru are imported"
+        )
+    chosen = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
+    if chosen == "off" or _FLAG in os.environ.get("TF_XLA_FLAGS", "") or _has_gpu():
+        return None
+    kind = _kind()
+    if kind is None:
+        return None
+    try:
+        root = Path(chosen).absolute() if chosen else _user_cache() / "keras-gru" / "programs"
+        store = root / kind
+        store.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (_is_private(root) and _is_private(store)):
+            return None
+        _collect(root)
+        _shrink(root, limit)
+        if shutil.disk_usage(store).free < _LEAST_FREE:
+            return None
+        own = _Process(store)
+    except (OSError, RuntimeError):  # no home, a folder that cannot be written, no hard links
+        return None
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    flags = f"{os.environ.get('TF_XLA_FLAGS', '')} {_FLAG}={own.folder}"
+    os.environ["TF_XLA_FLAGS"] = flags.strip()
+    atexit.register(own.end)
+    return store
+
+
+class _Process:
+    """The folder that TensorFlow reads and writes in this process.
+
+    Args:
+        store: The programs of its kind.
+    """
+
+    def __init__(self, store: Path):
+        self._pid = os.getpid()
+        self.folder = Path(tempfile.mkdtemp(prefix=".process-", dir=store))
+        self._lock = _locked(self.folder)
+        for program in store.iterdir():
+            name, _, crc = program.name.rpartition(".")
+            if not name:  # the folder of a process
+                continue
+            with suppress(FileExistsError, FileNotFoundError):  # removed meanwhile
+                if _crc(program) == crc:
+                    os.link(program, self.folder / name)
+                else:
+                    program.unlink()
+
+    def end(self) -> None:
+        """Hand on what was compiled, and remove the folder; not in a forked process."""
+        if os.getpid() == self._pid:
+            with suppress(OSError):
+                _hand_on(self.folder)
+
+
+def _locked(folder: Path) -> int | None:
+    """The lock of a process' folder, held until it is closed; None if its process is alive."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _hand_on(folder: Path) -> None:
+    """Move the programs that only this folder has to where later processes find them."""
+    for program in folder.glob("*.pb"):  # TensorFlow renames a file when it is whole
+        if program.stat().st_nlink == 1:
+            program.rename(folder.parent / f"{program.name}.{_crc(program)}")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _collect(root: Path) -> None:
+    """Hand on what processes left that were killed."""
+    for folder in root.glob("*/.process-*"):
+        with suppress(OSError):
+            if (folder / "lock").exists():
+                lock = _locked(folder)
+                if lock is not None:
+                    _hand_on(folder)
+                    os.close(lock)
+            elif time.time() - folder.stat().st_mtime > _BEING_MADE:
+                _hand_on(folder)
+
+
+def _shrink(root: Path, limit: int) -> None:
+    """Remove the oldest programs, of whatever kind, until the others are within the limit."""
+    found = []
+    for program in root.glob("*/[!.]*"):
+        with suppress(FileNotFoundError):
+            status = program.stat()
+            found.append((status.st_mtime, status.st_size, program))
+    total = sum(size for _, size, _ in found)
+    for _, size, program in sorted(found):
+        if total <= limit:
+            break
+        program.unlink(missing_ok=True)
+        total -= size
+    for kind in root.iterdir():
+        with suppress(OSError):  # not empty
+            if time.time() - kind.stat().st_mtime > _BEING_MADE:
+                kind.rmdir()
+
+
+def _kind() -> str | None:
+    """A digest of all that a program depends on beside its source; None if it is not known."""
+    versions = [_version("tensorflow", "tensorflow-cpu", "tf-nightly"), _version("keras-gru")]
+    processor = _processor()
+    if versions[0] is None or processor is None or sys.platform == "win32":
+        return None
+    flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "TF_XLA_FLAGS")]
+    parts = [versions, platform.machine(), processor, os.cpu_count(), flags]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _version(*packages: str) -> str | None:
+    """The version of the first of these packages that is installed."""
+    for package in packages:
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(package)
+    return None
+
+
+def _processor() -> list[str] | None:
+    """Model and features of the processors, as Linux tells them."""
+    try:
+        lines = _CPU_INFO.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    fields = (line.partition(":") for line in lines)
+    return sorted({f"{name.strip()}:{v.strip()}" for name, _, v in fields
+                   if name.strip() in _CPU_FIELDS}) or None  # fmt: skip
+
+
+def _has_gpu() -> bool:
+    """Whether TensorFlow may find a GPU, for whose programs other things count."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    return Path("/dev/kfd").exists() or any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def _user_cache() -> Path:
+    """The user's cache folder, as the XDG Base Directory Specification has it."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(given) if given.startswith("/") else Path.home() / ".cache"
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else may put programs there."""
+    status = folder.stat()
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def _crc(path: Path) -> str:
+    return f"{zlib.crc32(path.read_bytes()):08x}"
