@@ -82,5 +82,6 @@ def _piece(schema: pa.Schema, places: list[int], rows: list[list[str]]) -> pa.Re
         if field.type == pa.string():
             columns.append(arrow_array(cells, field.type))
         else:
-            columns.append(pa.array([int(cell) if cell else None for cell in cells], field.type))
+            numbers = [int(cell) if cell else None for cell in cells]
+            columns.append(arrow_array(numbers, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
