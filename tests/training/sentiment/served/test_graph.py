@@ -1,6 +1,7 @@
 """The graph of ONNX in a run: the same answers as the Keras model's, without TensorFlow."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,24 @@ assert not {HEAVY!r} & set(sys.modules), {HEAVY!r} & set(sys.modules)
     assert [row["label"] for row in rows] == expected["label"].to_pylist()
     np.testing.assert_allclose([row["probability"] for row in rows], expected["probability"],
                                atol=1e-5)  # fmt: skip
+
+
+def test_a_prediction_takes_little_more_than_the_imports(tiny_run, tmp_path):
+    """Half as much again when this was written; with TensorFlow it was 20 times as much."""
+    data = tmp_path / "five.csv"
+    data.write_text("text\ngood\nbad\na fine film\nnot good\ndull\n")
+    imports = "import onnxruntime, pyarrow, pyarrow.compute, pyarrow.parquet, rich.progress, tyro"
+    command = ["predict", str(tiny_run.path), "--data", str(data), "--output", f"{data}.jsonl"]
+    needed = processor_seconds("-c", imports)
+    assert processor_seconds("-m", "gru_training", *command) < 3 * needed
+
+
+def processor_seconds(*arguments):
+    """User and system time of a process of Python."""
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], cwd=REPOSITORY, check=True, capture_output=True)
+    after = os.times()
+    return sum(after[k] - before[k] for k in (2, 3))
 
 
 def test_a_graph_of_other_files_does_not_answer(tiny_run, tmp_path):
